@@ -1,0 +1,52 @@
+//! An immutable segment, and the set of segments that a search sees.
+
+use std::sync::Arc;
+
+use tantivy::{DocId, SegmentReader};
+
+/// Live documents of a segment, by document id: bit set = alive.
+pub type AliveBits = tantivy::fastfield::AliveBitSet;
+
+/// One immutable segment: a Tantivy index of one segment in a folder of its own.
+pub struct Segment {
+    /// `_N` in its shard, N counting up; the name of its folder.
+    pub generation: u64,
+    /// The open reader of its only Tantivy segment.
+    pub reader: SegmentReader,
+    /// `None`: everything is alive. The reader itself knows of no deletes.
+    pub alive: Option<Arc<AliveBits>>,
+    /// Documents, the deleted ones included.
+    pub max_doc: DocId,
+    /// Deleted ones.
+    pub deleted_count: u32,
+    /// Inclusive bounds of `@timestamp`, ms since epoch UTC, deleted documents included; `None`:
+    /// no document has one.
+    pub time_range_ms: Option<(i64, i64)>,
+    /// Documents without an `@timestamp`.
+    pub without_time_count: u32,
+    /// Inclusive bounds of sequence numbers.
+    pub seq_no_range: (u64, u64),
+    /// Bytes on disk.
+    pub size_bytes: u64,
+    /// Whether a commit point names it.
+    pub committed: bool,
+}
+
+impl Segment {
+    /// Whether a document is alive.
+    pub fn is_alive(&self, doc: DocId) -> bool {
+        self.alive.as_ref().is_none_or(|alive| alive.is_alive(doc))
+    }
+}
+
+/// What a search of one shard sees: never changes, keeps its files open.
+pub struct ShardSnapshot {
+    /// Concrete index name.
+    pub index: Arc<str>,
+    /// Made ids of this index carry this tag.
+    pub index_tag: u32,
+    /// The shard's number.
+    pub shard: u32,
+    /// Newest time range first.
+    pub segments: Vec<Arc<Segment>>,
+}

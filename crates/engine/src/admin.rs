@@ -1,0 +1,170 @@
+//! Statistics and maintenance.
+
+use firn_model::mapping::Analyzer;
+
+use crate::search::IndexTarget;
+use crate::Error;
+
+/// How many shards did what was asked.
+#[derive(Debug, Clone, Default)]
+pub struct ShardsOutcome {
+    /// Shards addressed.
+    pub total: u32,
+    /// Shards that did it.
+    pub successful: u32,
+    /// The rest, with the reason: index, shard number, error.
+    pub failures: Vec<(String, u32, Error)>,
+}
+
+/// Merge down to at most so many segments.
+#[derive(Debug, Clone)]
+pub struct ForceMergeRequest {
+    /// Where.
+    pub target: IndexTarget,
+    /// At most so many segments a shard; `None`: only what the merge policy wants.
+    pub max_num_segments: Option<usize>,
+    /// Only drop deleted documents.
+    pub only_expunge_deletes: bool,
+    /// Flush afterwards (default true).
+    pub flush: bool,
+}
+
+/// One index's shards.
+#[derive(Debug, Clone)]
+pub struct IndexStats {
+    /// Its name.
+    pub index: String,
+    /// Its uuid.
+    pub uuid: String,
+    /// By shard number.
+    pub shards: Vec<ShardStats>,
+}
+
+/// One shard.
+#[derive(Debug, Clone, Default)]
+pub struct ShardStats {
+    /// Its number.
+    pub shard: u32,
+    /// Why it does not serve, if it does not.
+    pub failure: Option<String>,
+    /// Live documents that a search can find.
+    pub doc_count: u64,
+    /// Deleted ones still in segments.
+    pub deleted_count: u64,
+    /// Bytes of segments on disk.
+    pub store_size_bytes: u64,
+    /// Bytes of the WAL on disk.
+    pub translog_size_bytes: u64,
+    /// Operations in the WAL not yet covered by a flush.
+    pub translog_operations: u64,
+    /// Highest sequence number given out; -1 before the first.
+    pub max_seq_no: i64,
+    /// Writes applied since start.
+    pub indexing_total: u64,
+    /// Time spent on them, ms.
+    pub indexing_time_ms: u64,
+    /// Deletes applied since start.
+    pub delete_total: u64,
+    /// Searches since start.
+    pub search_total: u64,
+    /// Time spent on them, ms.
+    pub search_time_ms: u64,
+    /// Reads by id since start.
+    pub get_total: u64,
+    /// Refreshes, flushes, merges since start, and time spent on each, ms.
+    pub refresh_total: u64,
+    /// See `refresh_total`.
+    pub refresh_time_ms: u64,
+    /// See `refresh_total`.
+    pub flush_total: u64,
+    /// See `refresh_total`.
+    pub flush_time_ms: u64,
+    /// See `refresh_total`.
+    pub merge_total: u64,
+    /// See `refresh_total`.
+    pub merge_time_ms: u64,
+    /// Merges running now.
+    pub merge_current: u64,
+    /// Documents in the write buffers, not yet searchable.
+    pub buffered_doc_count: u64,
+    /// Memory of the write buffers.
+    pub buffer_size_bytes: u64,
+    /// The searchable segments.
+    pub segments: Vec<SegmentStats>,
+}
+
+/// One segment.
+#[derive(Debug, Clone, Default)]
+pub struct SegmentStats {
+    /// `_0`, `_1`, … within its shard.
+    pub name: String,
+    /// The number in the name.
+    pub generation: u64,
+    /// Live documents.
+    pub doc_count: u64,
+    /// Deleted ones.
+    pub deleted_count: u64,
+    /// Bytes on disk.
+    pub size_bytes: u64,
+    /// Whether a flush made it durable.
+    pub committed: bool,
+    /// Inclusive bounds of `@timestamp`, ms since epoch UTC; `None`: no document has one.
+    pub time_range_ms: Option<(i64, i64)>,
+}
+
+/// The node.
+#[derive(Debug, Clone, Default)]
+pub struct NodeStats {
+    /// Bytes of the file system that holds the data.
+    pub disk_total_bytes: u64,
+    /// Bytes free on it.
+    pub disk_available_bytes: u64,
+    /// `None`, or why writes are refused.
+    pub write_block: Option<String>,
+    /// Searches running and waiting.
+    pub search_active: u64,
+    /// See `search_active`.
+    pub search_queued: u64,
+    /// Searches refused since start.
+    pub search_rejected: u64,
+    /// Searches done since start.
+    pub search_completed: u64,
+    /// Threads of the search pool.
+    pub search_threads: u64,
+    /// Write tasks running and waiting.
+    pub write_active: u64,
+    /// See `write_active`.
+    pub write_queued: u64,
+    /// Writes refused since start.
+    pub write_rejected: u64,
+    /// Writes done since start.
+    pub write_completed: u64,
+    /// Threads of the write pool.
+    pub write_threads: u64,
+    /// Bytes of request bodies being written.
+    pub write_bytes_in_flight: u64,
+}
+
+/// `_analyze`.
+#[derive(Debug, Clone)]
+pub struct AnalyzeRequest {
+    /// The analyzer to run.
+    pub analyzer: Analyzer,
+    /// The texts; positions go on from one to the next with Elasticsearch's gap of 100.
+    pub text: Vec<String>,
+}
+
+/// One token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnalyzedToken {
+    /// The term.
+    pub token: String,
+    /// In UTF-16 units, as Elasticsearch counts.
+    pub start_offset: u32,
+    /// Exclusive.
+    pub end_offset: u32,
+    /// `<ALPHANUM>`, `<NUM>` or `word`.
+    pub token_type: &'static str,
+    /// From 0.
+    pub position: u32,
+}

@@ -1,0 +1,20 @@
+//! The interface between firn's edge and whatever keeps the events.
+//!
+//! `api` parses a request into the types of this crate and hands it to an [`Engine`]; `embedded`
+//! (and later `remote`) implement it. The query language and the aggregations live here, because
+//! both engines and the edge speak them: [`query`] and [`aggs`] parse, print and merge.
+//!
+//! This crate never opens a file or a socket and knows neither HTTP nor Tantivy.
+
+pub mod query;
+pub mod aggs;
+pub mod search;
+pub mod source;
+pub mod document;
+pub mod admin;
+pub mod task;
+mod traits;
+
+pub use firn_model::{Error, ErrorKind, Result};
+pub use task::{Cancel, RequestContext};
+pub use traits::Engine;

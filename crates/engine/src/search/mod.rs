@@ -1,0 +1,214 @@
+//! The search request and its answer.
+//!
+//! `parse` reads the body of `_search` (and the URL parameters that say the same); what firn does
+//! not have is refused by name. Values of sort keys travel as [`SortValue`].
+
+mod parse;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use firn_model::names::IndicesOptions;
+use serde_json::Value;
+
+use crate::Error;
+use crate::aggs::Aggregations;
+use crate::query::Query;
+use crate::source::SourceFilter;
+
+pub use parse::{parse_sort_param, parse_track_total_hits};
+
+/// Which indices a request is about: the expression as written, and how to read it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IndexTarget {
+    /// Comma-separated parts: names, aliases, data streams, wildcards, `-exclusions`, `<date-math>`.
+    /// Empty, `_all` or `*`: every index.
+    pub expression: Vec<String>,
+    /// `ignore_unavailable`, `allow_no_indices`, `expand_wildcards`.
+    pub options: IndicesOptions,
+}
+
+/// A search, parsed and complete: every default is filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchRequest {
+    /// Where.
+    pub target: IndexTarget,
+    /// Which documents.
+    pub query: Query,
+    /// Which hits are skipped; `from + size` is at most `index.max_result_window`.
+    pub from: usize,
+    /// How many hits to return; 0 is common and skips sorting and fetching.
+    pub size: usize,
+    /// Empty: by score, highest first.
+    pub sort: Vec<SortKey>,
+    /// Sort values of the last hit of the page before, as JSON; as many as sort keys.
+    pub search_after: Option<Vec<Value>>,
+    /// What of `_source`.
+    pub source: SourceFilter,
+    /// `fields`: patterns and formats.
+    pub fields: Vec<FieldSpec>,
+    /// `docvalue_fields`.
+    pub docvalue_fields: Vec<FieldSpec>,
+    /// `stored_fields: _none_`: no `_id`, no `_source`.
+    pub no_stored_fields: bool,
+    /// Named aggregations, maybe none.
+    pub aggs: Aggregations,
+    /// How exactly hits are counted.
+    pub track_total_hits: TrackTotalHits,
+    /// Score although sorted by something else.
+    pub track_scores: bool,
+    /// Lower-scored documents are left out.
+    pub min_score: Option<f32>,
+    /// After this, partial results with `timed_out: true`.
+    pub timeout: Option<Duration>,
+    /// Documents collected per shard before stopping with `terminated_early: true`; 0: no limit.
+    pub terminate_after: u64,
+    /// Empty: all shards.
+    pub routing: Vec<String>,
+    /// Put `_version` into hits.
+    pub version: bool,
+    /// Put `_seq_no` and `_primary_term` into hits.
+    pub seq_no_primary_term: bool,
+    /// Shard failures fail the request (false) or are reported beside the rest (true).
+    pub allow_partial_results: bool,
+}
+
+/// `track_total_hits`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrackTotalHits {
+    /// Exactly.
+    Exact,
+    /// Exactly up to this many, then `gte`. Default 10,000.
+    UpTo(u64),
+    /// No total in the answer.
+    No,
+}
+
+/// One sort key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SortKey {
+    /// What is compared.
+    pub by: SortBy,
+    /// Largest first.
+    pub descending: bool,
+    /// Where documents without the field go.
+    pub missing: SortMissing,
+    /// Which of several values counts; `None`: min ascending, max descending.
+    pub mode: Option<SortMode>,
+    /// Treat as this type where the field is unmapped; without it an unmapped field is an error.
+    pub unmapped_type: Option<String>,
+    /// Date format of the values in the answer.
+    pub format: Option<String>,
+}
+
+/// What a sort key compares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SortBy {
+    /// `_score`.
+    Score,
+    /// `_doc` (and `_shard_doc`): index order, the cheapest.
+    Doc,
+    /// A field's doc values.
+    Field(String),
+}
+
+/// `missing` of a sort key.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum SortMissing {
+    /// Default.
+    #[default]
+    Last,
+    /// `_first`.
+    First,
+    /// As if the field had this value.
+    Value(Value),
+}
+
+/// `mode` of a sort key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum SortMode {
+    Min,
+    Max,
+    Sum,
+    Avg,
+    Median,
+}
+
+/// An entry of `fields` or `docvalue_fields`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldSpec {
+    /// A path, wildcards allowed.
+    pub field: String,
+    /// A date format or `use_field_mapping`.
+    pub format: Option<String>,
+}
+
+/// The answer to a search.
+#[derive(Debug, Clone, Default)]
+pub struct SearchResponse {
+    /// ms.
+    pub took_ms: u64,
+    /// Some shard ran out of time; hits and aggregations cover only what was read.
+    pub timed_out: bool,
+    /// `terminate_after` stopped it (only with that parameter).
+    pub terminated_early: Option<bool>,
+    /// Shards asked, and how they fared.
+    pub shards: SearchShards,
+    /// `None` with `TrackTotalHits::No`.
+    pub total: Option<TotalHits>,
+    /// Highest score; `None` when nothing was scored.
+    pub max_score: Option<f32>,
+    /// The page.
+    pub hits: Vec<Hit>,
+    /// `None` if none were asked; else the JSON object as Elasticsearch prints it.
+    pub aggregations: Option<Value>,
+}
+
+/// `_shards` of a search.
+#[derive(Debug, Clone, Default)]
+pub struct SearchShards {
+    /// All of the target.
+    pub total: u32,
+    /// Answered, the skipped included.
+    pub successful: u32,
+    /// Pruned: cannot hold a hit.
+    pub skipped: u32,
+    /// The rest: index, shard, why.
+    pub failures: Vec<(String, u32, Error)>,
+}
+
+/// `hits.total`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TotalHits {
+    /// The count.
+    pub value: u64,
+    /// Exact (`eq`), or a lower bound (`gte`).
+    pub exact: bool,
+}
+
+/// One hit.
+#[derive(Debug, Clone)]
+pub struct Hit {
+    /// Concrete index.
+    pub index: String,
+    /// Empty with `no_stored_fields`.
+    pub id: String,
+    /// `None`: not scored.
+    pub score: Option<f32>,
+    /// Already filtered; the stored bytes themselves when unfiltered.
+    pub source: Option<Bytes>,
+    /// `_routing`.
+    pub routing: Option<String>,
+    /// Only if asked.
+    pub version: Option<u64>,
+    /// Sequence number and primary term, only if asked.
+    pub seq_no: Option<(u64, u64)>,
+    /// `_ignored`, sorted.
+    pub ignored: Vec<String>,
+    /// `fields` and `docvalue_fields`: name to a list of values.
+    pub fields: serde_json::Map<String, Value>,
+    /// One JSON value per sort key, as Elasticsearch prints it and reads it back in
+    /// `search_after`; empty when sorted by score alone.
+    pub sort: Vec<Value>,
+}

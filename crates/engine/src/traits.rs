@@ -1,0 +1,56 @@
+//! The trait.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use firn_model::metadata::{Command, Metadata, Outcome};
+
+use crate::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, ShardsOutcome};
+use crate::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
+use crate::search::{IndexTarget, SearchRequest, SearchResponse};
+use crate::task::RequestContext;
+use crate::Result;
+
+/// What keeps, changes and finds events. Every method may be called concurrently.
+///
+/// An acknowledged write is durable according to its index's `index.translog.durability`.
+/// Errors are those of the whole request; what fails for one item or one shard is in the answer.
+#[async_trait]
+pub trait Engine: Send + Sync + 'static {
+    /// Indices, aliases, templates and data streams at one moment.
+    async fn metadata(&self, ctx: &RequestContext) -> Result<Arc<Metadata>>;
+
+    /// Changes metadata: all of the command happens and is durable, or none of it.
+    async fn execute(&self, ctx: &RequestContext, command: Command) -> Result<Outcome>;
+
+    /// Applies the items in order; items of one document never overtake each other.
+    async fn bulk(&self, ctx: &RequestContext, request: BulkRequest) -> Result<BulkResponse>;
+
+    /// Reads documents by id in real time (acknowledged is enough, no refresh needed). One
+    /// result per request, in their order.
+    async fn get(&self, ctx: &RequestContext, requests: Vec<GetRequest>) -> Result<Vec<Result<GetResult>>>;
+
+    /// Answers a search. Failed or timed-out shards are named in the answer.
+    async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse>;
+
+    /// Makes everything written so far searchable.
+    async fn refresh(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome>;
+
+    /// Makes segments durable and trims the WAL.
+    async fn flush(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome>;
+
+    /// Merges segments now and returns when done.
+    async fn force_merge(&self, ctx: &RequestContext, request: ForceMergeRequest) -> Result<ShardsOutcome>;
+
+    /// Documents, bytes, segments and counters of every shard of the target, by index name.
+    async fn stats(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>>;
+
+    /// The state of this node: disk, memory, pools, totals.
+    async fn node_stats(&self, ctx: &RequestContext) -> Result<NodeStats>;
+
+    /// Runs an analyzer.
+    async fn analyze(&self, ctx: &RequestContext, request: AnalyzeRequest) -> Result<Vec<AnalyzedToken>>;
+
+    /// Stops taking writes, makes everything durable and releases the files. Idempotent.
+    async fn close(&self) -> Result<()>;
+}

@@ -1,0 +1,15 @@
+//! firn's nouns: index names, mappings, settings, aliases, templates, data streams, document ids.
+//!
+//! Everything here is a value or a pure function. This crate opens no file and no socket, reads
+//! no clock and draws no random number: time and identifiers come in as arguments.
+
+pub mod error;
+pub mod ids;
+pub mod routing;
+pub mod names;
+pub mod dates;
+pub mod mapping;
+pub mod settings;
+pub mod metadata;
+
+pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,90 @@
+//! Mappings: which field has which type, as users see it.
+//!
+//! Follows Elasticsearch's mapping reference. A [`Mapping`] is parsed from and printed to the
+//! JSON of `PUT /index/_mapping`; merging two mappings allows exactly the changes Elasticsearch
+//! allows (new fields, new multi-fields, `ignore_above` and the like; never another type).
+
+mod dynamic;
+mod field;
+mod merge;
+mod parse;
+mod print;
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+pub use dynamic::{DynamicTemplate, MatchMappingType};
+pub use field::{Analyzer, FieldMapping, FieldType};
+
+/// What happens to a field that the mapping lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dynamic {
+    /// The field is added to the mapping with a detected type.
+    #[default]
+    True,
+    /// The field stays in `_source` only. `runtime` behaves like this too.
+    False,
+    /// The document is refused.
+    Strict,
+    /// As `False`, printed as `runtime`.
+    Runtime,
+}
+
+/// A whole mapping. Cheap to clone the `Arc` around it; never changed in place.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Mapping {
+    /// The root object; its `dynamic` is the mapping's.
+    pub root: ObjectMapping,
+    /// Tried in order for a new field.
+    pub dynamic_templates: Vec<DynamicTemplate>,
+    /// Whether new strings that look like dates become dates (default true).
+    pub date_detection: bool,
+    /// Whether new strings that look like numbers become numbers (default false).
+    pub numeric_detection: bool,
+    /// Formats tried by date detection, as written.
+    pub dynamic_date_formats: Vec<String>,
+    /// `_routing: {required: true}`.
+    pub routing_required: bool,
+    /// `_meta`, kept as it is.
+    pub meta: Option<Value>,
+    /// `_data_stream_timestamp: {enabled: true}`.
+    pub data_stream_timestamp: bool,
+    /// `_source`, as written, for printing only; `enabled: false` is refused.
+    pub source: Option<Value>,
+}
+
+/// An object and its fields.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ObjectMapping {
+    /// `None`: as the parent.
+    pub dynamic: Option<Dynamic>,
+    /// `enabled: false`: kept in `_source`, nothing below it is indexed.
+    pub disabled: bool,
+    /// Whether the mapping named it explicitly as `"type": "object"` (printing only).
+    pub explicit_type: bool,
+    /// Direct children by their last name.
+    pub properties: IndexMap<String, Node>,
+}
+
+/// A child of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Node {
+    /// An object.
+    Object(ObjectMapping),
+    /// A leaf field. Shared, because segments, mappers and queries hold on to it.
+    Field(Arc<FieldMapping>),
+}
+
+/// What a full path means in a mapping.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Resolved<'a> {
+    /// A leaf, alias fields already followed: the path under which it is stored, and its mapping.
+    /// A multi-field is stored under its own full path (`message.keyword`).
+    Field(String, &'a Arc<FieldMapping>),
+    /// A key inside a `flattened` field: the field's own path, its mapping, and the key below it.
+    Flattened(String, &'a Arc<FieldMapping>, String),
+    /// An object: queries on it are queries on its leaves (`exists`).
+    Object(&'a ObjectMapping),
+}

@@ -1,0 +1,330 @@
+//! What exists: indices, aliases, templates, data streams; and the commands that change it.
+//!
+//! [`Metadata::apply`] is pure: it takes the state, a command, the time and fresh identifiers,
+//! and returns the next state with an outcome, or an error and no change. Whoever keeps the
+//! state stores the difference in one transaction.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+
+use crate::mapping::Mapping;
+use crate::settings::{IndexSettings, SettingsMap};
+
+/// Everything named on a node. Parts are shared, so a clone is cheap.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Metadata {
+    /// Goes up by one with every change.
+    pub version: u64,
+    /// By concrete name.
+    pub indices: BTreeMap<String, Arc<IndexMetadata>>,
+    /// By name.
+    pub data_streams: BTreeMap<String, Arc<DataStream>>,
+    /// By name.
+    pub component_templates: BTreeMap<String, Arc<ComponentTemplate>>,
+    /// By name (composable ones).
+    pub index_templates: BTreeMap<String, Arc<IndexTemplate>>,
+    /// `persistent` settings of `_cluster/settings`, flat.
+    pub cluster_settings: SettingsMap,
+    /// Made once, when the data folder is new.
+    pub cluster_uuid: String,
+}
+
+/// One concrete index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexMetadata {
+    /// Its name.
+    pub name: String,
+    /// 22 characters of URL-safe base64.
+    pub uuid: String,
+    /// When it was created, ms since epoch UTC.
+    pub created_ms: i64,
+    /// Closed indices keep their data and answer nothing.
+    pub closed: bool,
+    /// As typed, normalised to flat `index.…` names; and what firn derives from them.
+    pub settings: IndexSettings,
+    /// Its mapping.
+    pub mapping: Arc<Mapping>,
+    /// By alias name.
+    pub aliases: BTreeMap<String, AliasMetadata>,
+    /// The data stream it backs.
+    pub data_stream: Option<String>,
+}
+
+/// An alias as seen from one of its indices.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AliasMetadata {
+    /// A query in JSON; searches through the alias see only what matches.
+    pub filter: Option<Value>,
+    /// For writes.
+    pub index_routing: Option<String>,
+    /// For searches; may be several, comma-separated.
+    pub search_routing: Option<String>,
+    /// Whether writes through the alias go here.
+    pub is_write_index: Option<bool>,
+    /// Not expanded by wildcards.
+    pub is_hidden: Option<bool>,
+}
+
+/// A data stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DataStream {
+    /// Its name.
+    pub name: String,
+    /// Backing indices, oldest first; the last is written to. Named
+    /// `.ds-NAME-yyyy.MM.dd-000001`.
+    pub indices: Vec<String>,
+    /// Counts rollovers from 1.
+    pub generation: u64,
+    /// The template it came from.
+    pub template: String,
+    /// `_meta` of the template.
+    pub meta: Option<Value>,
+    /// Whether wildcards skip it.
+    pub hidden: bool,
+}
+
+/// What a template contributes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TemplateContent {
+    /// Flat `index.…` settings.
+    pub settings: SettingsMap,
+    /// The mapping as JSON, merged in order with those of other templates.
+    pub mappings: Option<Value>,
+    /// Aliases of new indices.
+    pub aliases: BTreeMap<String, AliasMetadata>,
+    /// `lifecycle`, kept as written.
+    pub lifecycle: Option<Value>,
+}
+
+/// `_component_template/NAME`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ComponentTemplate {
+    /// What it contributes.
+    pub template: TemplateContent,
+    /// As the user counts.
+    pub version: Option<i64>,
+    /// Kept as written.
+    pub meta: Option<Value>,
+}
+
+/// `_index_template/NAME`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct IndexTemplate {
+    /// With `*`.
+    pub index_patterns: Vec<String>,
+    /// Component templates, later ones win; the template's own content wins over all.
+    pub composed_of: Vec<String>,
+    /// Those that may be missing.
+    pub ignore_missing_component_templates: Vec<String>,
+    /// Highest wins (default 0).
+    pub priority: u64,
+    /// Its own content.
+    pub template: TemplateContent,
+    /// `Some`: matching names become data streams. Kept as written (`hidden`, …).
+    pub data_stream: Option<Map<String, Value>>,
+    /// `allow_auto_create`.
+    pub allow_auto_create: Option<bool>,
+    /// As the user counts.
+    pub version: Option<i64>,
+    /// Kept as written.
+    pub meta: Option<Value>,
+}
+
+/// A change of metadata. Names inside are as the user wrote them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// `PUT /name` with the body's parts. Date math in the name is resolved.
+    CreateIndex {
+        /// The name.
+        name: String,
+        /// `settings`, nested or flat, with or without `index.`.
+        settings: Value,
+        /// `mappings`.
+        mappings: Option<Value>,
+        /// `aliases`, as in the body.
+        aliases: Option<Value>,
+    },
+    /// A write to a name that does not exist: index or data stream, by the templates. Existing
+    /// names are fine and change nothing.
+    AutoCreate {
+        /// The name.
+        name: String,
+    },
+    /// Deletes concrete indices, already resolved. A data stream's write index is refused.
+    DeleteIndices {
+        /// Concrete names.
+        names: Vec<String>,
+    },
+    /// Opens or closes concrete indices.
+    SetClosed {
+        /// Concrete names.
+        names: Vec<String>,
+        /// True: close.
+        closed: bool,
+    },
+    /// Merges a mapping into concrete indices.
+    PutMapping {
+        /// Concrete names.
+        names: Vec<String>,
+        /// The mapping's JSON.
+        mapping: Value,
+    },
+    /// Fields found in documents, as a mapping that only adds. Fields past
+    /// `index.mapping.total_fields.limit` are left out (dynamic-as-flattened); the outcome's
+    /// metadata tells what is there.
+    AddDynamicFields {
+        /// One concrete index.
+        name: String,
+        /// The mapping that adds them.
+        mapping: Arc<Mapping>,
+    },
+    /// Changes dynamic settings of concrete indices; `null` resets.
+    PutSettings {
+        /// Concrete names.
+        names: Vec<String>,
+        /// Nested or flat.
+        settings: Value,
+        /// Keep what is set already.
+        preserve_existing: bool,
+    },
+    /// `POST /_aliases`: all actions or none.
+    UpdateAliases {
+        /// In order; index names already resolved.
+        actions: Vec<AliasAction>,
+    },
+    /// `PUT /_component_template/name`.
+    PutComponentTemplate {
+        /// The name.
+        name: String,
+        /// The body.
+        body: Value,
+        /// Refuse if it exists.
+        create: bool,
+    },
+    /// Names or wildcards; 404 if nothing matches, 400 if one is in use.
+    DeleteComponentTemplate {
+        /// Names.
+        names: Vec<String>,
+    },
+    /// `PUT /_index_template/name`.
+    PutIndexTemplate {
+        /// The name.
+        name: String,
+        /// The body.
+        body: Value,
+        /// Refuse if it exists.
+        create: bool,
+    },
+    /// Names or wildcards.
+    DeleteIndexTemplate {
+        /// Names.
+        names: Vec<String>,
+    },
+    /// `PUT /_data_stream/name`: needs a matching template with `data_stream`.
+    CreateDataStream {
+        /// The name.
+        name: String,
+    },
+    /// With its backing indices; names resolved.
+    DeleteDataStream {
+        /// Names.
+        names: Vec<String>,
+    },
+    /// `POST /target/_rollover[/new_name]`. The engine fills `facts` before it applies.
+    Rollover {
+        /// Alias with a write index, or data stream.
+        target: String,
+        /// For aliases; default: the number at the end plus one.
+        new_index: Option<String>,
+        /// `conditions`, by name; empty: always.
+        conditions: IndexMap<String, Value>,
+        /// `settings`, `mappings`, `aliases` of the new index.
+        body: Value,
+        /// Only say what would happen.
+        dry_run: bool,
+        /// Of the write index.
+        facts: RolloverFacts,
+    },
+    /// `PUT /_cluster/settings`; `null` resets.
+    PutClusterSettings {
+        /// Nested or flat.
+        settings: Value,
+    },
+}
+
+/// Measured facts that rollover conditions are held against.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RolloverFacts {
+    /// Documents.
+    pub doc_count: u64,
+    /// Bytes of all primary shards.
+    pub size_bytes: u64,
+    /// Documents of the largest shard.
+    pub shard_doc_count_max: u64,
+    /// Bytes of the largest shard.
+    pub shard_size_bytes_max: u64,
+}
+
+/// One action of `_aliases`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AliasAction {
+    /// Adds or replaces.
+    Add {
+        /// Concrete index.
+        index: String,
+        /// The alias.
+        alias: String,
+        /// Its parts.
+        metadata: AliasMetadata,
+    },
+    /// Takes away; wildcards allowed in `alias`.
+    Remove {
+        /// Concrete index.
+        index: String,
+        /// The alias.
+        alias: String,
+        /// Fail if it is not there.
+        must_exist: bool,
+    },
+    /// Deletes the index in the same step.
+    RemoveIndex {
+        /// Concrete index.
+        index: String,
+    },
+}
+
+/// What a command did.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outcome {
+    /// False: nothing needed changing.
+    pub changed: bool,
+    /// Concrete index created, if one.
+    pub created_index: Option<String>,
+    /// Only for rollover.
+    pub rollover: Option<RolloverOutcome>,
+    /// The state after it.
+    pub metadata: Option<Arc<Metadata>>,
+}
+
+/// The answer to a rollover.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RolloverOutcome {
+    /// Write index before.
+    pub old_index: String,
+    /// Write index after (or what it would be).
+    pub new_index: String,
+    /// Whether it happened.
+    pub rolled_over: bool,
+    /// Each condition as `[max_docs: 5]`, and whether it was met.
+    pub conditions: IndexMap<String, bool>,
+}
+
+impl Metadata {
+    /// The state after `command`, and what it did. `fresh_id` makes 22-character uuids.
+    pub fn apply(&self, _command: &Command, _now_ms: i64, _fresh_id: &mut dyn FnMut() -> String) -> crate::Result<(Arc<Metadata>, Outcome)> {
+        todo!()
+    }
+}
