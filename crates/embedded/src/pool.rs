@@ -68,7 +68,11 @@ impl Pool {
                     .expect("the operating system starts a thread")
             })
             .collect();
-        Self { shared, threads, queue_limit }
+        Self {
+            shared,
+            threads,
+            queue_limit,
+        }
     }
 
     /// Queues a job; [`ErrorKind::Rejected`] when the queue is full.
@@ -78,7 +82,10 @@ impl Pool {
             self.shared.rejected.fetch_add(1, Ordering::Relaxed);
             return Err(Error::new(
                 ErrorKind::Rejected,
-                format!("rejected execution: the {} queue holds its limit of {} requests", self.shared.name, self.queue_limit),
+                format!(
+                    "rejected execution: the {} queue holds its limit of {} requests",
+                    self.shared.name, self.queue_limit
+                ),
             ));
         }
         state.queue.push_back(Box::new(job));

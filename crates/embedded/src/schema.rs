@@ -81,10 +81,17 @@ pub fn fields() -> &'static Fields {
 
 fn build() -> Fields {
     let mut builder = Schema::builder();
-    let terms = || TextFieldIndexing::default().set_tokenizer("raw").set_fieldnorms(false).set_index_option(IndexRecordOption::Basic);
+    let terms = || {
+        TextFieldIndexing::default()
+            .set_tokenizer("raw")
+            .set_fieldnorms(false)
+            .set_index_option(IndexRecordOption::Basic)
+    };
     let text = |tokenizer: &str| {
         JsonObjectOptions::default().set_indexing_options(
-            TextFieldIndexing::default().set_tokenizer(tokenizer).set_index_option(IndexRecordOption::WithFreqsAndPositions),
+            TextFieldIndexing::default()
+                .set_tokenizer(tokenizer)
+                .set_index_option(IndexRecordOption::WithFreqsAndPositions),
         )
     };
     let id = builder.add_text_field("_id", STRING);
@@ -93,10 +100,15 @@ fn build() -> Fields {
     let source = builder.add_bytes_field("_source", STORED);
     let seq_no = builder.add_u64_field("_seq_no", NumericOptions::default().set_fast());
     let version = builder.add_u64_field("_version", NumericOptions::default().set_fast());
-    let kw = builder.add_json_field("kw", JsonObjectOptions::default().set_indexing_options(terms()).set_fast(Some("raw")));
+    let kw = builder.add_json_field(
+        "kw",
+        JsonObjectOptions::default()
+            .set_indexing_options(terms())
+            .set_fast("raw"),
+    );
     let kw_terms = builder.add_json_field("kwi", JsonObjectOptions::default().set_indexing_options(terms()));
-    let kw_column = builder.add_json_field("kwc", JsonObjectOptions::default().set_fast(Some("raw")));
-    let num = builder.add_json_field("num", JsonObjectOptions::default().set_fast(None));
+    let kw_column = builder.add_json_field("kwc", JsonObjectOptions::default().set_fast("raw"));
+    let num = builder.add_json_field("num", JsonObjectOptions::default().set_fast("raw"));
     let text_field = builder.add_json_field("text", text(TOKENIZER_STANDARD));
     let text_simple = builder.add_json_field("text_simple", text(TOKENIZER_SIMPLE));
     let text_whitespace = builder.add_json_field("text_whitespace", text(TOKENIZER_WHITESPACE));
@@ -123,12 +135,14 @@ fn build() -> Fields {
 /// Where the values of a field with this mapping go.
 pub fn class_of(field: &FieldMapping) -> Class {
     match field.field_type {
-        FieldType::Keyword | FieldType::Wildcard | FieldType::Ip | FieldType::Flattened => match (field.index, field.doc_values) {
-            (true, true) => Class::Keyword,
-            (true, false) => Class::KeywordTerms,
-            (false, true) => Class::KeywordColumn,
-            (false, false) => Class::None,
-        },
+        FieldType::Keyword | FieldType::Wildcard | FieldType::Ip | FieldType::Flattened => {
+            match (field.index, field.doc_values) {
+                (true, true) => Class::Keyword,
+                (true, false) => Class::KeywordTerms,
+                (false, true) => Class::KeywordColumn,
+                (false, false) => Class::None,
+            }
+        }
         FieldType::Text | FieldType::MatchOnlyText if field.index => Class::Text(field.analyzer),
         FieldType::Text | FieldType::MatchOnlyText => Class::None,
         FieldType::Binary | FieldType::ConstantKeyword | FieldType::Alias => Class::None,
@@ -162,7 +176,9 @@ pub fn encode_ip(address: IpAddr) -> String {
 /// The address that [`encode_ip`] made this from; v4-mapped ones come back as v4.
 pub fn decode_ip(text: &str) -> Option<IpAddr> {
     let (class, groups) = text.as_bytes().split_first()?;
-    let bits = groups.iter().fold(0u128, |bits, group| (bits << 7) | u128::from(*group));
+    let bits = groups
+        .iter()
+        .fold(0u128, |bits, group| (bits << 7) | u128::from(*group));
     match (class, groups.len()) {
         (2, 5) => Some(IpAddr::V4((bits as u32).into())),
         (1 | 3, 19) => Some(IpAddr::V6(Ipv6Addr::from_bits(bits))),

@@ -2,8 +2,8 @@
 
 use firn_model::mapping::Analyzer;
 
-use crate::search::IndexTarget;
 use crate::Error;
+use crate::search::IndexTarget;
 
 /// How many shards did what was asked.
 #[derive(Debug, Clone, Default)]

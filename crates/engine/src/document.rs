@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::source::SourceFilter;
 use crate::Error;
+use crate::source::SourceFilter;
 
 /// When a write becomes searchable, relative to its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,12 +6,12 @@
 //!
 //! This crate never opens a file or a socket and knows neither HTTP nor Tantivy.
 
-pub mod query;
+pub mod admin;
 pub mod aggs;
+pub mod document;
+pub mod query;
 pub mod search;
 pub mod source;
-pub mod document;
-pub mod admin;
 pub mod task;
 mod traits;
 

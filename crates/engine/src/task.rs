@@ -36,13 +36,20 @@ pub struct RequestContext {
 impl RequestContext {
     /// A context for a request that starts now.
     pub fn new() -> Self {
-        Self { cancel: Cancel::default(), started: Instant::now(), opaque_id: None }
+        Self {
+            cancel: Cancel::default(),
+            started: Instant::now(),
+            opaque_id: None,
+        }
     }
 
     /// Fails with [`ErrorKind::Cancelled`] once the work should stop.
     pub fn check(&self) -> Result<()> {
         if self.cancel.is_cancelled() {
-            return Err(Error::new(ErrorKind::Cancelled, "task cancelled because the client went away"));
+            return Err(Error::new(
+                ErrorKind::Cancelled,
+                "task cancelled because the client went away",
+            ));
         }
         Ok(())
     }

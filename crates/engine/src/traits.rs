@@ -5,11 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use firn_model::metadata::{Command, Metadata, Outcome};
 
+use crate::Result;
 use crate::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, ShardsOutcome};
 use crate::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use crate::search::{IndexTarget, SearchRequest, SearchResponse};
 use crate::task::RequestContext;
-use crate::Result;
 
 /// What keeps, changes and finds events. Every method may be called concurrently.
 ///

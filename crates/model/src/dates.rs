@@ -13,7 +13,9 @@ pub struct DateFormat {
 impl DateFormat {
     /// Parses a format; alternatives are separated by `||`.
     pub fn new(pattern: &str) -> Result<Self> {
-        Ok(Self { pattern: pattern.to_owned() })
+        Ok(Self {
+            pattern: pattern.to_owned(),
+        })
     }
     /// `strict_date_optional_time||epoch_millis`.
     pub fn default_millis() -> Self {

@@ -83,7 +83,13 @@ struct Inner {
 impl Error {
     /// An error of `kind` that says `reason`.
     pub fn new(kind: ErrorKind, reason: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, reason: reason.into(), index: None, line_and_column: None, cause: None }))
+        Self(Box::new(Inner {
+            kind,
+            reason: reason.into(),
+            index: None,
+            line_and_column: None,
+            cause: None,
+        }))
     }
 
     /// The error of an index expression that names nothing.

@@ -3,13 +3,13 @@
 //! Everything here is a value or a pure function. This crate opens no file and no socket, reads
 //! no clock and draws no random number: time and identifiers come in as arguments.
 
+pub mod dates;
 pub mod error;
 pub mod ids;
-pub mod routing;
-pub mod names;
-pub mod dates;
 pub mod mapping;
-pub mod settings;
 pub mod metadata;
+pub mod names;
+pub mod routing;
+pub mod settings;
 
 pub use error::{Error, ErrorKind, Result};

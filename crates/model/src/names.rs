@@ -17,7 +17,13 @@ pub struct IndicesOptions {
 
 impl Default for IndicesOptions {
     fn default() -> Self {
-        Self { ignore_unavailable: false, allow_no_indices: true, expand_open: true, expand_closed: false, expand_hidden: false }
+        Self {
+            ignore_unavailable: false,
+            allow_no_indices: true,
+            expand_open: true,
+            expand_closed: false,
+            expand_hidden: false,
+        }
     }
 }
 
@@ -67,7 +73,12 @@ pub fn resolve_date_math(_name: &str, _now_ms: i64) -> Result<String> {
 }
 
 /// Which concrete indices an expression means, in name order of each part, without doubles.
-pub fn resolve(_expression: &[String], _options: IndicesOptions, _metadata: &Metadata, _now_ms: i64) -> Result<Vec<ResolvedIndex>> {
+pub fn resolve(
+    _expression: &[String],
+    _options: IndicesOptions,
+    _metadata: &Metadata,
+    _now_ms: i64,
+) -> Result<Vec<ResolvedIndex>> {
     todo!()
 }
 

@@ -324,7 +324,12 @@ pub struct RolloverOutcome {
 
 impl Metadata {
     /// The state after `command`, and what it did. `fresh_id` makes 22-character uuids.
-    pub fn apply(&self, _command: &Command, _now_ms: i64, _fresh_id: &mut dyn FnMut() -> String) -> crate::Result<(Arc<Metadata>, Outcome)> {
+    pub fn apply(
+        &self,
+        _command: &Command,
+        _now_ms: i64,
+        _fresh_id: &mut dyn FnMut() -> String,
+    ) -> crate::Result<(Arc<Metadata>, Outcome)> {
         todo!()
     }
 }
