@@ -1,4 +1,4 @@
-//! `cardinality`: exact up to a threshold, then HyperLogLog.
+//! Counting distinct values: exact up to a threshold, then HyperLogLog.
 
 /// Distinct values seen, by a 64-bit hash of each. Merging is order-independent.
 #[derive(Debug, Clone, PartialEq)]
