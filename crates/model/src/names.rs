@@ -87,7 +87,32 @@ pub fn resolve_write(_name: &str, _metadata: &Metadata, _now_ms: i64) -> Result<
     todo!()
 }
 
-/// Whether `name` matches `pattern` with `*` for any run of characters.
-pub fn matches_pattern(_pattern: &str, _name: &str) -> bool {
-    todo!()
+/// Whether `name` matches `pattern` with `*` for any run of characters. Linear in practice: the
+/// search goes back only to the last `*`.
+pub fn matches_pattern(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut at_pattern, mut at_name) = (0, 0);
+    // Where the last `*` stands, and how much of the name it has taken.
+    let mut star: Option<(usize, usize)> = None;
+    while at_name < name.len() {
+        match pattern.get(at_pattern) {
+            Some(b'*') => {
+                star = Some((at_pattern, at_name));
+                at_pattern += 1;
+            }
+            Some(byte) if *byte == name[at_name] => {
+                at_pattern += 1;
+                at_name += 1;
+            }
+            _ => match star {
+                Some((star_pattern, star_name)) => {
+                    star = Some((star_pattern, star_name + 1));
+                    at_pattern = star_pattern + 1;
+                    at_name = star_name + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at_pattern..].iter().all(|byte| *byte == b'*')
 }
