@@ -1,0 +1,119 @@
+//! The file operations that firn needs, with what they promise after a power loss.
+//!
+//! Contents and names become durable apart, as POSIX has it: [`AppendFile::sync`] makes a file's
+//! bytes durable, [`Disk::sync_dir`] makes the names in a directory durable. Creating, renaming or
+//! removing a file and not syncing its directory means that either state may come back.
+
+mod real;
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use bytes::Bytes;
+
+pub use real::RealDisk;
+
+/// A file that only grows. Dropping it closes it and makes nothing durable.
+pub trait AppendFile: Send + Sync + fmt::Debug {
+    /// Writes `bytes` at the end, all of them or an error; after an error an unknown part of them
+    /// was written and [`len`](Self::len) says how many bytes the file has.
+    ///
+    /// One thread at a time may append; a [`sync`](Self::sync) may run meanwhile.
+    fn append(&self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes everything appended before the call durable (`fdatasync`), the file's name not.
+    ///
+    /// After an error nothing may be assumed about bytes appended since the last successful sync,
+    /// not even if a later sync succeeds: the kernel drops pages that it could not write.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Bytes in the file, durable or not.
+    fn len(&self) -> u64;
+
+    /// Whether the file holds no byte.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// One name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirEntry {
+    /// The name, without its directory. Names that are not UTF-8 are left out of listings.
+    pub name: String,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+    /// Bytes, 0 for a directory.
+    pub len: u64,
+}
+
+/// A file system. All methods may be called concurrently.
+///
+/// Errors keep the operating system's [`io::ErrorKind`] (`NotFound`, `StorageFull`, …) and name the
+/// path; `firn_model::Error::from` makes [`DiskFull`](firn_model::ErrorKind::DiskFull) of
+/// `StorageFull`.
+pub trait Disk: Send + Sync + fmt::Debug {
+    /// Creates an empty file; `AlreadyExists` if the name is taken.
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
+
+    /// Opens an existing file to go on at its end; `NotFound` if there is none.
+    fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
+
+    /// Cuts a file to `len` bytes, or fills it with zeros up to `len`. Durable after
+    /// [`sync_file`](Self::sync_file).
+    fn set_len(&self, path: &Path, len: u64) -> io::Result<()>;
+
+    /// The whole file, copied into memory.
+    fn read(&self, path: &Path) -> io::Result<Bytes>;
+
+    /// The bytes of a half-open range, copied into memory; cut short at the end of the file.
+    fn read_range(&self, path: &Path, range: Range<u64>) -> io::Result<Bytes>;
+
+    /// The whole file without a copy, as the operating system pages it in. The file must not be
+    /// changed or cut while the bytes live; it may be removed.
+    fn map(&self, path: &Path) -> io::Result<Bytes>;
+
+    /// Replaces or creates a file so that after a power loss the old or the new content is there,
+    /// whole: writes `<name>.tmp` beside it, syncs, renames, syncs the directory.
+    ///
+    /// After an error either content may be there. A left-over `.tmp` file may stay behind.
+    fn write_atomic(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
+    /// Renames a file or directory, replacing a file of the new name. Durable after
+    /// [`sync_dir`](Self::sync_dir) of the new name's directory (and the old one's).
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file's name. Open files and maps of it stay readable.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes a directory and everything in it; not atomic. `NotFound` if there is none.
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
+
+    /// Creates a directory and its missing parents. Durable after [`sync_dir`](Self::sync_dir) of
+    /// each parent that got a new name.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+
+    /// The names in a directory, sorted by name. `NotFound` if there is no such directory.
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
+
+    /// Whether a file or directory of that name exists.
+    fn exists(&self, path: &Path) -> io::Result<bool>;
+
+    /// Bytes in a file.
+    fn len(&self, path: &Path) -> io::Result<u64>;
+
+    /// Makes the names in a directory durable: created, renamed and removed ones.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Makes a file's bytes durable, for files that are not open for appending.
+    fn sync_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Bytes that an unprivileged process may still write to the file system of `path`, which must
+    /// exist.
+    fn available_bytes(&self, path: &Path) -> io::Result<u64>;
+
+    /// Size in bytes of the file system of `path`, which must exist.
+    fn total_bytes(&self, path: &Path) -> io::Result<u64>;
+}

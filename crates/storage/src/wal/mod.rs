@@ -1,0 +1,169 @@
+//! The write-ahead log of one shard: acknowledged operations that are in no durable segment yet.
+//!
+//! A directory of files `wal-<generation>.log`, appended to and trimmed from the front. The log
+//! knows nothing of what a record says. Format, and what counts as a torn tail and what as damage:
+//! `docs/formats/wal.md`. What surprises: every file says how long the file before it is, so a file
+//! whose tail could not be written is left as it is and never has to be repaired in place.
+
+mod syncer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use firn_model::Result;
+
+use crate::disk::Disk;
+
+pub use syncer::Syncer;
+
+/// The most bytes one record may have: more than any request body that firn takes.
+pub const RECORD_BYTES_MAX: usize = 512 << 20;
+
+/// How a WAL behaves.
+#[derive(Debug, Clone)]
+pub struct WalOptions {
+    /// Bytes gathered in memory before they are handed to the operating system. Syncs write them
+    /// earlier. The memory is shared with other WALs and given back when nothing is gathered.
+    pub buffer_bytes: usize,
+    /// `Some`: records are synced at the latest this long after they were appended, whether or not
+    /// someone waits (`index.translog.durability: async`). `None`: only when someone waits.
+    pub sync_interval: Option<Duration>,
+    /// Generations below are known to be in durable segments: they are not read but removed.
+    pub keep_from_generation: u64,
+}
+
+impl Default for WalOptions {
+    fn default() -> Self {
+        Self {
+            buffer_bytes: 256 << 10,
+            sync_interval: None,
+            keep_from_generation: 0,
+        }
+    }
+}
+
+/// A place in the log: the end of a record. Later records have greater positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// The file's number.
+    pub generation: u64,
+    /// Bytes from the start of the file to the end of the record.
+    pub offset: u64,
+    /// How often the log had been healed when the record was appended.
+    epoch: u64,
+}
+
+/// A record as it is read back.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// The file's number.
+    pub generation: u64,
+    /// Bytes from the start of the file to the start of the record's frame.
+    pub offset: u64,
+    /// What was appended.
+    pub payload: &'a [u8],
+}
+
+/// Called once when a position is durable, or will never be.
+pub type DurableCallback = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// The write-ahead log of one shard. All methods may be called concurrently; records stand in the
+/// order in which `append` was called.
+pub struct Wal {}
+
+impl Wal {
+    /// Opens or creates the log in `dir` (created if missing) and hands every record to `replay`, in order.
+    ///
+    /// `identity` ties the files to their shard. A torn tail of the last file (bytes that were never
+    /// acknowledged) is cut and logged. Fails with
+    /// [`ShardDamaged`](firn_model::ErrorKind::ShardDamaged), naming file and offset and having
+    /// changed nothing, if acknowledged bytes are damaged or missing; with `replay`'s error if it
+    /// returns one. On failure, `replay` may have seen a part of the records.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        identity: u64,
+        options: WalOptions,
+        syncer: &Syncer,
+        replay: &mut dyn FnMut(Record<'_>) -> Result<()>,
+    ) -> Result<Self> {
+        let _ = (disk, dir, identity, options, syncer, replay);
+        todo!()
+    }
+
+    /// Appends one record made of `parts` back to back (one copy into the buffer) and says where it ends.
+    ///
+    /// Nothing is durable yet. Fails if the record is empty or above [`RECORD_BYTES_MAX`]
+    /// (`IllegalArgument`), or if a write or sync failed before and the log was not healed (the kind
+    /// of that failure: `DiskFull` or `Internal`).
+    pub fn append(&self, parts: &[&[u8]]) -> Result<Position> {
+        let _ = parts;
+        todo!()
+    }
+
+    /// Calls `callback` once everything up to `position` is durable, or with the error if it will
+    /// never be: at once in this thread if that is known already, else from a thread of the
+    /// [`Syncer`]. One sync serves everyone who waits. The callback must not block.
+    pub fn wait_durable(&self, position: Position, callback: DurableCallback) {
+        let _ = (position, callback);
+        todo!()
+    }
+
+    /// Blocks until everything up to `position` is durable, syncing in this thread if none does.
+    pub fn sync_blocking(&self, position: Position) -> Result<()> {
+        let _ = position;
+        todo!()
+    }
+
+    /// The end of the last record appended; pass it to [`sync_blocking`](Self::sync_blocking) to
+    /// make everything durable, as a clean stop does.
+    pub fn end(&self) -> Position {
+        todo!()
+    }
+
+    /// Changes the interval of asynchronous durability; see [`WalOptions::sync_interval`].
+    pub fn set_sync_interval(&self, interval: Option<Duration>) {
+        let _ = interval;
+        todo!()
+    }
+
+    /// Why appends fail since the last failed write or sync; `None`: all is well.
+    pub fn failure(&self) -> Option<firn_model::Error> {
+        todo!()
+    }
+
+    /// Tries to get a failed log going: cuts what was never acknowledged and goes on in a new
+    /// generation, which it returns. Records whose `append` or wait failed are gone for good.
+    /// `Ok(current generation)` without doing anything if the log is well.
+    pub fn try_heal(&self) -> Result<u64> {
+        todo!()
+    }
+
+    /// Makes everything durable and goes on in a new file, whose generation it returns: records
+    /// appended from now on are in it or in later ones. A failure fails the log.
+    pub fn rotate(&self) -> Result<u64> {
+        todo!()
+    }
+
+    /// Removes the files below `keep_from_generation`, never the current one.
+    pub fn trim(&self, keep_from_generation: u64) -> Result<()> {
+        let _ = keep_from_generation;
+        todo!()
+    }
+
+    /// Bytes in all files and in the buffer.
+    pub fn size_bytes(&self) -> u64 {
+        todo!()
+    }
+
+    /// Records in all files and in the buffer.
+    pub fn operations(&self) -> u64 {
+        todo!()
+    }
+
+    /// The current file's number; counts up from 1.
+    pub fn generation(&self) -> u64 {
+        todo!()
+    }
+}
