@@ -6,6 +6,8 @@
 //! documents of a segment are alive, which segments make up a shard and what a field's type is
 //! are firn's own records, not Tantivy's.
 
+pub mod mapper;
 pub mod pool;
 pub mod schema;
 pub mod segment;
+pub mod shard;
