@@ -21,6 +21,14 @@ impl DateFormat {
     pub fn default_millis() -> Self {
         todo!()
     }
+    /// The second of Elasticsearch's formats for dynamic dates.
+    pub(crate) fn slashes() -> Self {
+        todo!()
+    }
+    /// Whether a string parses.
+    pub fn matches(&self, text: &str) -> bool {
+        self.parse_nanos(text).is_ok()
+    }
     /// As written.
     pub fn pattern(&self) -> &str {
         &self.pattern

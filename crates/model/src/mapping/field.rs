@@ -37,6 +37,145 @@ pub enum FieldType {
     Alias,
 }
 
+impl FieldType {
+    /// Every type, by the order of this page.
+    pub const ALL: [FieldType; 22] = [
+        FieldType::Keyword,
+        FieldType::Text,
+        FieldType::MatchOnlyText,
+        FieldType::Long,
+        FieldType::Integer,
+        FieldType::Short,
+        FieldType::Byte,
+        FieldType::UnsignedLong,
+        FieldType::Double,
+        FieldType::Float,
+        FieldType::HalfFloat,
+        FieldType::ScaledFloat,
+        FieldType::Boolean,
+        FieldType::Date,
+        FieldType::DateNanos,
+        FieldType::Ip,
+        FieldType::Wildcard,
+        FieldType::ConstantKeyword,
+        FieldType::Flattened,
+        FieldType::GeoPoint,
+        FieldType::Binary,
+        FieldType::Alias,
+    ];
+
+    /// Its name in a mapping (`scaled_float`).
+    pub fn name(self) -> &'static str {
+        match self {
+            FieldType::Keyword => "keyword",
+            FieldType::Text => "text",
+            FieldType::MatchOnlyText => "match_only_text",
+            FieldType::Long => "long",
+            FieldType::Integer => "integer",
+            FieldType::Short => "short",
+            FieldType::Byte => "byte",
+            FieldType::UnsignedLong => "unsigned_long",
+            FieldType::Double => "double",
+            FieldType::Float => "float",
+            FieldType::HalfFloat => "half_float",
+            FieldType::ScaledFloat => "scaled_float",
+            FieldType::Boolean => "boolean",
+            FieldType::Date => "date",
+            FieldType::DateNanos => "date_nanos",
+            FieldType::Ip => "ip",
+            FieldType::Wildcard => "wildcard",
+            FieldType::ConstantKeyword => "constant_keyword",
+            FieldType::Flattened => "flattened",
+            FieldType::GeoPoint => "geo_point",
+            FieldType::Binary => "binary",
+            FieldType::Alias => "alias",
+        }
+    }
+
+    /// The type of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|field_type| field_type.name() == name)
+    }
+
+    /// Whether its values are numbers (dates and booleans are not).
+    pub fn is_number(self) -> bool {
+        matches!(
+            self,
+            FieldType::Long
+                | FieldType::Integer
+                | FieldType::Short
+                | FieldType::Byte
+                | FieldType::UnsignedLong
+                | FieldType::Double
+                | FieldType::Float
+                | FieldType::HalfFloat
+                | FieldType::ScaledFloat
+        )
+    }
+
+    /// `date` or `date_nanos`.
+    pub fn is_date(self) -> bool {
+        matches!(self, FieldType::Date | FieldType::DateNanos)
+    }
+
+    /// `text` or `match_only_text`.
+    pub fn is_text(self) -> bool {
+        matches!(self, FieldType::Text | FieldType::MatchOnlyText)
+    }
+}
+
+impl Analyzer {
+    /// Its name in a mapping.
+    pub fn name(self) -> &'static str {
+        match self {
+            Analyzer::Standard => "standard",
+            Analyzer::Simple => "simple",
+            Analyzer::Whitespace => "whitespace",
+            Analyzer::Keyword => "keyword",
+        }
+    }
+
+    /// The analyzer of that name; `default` is the standard one.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "standard" | "default" => Some(Analyzer::Standard),
+            "simple" => Some(Analyzer::Simple),
+            "whitespace" => Some(Analyzer::Whitespace),
+            "keyword" => Some(Analyzer::Keyword),
+            _ => None,
+        }
+    }
+}
+
+impl FieldMapping {
+    /// A leaf of a type with Elasticsearch's defaults.
+    pub fn of(field_type: FieldType) -> Self {
+        Self {
+            field_type,
+            index: true,
+            doc_values: !matches!(
+                field_type,
+                FieldType::Text | FieldType::MatchOnlyText | FieldType::Binary | FieldType::Alias
+            ),
+            store: false,
+            ignore_above: None,
+            null_value: None,
+            copy_to: Vec::new(),
+            ignore_malformed: None,
+            coerce: true,
+            analyzer: Analyzer::Standard,
+            search_analyzer: None,
+            lowercase: false,
+            format: None,
+            scaling_factor: 1.0,
+            constant: None,
+            path: None,
+            fields: IndexMap::new(),
+            other: IndexMap::new(),
+        }
+    }
+}
+
 /// How text becomes terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Analyzer {

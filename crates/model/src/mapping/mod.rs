@@ -6,14 +6,21 @@
 
 mod dynamic;
 mod field;
+mod limits;
 mod merge;
 mod parse;
+mod parse_field;
 mod print;
+mod resolve;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde_json::Value;
+
+use crate::dates::DateFormat;
 
 pub use dynamic::{DynamicTemplate, MatchMappingType};
 pub use field::{Analyzer, FieldMapping, FieldType};
@@ -37,14 +44,15 @@ pub enum Dynamic {
 pub struct Mapping {
     /// The root object; its `dynamic` is the mapping's.
     pub root: ObjectMapping,
-    /// Tried in order for a new field.
-    pub dynamic_templates: Vec<DynamicTemplate>,
-    /// Whether new strings that look like dates become dates (default true).
-    pub date_detection: bool,
-    /// Whether new strings that look like numbers become numbers (default false).
-    pub numeric_detection: bool,
-    /// Formats tried by date detection, as written.
-    pub dynamic_date_formats: Vec<String>,
+    /// Tried in order for a new field. `None`: not set.
+    pub dynamic_templates: Option<Vec<DynamicTemplate>>,
+    /// Whether new strings that look like dates become dates. `None`: not set, true.
+    pub date_detection: Option<bool>,
+    /// Whether new strings that look like numbers become numbers. `None`: not set, false.
+    pub numeric_detection: Option<bool>,
+    /// Formats tried by date detection. `None`: not set, the default date format and
+    /// `yyyy/MM/dd HH:mm:ss||yyyy/MM/dd||epoch_millis`.
+    pub dynamic_date_formats: Option<Vec<Arc<DateFormat>>>,
     /// `_routing: {required: true}`.
     pub routing_required: bool,
     /// `_meta`, kept as it is.
@@ -55,6 +63,11 @@ pub struct Mapping {
     pub source: Option<Value>,
 }
 
+/// Where the mapper keeps the values of fields past `index.mapping.total_fields.limit`: a hidden
+/// `flattened` field that no mapping lists. Its keys are the fields' full paths, so a query on an
+/// unmapped path may look there (`_overflow.PATH`), and no event is refused for the limit.
+pub const OVERFLOW_FIELD: &str = "_overflow";
+
 /// An object and its fields.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ObjectMapping {
@@ -62,8 +75,6 @@ pub struct ObjectMapping {
     pub dynamic: Option<Dynamic>,
     /// `enabled: false`: kept in `_source`, nothing below it is indexed.
     pub disabled: bool,
-    /// Whether the mapping named it explicitly as `"type": "object"` (printing only).
-    pub explicit_type: bool,
     /// Direct children by their last name.
     pub properties: IndexMap<String, Node>,
 }

@@ -1,0 +1,151 @@
+//! How large a mapping may be, and adding fields found in documents up to that.
+
+use std::sync::Arc;
+
+use super::resolve::join;
+use super::{FieldMapping, FieldType, Mapping, Node, ObjectMapping};
+use crate::{Error, Result};
+
+impl Mapping {
+    /// How many fields count towards `index.mapping.total_fields.limit` (objects, leaves,
+    /// multi-fields, aliases).
+    pub fn total_fields(&self) -> usize {
+        self.root.properties.values().map(count).sum()
+    }
+
+    /// Refuses a mapping of more than `fields` fields or deeper than `depth` objects, with
+    /// Elasticsearch's sentence ([`crate::ErrorKind::IllegalArgument`]).
+    pub fn check_limits(&self, fields: u32, depth: u32) -> Result<()> {
+        if self.total_fields() > fields as usize {
+            return Err(Error::illegal_argument(format!(
+                "Limit of total fields [{fields}] has been exceeded"
+            )));
+        }
+        match too_deep("", &self.root, 1, depth) {
+            Some(path) => Err(Error::illegal_argument(format!(
+                "Limit of mapping depth [{depth}] has been exceeded due to object field [{path}]"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether [`Mapping::add_missing`] would add `node` at `path` under these limits. Lets the
+    /// mapper find out without a round through the metadata that a field goes to
+    /// [`super::OVERFLOW_FIELD`]. Costs a look-up per segment and a count of the mapping.
+    pub fn has_room_for(&self, path: &str, node: &Node, total_fields_limit: u32, depth_limit: u32) -> bool {
+        let mut object = Some(&self.root);
+        let mut missing_objects = 0;
+        let depth = path.split('.').count() + usize::from(matches!(node, Node::Object(_)));
+        let mut segments = path.split('.').peekable();
+        while let Some(segment) = segments.next() {
+            let last = segments.peek().is_none();
+            match object.and_then(|object| object.properties.get(segment)) {
+                Some(Node::Object(child)) => object = Some(child),
+                Some(Node::Field(_)) => return false,
+                None => {
+                    object = None;
+                    missing_objects += usize::from(!last);
+                }
+            }
+        }
+        depth <= depth_limit as usize
+            && self.total_fields() + missing_objects + count(node) <= total_fields_limit as usize
+    }
+
+    /// This mapping with the leaves and objects of `additions` that it lacks, in their order, as
+    /// long as they fit the limits. What is there already stays as it is, so that two writers
+    /// that meet the same new field at once both succeed; only a `constant_keyword` without a
+    /// value takes the value of `additions`. `None`: nothing to add.
+    #[must_use]
+    pub fn add_missing(&self, additions: &Mapping, total_fields_limit: u32, depth_limit: u32) -> Option<Mapping> {
+        let mut result = self.clone();
+        let mut adder = Adder {
+            room: (total_fields_limit as usize).saturating_sub(self.total_fields()),
+            depth_limit: depth_limit as usize,
+            changed: false,
+        };
+        adder.add(&mut result.root, &additions.root, 1);
+        adder.changed.then_some(result)
+    }
+}
+
+struct Adder {
+    room: usize,
+    depth_limit: usize,
+    changed: bool,
+}
+
+impl Adder {
+    fn add(&mut self, target: &mut ObjectMapping, additions: &ObjectMapping, depth: usize) {
+        if depth > self.depth_limit {
+            return;
+        }
+        for (name, addition) in &additions.properties {
+            match (target.properties.get_mut(name), addition) {
+                (Some(Node::Object(existing)), Node::Object(more)) => self.add(existing, more, depth + 1),
+                (Some(Node::Field(existing)), Node::Field(more)) => self.learn_constant(existing, more),
+                (Some(_), _) => {}
+                (None, Node::Field(field)) => {
+                    if count(addition) <= self.room {
+                        self.room -= count(addition);
+                        self.changed = true;
+                        target.properties.insert(name.clone(), Node::Field(Arc::clone(field)));
+                    }
+                }
+                (None, Node::Object(more)) => {
+                    if self.room == 0 || depth >= self.depth_limit {
+                        continue;
+                    }
+                    // The object is added only if one of its children finds room too.
+                    let mut object = ObjectMapping {
+                        properties: Default::default(),
+                        ..more.clone()
+                    };
+                    let (room, changed) = (self.room, self.changed);
+                    self.room -= 1;
+                    self.changed = more.properties.is_empty();
+                    self.add(&mut object, more, depth + 1);
+                    if self.changed {
+                        target.properties.insert(name.clone(), Node::Object(object));
+                    } else {
+                        self.room = room;
+                        self.changed = changed;
+                    }
+                }
+            }
+        }
+    }
+
+    fn learn_constant(&mut self, existing: &mut Arc<FieldMapping>, more: &FieldMapping) {
+        let both = existing.field_type == FieldType::ConstantKeyword && more.field_type == FieldType::ConstantKeyword;
+        if both && existing.constant.is_none() && more.constant.is_some() {
+            let mut field = FieldMapping::clone(existing);
+            field.constant.clone_from(&more.constant);
+            *existing = Arc::new(field);
+            self.changed = true;
+        }
+    }
+}
+
+fn count(node: &Node) -> usize {
+    match node {
+        Node::Object(object) => 1 + object.properties.values().map(count).sum::<usize>(),
+        Node::Field(field) => 1 + field.fields.len(),
+    }
+}
+
+/// The path of an object whose children would stand deeper than `limit`.
+fn too_deep(prefix: &str, object: &ObjectMapping, depth: u32, limit: u32) -> Option<String> {
+    for (name, node) in &object.properties {
+        if let Node::Object(child) = node {
+            let path = join(prefix, name);
+            if depth + 1 > limit {
+                return Some(path);
+            }
+            if let Some(deep) = too_deep(&path, child, depth + 1, limit) {
+                return Some(deep);
+            }
+        }
+    }
+    None
+}
