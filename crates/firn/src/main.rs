@@ -1,1 +1,25 @@
-fn main() {}
+//! firn: an event search server that speaks the Elasticsearch API.
+//!
+//! This crate is the outside of the program: the command line, settings, environment, clock and
+//! signals. It picks the engine and wires it to the edge, and holds the tools that come along:
+//! `ingest`, `generate`, `demo` and `bench`.
+
+// A program for a terminal: its output is for people, and goes there on purpose. Logs go
+// through tracing.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod cli;
+mod client;
+mod ingest;
+mod logging;
+mod settings;
+
+use std::process::ExitCode;
+
+/// Freed memory goes back to the system, and many threads do not fight for one heap.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -1,0 +1,310 @@
+//! An HTTP client of Elasticsearch-compatible servers, for `ingest`, `demo` and `bench`.
+//!
+//! The one thing it knows better than a plain client is whether a failed request can have had an
+//! effect: [`Failure::NotSent`] may always be repeated, [`Failure::Unknown`] only if repeating is
+//! harmless.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use ureq::http::{Request, header};
+
+/// No answer to a bulk or a search of ours is larger.
+const ANSWER_LIMIT_BYTES: u64 = 1024 * 1024 * 1024;
+/// A server that takes longer to accept a connection is not there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest that a bulk or a force-merge may take before its outcome counts as unknown.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
+/// Bodies smaller than this are not worth compressing.
+const GZIP_MIN_BYTES: usize = 1024;
+
+/// Who we are to the server.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Credentials {
+    /// User and password, separated by a colon (may also be part of the URL)
+    #[arg(long, value_name = "USER:PASSWORD", conflicts_with = "api_key")]
+    pub(crate) user: Option<String>,
+    /// API key as Elasticsearch encodes it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) api_key: Option<String>,
+}
+
+/// Talks to one server. Clones share connections.
+#[derive(Clone)]
+pub(crate) struct Client {
+    agent: ureq::Agent,
+    base: String,
+    authorization: Option<String>,
+    gzip: bool,
+}
+
+/// An answer, whatever its status.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+    /// `Retry-After`, if the server gave seconds.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// No answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The server has not seen the request.
+    NotSent(String),
+    /// The request left and no whole answer came back: it may or may not have been done.
+    Unknown(String),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotSent(reason) | Self::Unknown(reason) => formatter.write_str(reason),
+        }
+    }
+}
+
+impl Client {
+    /// A client of `url`: `http://` or `https://`, maybe with `user:password@` and a path prefix.
+    pub(crate) fn new(url: &str, credentials: &Credentials, gzip: bool) -> anyhow::Result<Self> {
+        let (base, from_url) = split_user(url)?;
+        let authorization = match (&credentials.api_key, credentials.user.as_ref().or(from_url.as_ref())) {
+            (Some(key), _) => Some(format!("ApiKey {key}")),
+            (None, Some(user)) => Some(format!("Basic {}", STANDARD.encode(user))),
+            (None, None) => None,
+        };
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(REQUEST_TIMEOUT))
+            .max_redirects(0)
+            .max_idle_connections_per_host(64)
+            .user_agent(concat!("firn/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Ok(Self {
+            agent: config.into(),
+            base,
+            authorization,
+            gzip,
+        })
+    }
+
+    /// The URL without user and password.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Sends a request. `path` starts with `/` and is already percent-encoded.
+    pub(crate) fn send(&self, method: &str, path: &str, body: Option<(&str, &[u8])>) -> Result<Answer, Failure> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let invalid = |error: ureq::http::Error| Failure::NotSent(error.to_string());
+        let sent = match body {
+            None => self.agent.run(request.body(()).map_err(invalid)?),
+            Some((content_type, body)) => {
+                request = request.header(header::CONTENT_TYPE, content_type);
+                if self.gzip && body.len() >= GZIP_MIN_BYTES {
+                    request = request.header(header::CONTENT_ENCODING, "gzip");
+                    self.agent.run(request.body(compress(body)).map_err(invalid)?)
+                } else {
+                    self.agent.run(request.body(body).map_err(invalid)?)
+                }
+            }
+        };
+        let mut response = sent.map_err(classify)?;
+        let retry_after = response
+            .headers()
+            .get(header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.parse().ok())
+            .map(Duration::from_secs);
+        let status = response.status().as_u16();
+        let body = response
+            .body_mut()
+            .with_config()
+            .limit(ANSWER_LIMIT_BYTES)
+            .read_to_vec()
+            .map_err(|error| Failure::Unknown(format!("the answer broke off: {error}")))?;
+        Ok(Answer {
+            status,
+            body,
+            retry_after,
+        })
+    }
+
+    /// Sends JSON (or nothing) and expects a 2xx answer with a JSON body.
+    pub(crate) fn json(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+        let body = body.map(Value::to_string);
+        let answer = self
+            .send(
+                method,
+                path,
+                body.as_ref().map(|body| ("application/json", body.as_bytes())),
+            )
+            .map_err(|failure| anyhow::anyhow!("{method} {}{path}: {failure}", self.base))?;
+        if !(200..300).contains(&answer.status) {
+            bail!("{method} {}{path}: {}", self.base, answer.problem());
+        }
+        if answer.body.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&answer.body).with_context(|| format!("{method} {}{path}: not JSON", self.base))
+    }
+
+    /// Whether `HEAD path` is answered with 200.
+    pub(crate) fn exists(&self, path: &str) -> anyhow::Result<bool> {
+        match self.send("HEAD", path, None) {
+            Ok(answer) if answer.status == 200 => Ok(true),
+            Ok(answer) if answer.status == 404 => Ok(false),
+            Ok(answer) => bail!("HEAD {}{path}: status {}", self.base, answer.status),
+            Err(failure) => bail!("HEAD {}{path}: {failure}", self.base),
+        }
+    }
+}
+
+impl Answer {
+    /// Status and reason of an answer that is no success, in one line.
+    pub(crate) fn problem(&self) -> String {
+        let reason = serde_json::from_slice::<Value>(&self.body).ok().and_then(|body| {
+            let error = body.get("error")?;
+            let reason = error.get("reason").unwrap_or(error);
+            Some(reason.as_str().map_or_else(|| reason.to_string(), str::to_owned))
+        });
+        let reason = reason.unwrap_or_else(|| {
+            let text = String::from_utf8_lossy(&self.body);
+            text.chars().take(200).collect::<String>().trim().to_owned()
+        });
+        format!("status {}: {reason}", self.status)
+    }
+}
+
+fn compress(body: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(body.len() / 4), flate2::Compression::fast());
+    encoder
+        .write_all(body)
+        .and_then(|()| encoder.finish())
+        .expect("writing to memory does not fail")
+}
+
+/// Only failures before the first byte of the request are known to have had no effect.
+fn classify(error: ureq::Error) -> Failure {
+    use std::io::ErrorKind;
+    let not_sent = match &error {
+        ureq::Error::HostNotFound
+        | ureq::Error::ConnectionFailed
+        | ureq::Error::BadUri(_)
+        | ureq::Error::Http(_)
+        | ureq::Error::Tls(_)
+        | ureq::Error::Rustls(_)
+        | ureq::Error::TlsRequired
+        | ureq::Error::ConnectProxyFailed(_)
+        | ureq::Error::InvalidProxyUrl
+        | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => true,
+        ureq::Error::Io(error) => matches!(
+            error.kind(),
+            ErrorKind::ConnectionRefused
+                | ErrorKind::AddrNotAvailable
+                | ErrorKind::HostUnreachable
+                | ErrorKind::NetworkUnreachable
+        ),
+        _ => false,
+    };
+    let reason = error.to_string();
+    if not_sent {
+        Failure::NotSent(reason)
+    } else {
+        Failure::Unknown(reason)
+    }
+}
+
+/// Splits `http://user:password@host/` into the URL without the user, and the decoded user.
+fn split_user(url: &str) -> anyhow::Result<(String, Option<String>)> {
+    let url = if url.contains("://") {
+        url.to_owned()
+    } else {
+        format!("http://{url}")
+    };
+    let (scheme, rest) = url.split_once("://").expect("it was just put there");
+    if !matches!(scheme, "http" | "https") {
+        bail!("the URL must start with http:// or https://, not {scheme}://");
+    }
+    let authority_end = rest.find('/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(authority_end);
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (Some(percent_decode(user)?), host),
+        None => (None, authority),
+    };
+    if host.is_empty() {
+        bail!("the URL names no host");
+    }
+    Ok((format!("{scheme}://{host}{}", path.trim_end_matches('/')), user))
+}
+
+fn percent_decode(text: &str) -> anyhow::Result<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        if first == b'%' {
+            let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+            let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+            bytes.push(byte.context("the user in the URL has a `%` without two hex digits")?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(first);
+            rest = tail;
+        }
+    }
+    String::from_utf8(bytes).context("the user in the URL is not UTF-8")
+}
+
+/// Encodes one segment of a path.
+pub(crate) fn encode_segment(text: &str) -> String {
+    text.bytes()
+        .fold(String::with_capacity(text.len()), |mut encoded, byte| {
+            match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => encoded.push(byte as char),
+                _ => encoded.push_str(&format!("%{byte:02X}")),
+            }
+            encoded
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_split() {
+        let check = |url: &str, base: &str, user: Option<&str>| {
+            let (found, name) = split_user(url).expect("a URL");
+            assert_eq!((found.as_str(), name.as_deref()), (base, user), "{url}");
+        };
+        check("http://127.0.0.1:9200/", "http://127.0.0.1:9200", None);
+        check("localhost:9200", "http://localhost:9200", None);
+        check("https://a:b%40c@h/es/", "https://h/es", Some("a:b@c"));
+        check("http://a:p@ss@h", "http://h", Some("a:p@ss"));
+        assert!(split_user("ftp://h").is_err());
+        assert!(split_user("http:///x").is_err());
+        assert!(split_user("http://%4@h").is_err());
+    }
+
+    #[test]
+    fn path_segments_are_encoded() {
+        assert_eq!(encode_segment("logs-2026.01.01"), "logs-2026.01.01");
+        assert_eq!(encode_segment("<logs-{now/d}>"), "%3Clogs-%7Bnow%2Fd%7D%3E");
+    }
+
+    #[test]
+    fn a_refused_connection_was_not_sent() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        drop(listener);
+        let client = Client::new(&format!("http://{address}"), &Credentials::default(), false).expect("a client");
+        assert!(matches!(client.send("GET", "/", None), Err(Failure::NotSent(_))));
+    }
+}

@@ -1,0 +1,40 @@
+//! Logs: through tracing to standard error, as text or as one JSON object a line.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::settings::LogFormat;
+
+/// Starts logging for the rest of the process. `level` is the level of firn's own crates; the
+/// libraries below speak from `warn` up, because their `info` is about their insides. `RUST_LOG`
+/// overrides both for debugging.
+pub(crate) fn start(level: &str, format: LogFormat) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(level)));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    // A second call (tests in one process) keeps the first subscriber.
+    let _ = match format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).with_current_span(false).try_init(),
+    };
+}
+
+fn directives(level: &str) -> String {
+    let libraries = match level {
+        "error" => "error",
+        _ => "warn",
+    };
+    [
+        "firn",
+        "firn_model",
+        "firn_engine",
+        "firn_embedded",
+        "firn_api",
+        "firn_storage",
+    ]
+    .iter()
+    .fold(libraries.to_owned(), |all, name| format!("{all},{name}={level}"))
+}

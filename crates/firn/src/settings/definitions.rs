@@ -1,0 +1,344 @@
+//! The table of settings: one entry each, everything else is printed or derived from it.
+
+/// A setting.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    /// Elasticsearch's name where Elasticsearch has the setting.
+    pub(crate) name: &'static str,
+    /// Heading it stands under in the reference.
+    pub(crate) section: &'static str,
+    /// What values look like, and the check.
+    pub(crate) kind: Kind,
+    /// What holds when nothing is typed.
+    pub(crate) default: DefaultValue,
+    /// One or two sentences for the user.
+    pub(crate) help: &'static str,
+}
+
+/// The default of a setting.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DefaultValue {
+    /// As if it had been typed.
+    Fixed(&'static str),
+    /// Found at start-up; the text says how.
+    Derived(&'static str),
+}
+
+/// The values a setting takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// Any text that is not empty.
+    Text,
+    /// A host name or address.
+    Host,
+    /// 0 to 65535.
+    Port,
+    /// One path.
+    Path,
+    /// Paths, as a YAML list or separated by commas.
+    Paths,
+    /// A size in bytes with Elasticsearch's units (`512mb`, powers of 1024), inclusive bounds.
+    Bytes(u64, u64),
+    /// A size in bytes or a percentage of the machine's memory, at least so many bytes.
+    MemoryShare(u64),
+    /// A percentage or ratio of the disk that may be used, or the bytes that must stay free.
+    Watermark,
+    /// A time with Elasticsearch's units (`500ms`), or `-1` for never.
+    DurationOrNever,
+    /// A time with Elasticsearch's units.
+    Duration,
+    /// A whole number, inclusive bounds.
+    Count(u64, u64),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+impl Kind {
+    /// The unit or form, for the reference.
+    pub(crate) fn unit(self) -> String {
+        match self {
+            Self::Text => "text".to_owned(),
+            Self::Host => "host name or address".to_owned(),
+            Self::Port => "port, 0 to 65535".to_owned(),
+            Self::Path => "path".to_owned(),
+            Self::Paths => "list of paths".to_owned(),
+            Self::Bytes(min, max) => format!("bytes, {} to {}", print_bytes(min), print_bytes(max)),
+            Self::MemoryShare(min) => format!("bytes or % of memory, at least {}", print_bytes(min)),
+            Self::Watermark => "% or ratio of the disk used, or bytes free".to_owned(),
+            Self::DurationOrNever => "time, or -1 for never".to_owned(),
+            Self::Duration => "time".to_owned(),
+            Self::Count(min, max) => format!("number, {min} to {max}"),
+            Self::Choice(words) => words.join(" or "),
+        }
+    }
+}
+
+const MIB: u64 = 1024 * 1024;
+const GIB: u64 = 1024 * MIB;
+
+fn print_bytes(bytes: u64) -> String {
+    match bytes {
+        0 => "0".to_owned(),
+        n if n % GIB == 0 => format!("{}gb", n / GIB),
+        n if n % MIB == 0 => format!("{}mb", n / MIB),
+        n if n % 1024 == 0 => format!("{}kb", n / 1024),
+        n => format!("{n}b"),
+    }
+}
+
+const NODE: &str = "Node";
+const PATHS: &str = "Paths";
+const HTTP: &str = "HTTP";
+const MEMORY: &str = "Memory and threads";
+const DISK: &str = "Disk";
+const SEARCH: &str = "Search";
+const LOGGING: &str = "Logging";
+
+use DefaultValue::{Derived, Fixed};
+
+/// Every setting, in the order of the reference.
+pub(crate) const DEFINITIONS: &[Definition] = &[
+    Definition {
+        name: "cluster.name",
+        section: NODE,
+        kind: Kind::Text,
+        default: Fixed("firn"),
+        help: "Name that clients see in `GET /` and in health answers.",
+    },
+    Definition {
+        name: "node.name",
+        section: NODE,
+        kind: Kind::Text,
+        default: Derived("the host's name"),
+        help: "Name of this node in answers and logs.",
+    },
+    Definition {
+        name: "path.data",
+        section: PATHS,
+        kind: Kind::Path,
+        default: Fixed("data"),
+        help: "Folder of the catalog, the WAL and the segments; made if it is missing. One server at a time uses it.",
+    },
+    Definition {
+        name: "path.repo",
+        section: PATHS,
+        kind: Kind::Paths,
+        default: Derived("none"),
+        help: "Folders under which snapshot repositories of type `fs` may be registered.",
+    },
+    Definition {
+        name: "http.host",
+        section: HTTP,
+        kind: Kind::Host,
+        default: Fixed("127.0.0.1"),
+        help: "Address to listen on. Without authentication, which this version does not have yet, only loopback addresses are accepted.",
+    },
+    Definition {
+        name: "http.port",
+        section: HTTP,
+        kind: Kind::Port,
+        default: Fixed("9200"),
+        help: "Port to listen on. 0 takes a free one; it is logged and written to `--ready-file`.",
+    },
+    Definition {
+        name: "http.max_content_length",
+        section: HTTP,
+        // Bodies are held in memory while they are parsed; more than 2 GB is never an event batch.
+        kind: Kind::Bytes(1024, 2 * GIB),
+        default: Fixed("100mb"),
+        help: "Largest request body, also after decompression. A larger one is answered with 413.",
+    },
+    Definition {
+        name: "http.shutdown_grace_period",
+        section: HTTP,
+        kind: Kind::Duration,
+        default: Fixed("10s"),
+        help: "How long requests that are running when the server is told to stop may take to finish.",
+    },
+    Definition {
+        name: "indices.memory.index_buffer_size",
+        section: MEMORY,
+        kind: Kind::MemoryShare(16 * MIB),
+        default: Fixed("192mb"),
+        help: "Memory of all write buffers together. When it is full, the largest is turned into a segment.",
+    },
+    Definition {
+        name: "indexing_pressure.memory.limit",
+        section: MEMORY,
+        kind: Kind::MemoryShare(MIB),
+        default: Fixed("256mb"),
+        help: "Bytes of write requests being worked on at the same time. More are answered with 429.",
+    },
+    Definition {
+        name: "thread_pool.write.size",
+        section: MEMORY,
+        kind: Kind::Count(1, 1024),
+        default: Derived("number of cores"),
+        help: "Threads that apply writes.",
+    },
+    Definition {
+        name: "thread_pool.write.queue_size",
+        section: MEMORY,
+        kind: Kind::Count(1, 1_000_000),
+        default: Fixed("10000"),
+        help: "Write tasks that may wait. More are answered with 429.",
+    },
+    Definition {
+        name: "thread_pool.search.size",
+        section: MEMORY,
+        kind: Kind::Count(1, 1024),
+        default: Derived("number of cores × 3 / 2 + 1"),
+        help: "Threads that search segments.",
+    },
+    Definition {
+        name: "thread_pool.search.queue_size",
+        section: MEMORY,
+        kind: Kind::Count(1, 1_000_000),
+        default: Fixed("1000"),
+        help: "Searches that may wait. More are answered with 429.",
+    },
+    Definition {
+        name: "thread_pool.force_merge.size",
+        section: MEMORY,
+        kind: Kind::Count(1, 64),
+        default: Fixed("1"),
+        help: "Threads that merge segments in the background and for `_forcemerge`.",
+    },
+    Definition {
+        name: "cluster.routing.allocation.disk.watermark.flood_stage",
+        section: DISK,
+        kind: Kind::Watermark,
+        default: Fixed("95%"),
+        help: "When the disk of `path.data` is fuller than this, writes are refused with 429 and reads go on; writing resumes by itself when space returns. A size such as `5gb` is the space that must stay free.",
+    },
+    Definition {
+        name: "search.max_buckets",
+        section: SEARCH,
+        kind: Kind::Count(1, 10_000_000),
+        default: Fixed("65536"),
+        help: "Buckets that the aggregations of one search may make together.",
+    },
+    Definition {
+        name: "search.default_search_timeout",
+        section: SEARCH,
+        kind: Kind::DurationOrNever,
+        default: Fixed("-1"),
+        help: "Time after which a search answers with what it has found, unless the request sets its own `timeout`.",
+    },
+    Definition {
+        name: "index.search.slowlog.threshold.query.warn",
+        section: SEARCH,
+        kind: Kind::DurationOrNever,
+        default: Fixed("5s"),
+        help: "Searches that take longer are logged with their index, time, hits and body.",
+    },
+    Definition {
+        name: "logger.level",
+        section: LOGGING,
+        kind: Kind::Choice(&["error", "warn", "info", "debug", "trace"]),
+        default: Fixed("info"),
+        help: "How much is logged. Logs go to standard error.",
+    },
+    Definition {
+        name: "logger.format",
+        section: LOGGING,
+        kind: Kind::Choice(&["text", "json"]),
+        default: Fixed("text"),
+        help: "Lines for people, or one JSON object a line.",
+    },
+];
+
+/// The definition of a name.
+pub(crate) fn find(name: &str) -> Option<&'static Definition> {
+    DEFINITIONS.iter().find(|definition| definition.name == name)
+}
+
+/// The name of the environment variable that sets it. `.` and `_` both become `_`; a test makes
+/// sure that no two settings share a variable, so the way back is a look into the table.
+pub(crate) fn environment_name(name: &str) -> String {
+    format!("FIRN_{}", name.replace('.', "_").to_uppercase())
+}
+
+/// The setting that a variable of the environment names.
+pub(crate) fn find_by_environment(variable: &str) -> Option<&'static Definition> {
+    DEFINITIONS
+        .iter()
+        .find(|definition| environment_name(definition.name) == variable)
+}
+
+/// The name the user most likely meant, if one is near enough.
+pub(crate) fn suggestion(typed: &str) -> Option<&'static str> {
+    nearest(typed, DEFINITIONS.iter().map(|definition| definition.name))
+}
+
+/// The nearest of `known` to what was typed. Jaro-Winkler favours a common start, which is what
+/// dotted names have; below 0.85 a suggestion is more often wrong than right.
+pub(crate) fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    const NEAR: f64 = 0.85;
+    let typed = typed.to_lowercase();
+    // The last word alone is what people remember of a long name ("max_buckets", "flood_stage").
+    let score = |name: &str| {
+        let whole = strsim::jaro_winkler(&typed, name);
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let tail = if last.len() > 4 {
+            strsim::jaro_winkler(&typed, last) - 0.05
+        } else {
+            0.0
+        };
+        whole.max(tail)
+    };
+    known
+        .map(|name| (score(name), name))
+        .filter(|(score, _)| *score >= NEAR)
+        .max_by(|(left, _), (right, _)| left.total_cmp(right))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::settings::value;
+
+    #[test]
+    fn names_and_variables_are_unique() {
+        let names: HashSet<_> = DEFINITIONS.iter().map(|definition| definition.name).collect();
+        let variables: HashSet<_> = DEFINITIONS.iter().map(|d| environment_name(d.name)).collect();
+        assert_eq!(names.len(), DEFINITIONS.len());
+        assert_eq!(variables.len(), DEFINITIONS.len());
+    }
+
+    #[test]
+    fn no_name_is_the_parent_of_another() {
+        for parent in DEFINITIONS {
+            let prefix = format!("{}.", parent.name);
+            assert!(
+                DEFINITIONS.iter().all(|child| !child.name.starts_with(&prefix)),
+                "{}",
+                parent.name
+            );
+        }
+    }
+
+    #[test]
+    fn fixed_defaults_pass_their_own_check() {
+        for definition in DEFINITIONS {
+            if let DefaultValue::Fixed(text) = definition.default {
+                value::check(definition, text).unwrap_or_else(|error| panic!("{}: {error}", definition.name));
+            }
+        }
+    }
+
+    #[test]
+    fn suggests_what_was_meant() {
+        let check = |typed: &str, expect: Option<&str>| assert_eq!(suggestion(typed), expect, "{typed}");
+        check("http.prot", Some("http.port"));
+        check("htpp.port", Some("http.port"));
+        check("path.dta", Some("path.data"));
+        check("cluster_name", Some("cluster.name"));
+        check("search.max_bucket", Some("search.max_buckets"));
+        check("max_buckets", Some("search.max_buckets"));
+        check("xpack.security.enabled", None);
+    }
+}

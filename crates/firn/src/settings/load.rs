@@ -1,0 +1,313 @@
+//! What the user typed, from every source, by the setting's name.
+//!
+//! Later sources win: defaults, then the file, then `FIRN_…` variables, then `-E`, then flags.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde_norway::Value as Yaml;
+
+use super::SettingsError;
+use super::definitions::{self, Definition};
+
+/// A configuration file is a page of text; more is a mistake, not a configuration.
+const FILE_LIMIT_BYTES: u64 = 1024 * 1024;
+
+/// Where a value was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// In a configuration file.
+    File(PathBuf),
+    /// In this variable.
+    Environment(String),
+    /// As `-E name=value`.
+    Option,
+    /// As a flag of its own.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(formatter, "in {}", path.display()),
+            Self::Environment(variable) => write!(formatter, "in the environment variable {variable}"),
+            Self::Option => formatter.write_str("given with -E"),
+            Self::Flag(flag) => write!(formatter, "given with {flag}"),
+        }
+    }
+}
+
+/// The text of each setting that was typed, not yet checked.
+#[derive(Debug, Default)]
+pub(crate) struct Typed {
+    values: BTreeMap<&'static str, (String, Source)>,
+    /// Sentences for the log once it is up: what was seen and has no effect.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The sources of one start.
+#[derive(Debug, Default)]
+pub(crate) struct Sources<'a> {
+    /// `-c`.
+    pub(crate) file: Option<&'a Path>,
+    /// The variables of the process.
+    pub(crate) environment: Vec<(String, String)>,
+    /// `-E`, in their order.
+    pub(crate) options: &'a [String],
+    /// Flag, setting, value.
+    pub(crate) flags: Vec<(&'static str, &'static str, String)>,
+}
+
+impl Typed {
+    /// Collects all sources.
+    pub(crate) fn load(sources: Sources<'_>) -> Result<Self, SettingsError> {
+        let mut typed = Self::default();
+        if let Some(path) = sources.file {
+            typed.read_file(path, &sources.environment)?;
+        }
+        typed.read_environment(&sources.environment);
+        for option in sources.options {
+            typed.read_option(option)?;
+        }
+        for (flag, name, value) in sources.flags {
+            let definition = definitions::find(name).expect("flags name settings of the table");
+            typed.set(definition, value, Source::Flag(flag));
+        }
+        Ok(typed)
+    }
+
+    /// What was typed for a setting, and where.
+    pub(crate) fn get(&self, name: &str) -> Option<(&str, &Source)> {
+        self.values.get(name).map(|(value, source)| (value.as_str(), source))
+    }
+
+    fn set(&mut self, definition: &'static Definition, value: String, source: Source) {
+        self.values.insert(definition.name, (value, source));
+    }
+
+    fn read_file(&mut self, path: &Path, environment: &[(String, String)]) -> Result<(), SettingsError> {
+        let fail = |reason: String| SettingsError(format!("cannot read the settings in {}: {reason}", path.display()));
+        let size = std::fs::metadata(path).map_err(|error| fail(error.to_string()))?.len();
+        if size > FILE_LIMIT_BYTES {
+            return Err(fail(format!(
+                "it has {size} bytes, more than the {FILE_LIMIT_BYTES} allowed"
+            )));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+        let yaml: Yaml = serde_norway::from_str(&text).map_err(|error| fail(error.to_string()))?;
+        let mut flat = BTreeMap::new();
+        match yaml {
+            Yaml::Null => {}
+            Yaml::Mapping(_) => flatten("", &yaml, &mut flat).map_err(fail)?,
+            _ => return Err(fail("it is not a list of `name: value` lines".to_owned())),
+        }
+        for (name, value) in flat {
+            let source = Source::File(path.to_owned());
+            let definition = known(&name, &source)?;
+            let value = substitute(&value, environment).map_err(|reason| fail(format!("[{name}]: {reason}")))?;
+            self.set(definition, value, source);
+        }
+        Ok(())
+    }
+
+    /// A `FIRN_…` variable that names no setting is reported, not refused: Kubernetes puts
+    /// `FIRN_SERVICE_HOST` and its kind into every pod beside a service called `firn`.
+    fn read_environment(&mut self, environment: &[(String, String)]) {
+        for (variable, value) in environment {
+            if !variable.starts_with("FIRN_") {
+                continue;
+            }
+            match definitions::find_by_environment(variable) {
+                Some(definition) => self.set(definition, value.clone(), Source::Environment(variable.clone())),
+                None => {
+                    let known: Vec<String> = definitions::DEFINITIONS
+                        .iter()
+                        .map(|definition| definitions::environment_name(definition.name))
+                        .collect();
+                    // Lower case on both sides, because that is how names are compared.
+                    let lower: Vec<String> = known.iter().map(|name| name.to_lowercase()).collect();
+                    let hint = definitions::nearest(variable, lower.iter().map(String::as_str))
+                        .map(|name| format!(", did you mean {}?", name.to_uppercase()))
+                        .unwrap_or_default();
+                    self.warnings
+                        .push(format!("the environment variable {variable} names no setting{hint}"));
+                }
+            }
+        }
+    }
+
+    fn read_option(&mut self, option: &str) -> Result<(), SettingsError> {
+        let Some((name, value)) = option.split_once('=') else {
+            return Err(SettingsError(format!("-E {option} is not name=value")));
+        };
+        let definition = known(name.trim(), &Source::Option)?;
+        self.set(definition, value.to_owned(), Source::Option);
+        Ok(())
+    }
+}
+
+fn known(name: &str, source: &Source) -> Result<&'static Definition, SettingsError> {
+    definitions::find(name).ok_or_else(|| {
+        let hint = match definitions::suggestion(name) {
+            Some(near) => format!(", did you mean [{near}]?"),
+            None => "; `firn settings` lists all there are".to_owned(),
+        };
+        SettingsError(format!("unknown setting [{name}] {source}{hint}"))
+    })
+}
+
+/// Nested maps become dotted names. Lists become comma-separated text.
+fn flatten(prefix: &str, yaml: &Yaml, into: &mut BTreeMap<String, String>) -> Result<(), String> {
+    let Yaml::Mapping(mapping) = yaml else {
+        let text = scalar_or_list(yaml).map_err(|reason| format!("[{prefix}] {reason}"))?;
+        if into.insert(prefix.to_owned(), text).is_some() {
+            return Err(format!("[{prefix}] is given twice"));
+        }
+        return Ok(());
+    };
+    for (key, value) in mapping {
+        let Yaml::String(key) = key else {
+            return Err(format!("a name under [{prefix}] is not text"));
+        };
+        let name = if prefix.is_empty() {
+            key.clone()
+        } else {
+            format!("{prefix}.{key}")
+        };
+        flatten(&name, value, into)?;
+    }
+    Ok(())
+}
+
+fn scalar_or_list(yaml: &Yaml) -> Result<String, String> {
+    match yaml {
+        Yaml::Null => Ok(String::new()),
+        Yaml::Bool(value) => Ok(value.to_string()),
+        Yaml::Number(value) => Ok(value.to_string()),
+        Yaml::String(value) => Ok(value.clone()),
+        Yaml::Sequence(values) => {
+            let parts: Result<Vec<String>, String> = values
+                .iter()
+                .map(|value| match value {
+                    Yaml::Sequence(_) => Err("has a list in its list".to_owned()),
+                    other => scalar_or_list(other),
+                })
+                .collect();
+            Ok(parts?.join(","))
+        }
+        Yaml::Mapping(_) | Yaml::Tagged(_) => Err("is not a simple value".to_owned()),
+    }
+}
+
+/// `${NAME}` and `${NAME:default}` take the value of a variable, as in elasticsearch.yml.
+fn substitute(text: &str, environment: &[(String, String)]) -> Result<String, String> {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        result.push_str(&rest[..start]);
+        let after = &rest[start + 2..];
+        let end = after
+            .find('}')
+            .ok_or_else(|| format!("`${{` without `}}` in [{text}]"))?;
+        let (name, default) = match after[..end].split_once(':') {
+            Some((name, default)) => (name, Some(default)),
+            None => (&after[..end], None),
+        };
+        let value = environment
+            .iter()
+            .find(|(variable, _)| variable == name)
+            .map(|(_, value)| value.as_str());
+        match value.or(default) {
+            Some(value) => result.push_str(value),
+            None => return Err(format!("the environment variable {name} is not set")),
+        }
+        rest = &after[end + 1..];
+    }
+    result.push_str(rest);
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load_yaml(text: &str, environment: &[(&str, &str)], options: &[&str]) -> Result<Typed, SettingsError> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("firn.yml");
+        std::fs::write(&path, text).expect("a written file");
+        let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        Typed::load(Sources {
+            file: Some(&path),
+            environment: environment.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect(),
+            options: &options,
+            flags: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn nested_dotted_and_list_forms_are_the_same() {
+        let typed = load_yaml(
+            "cluster.name: a\nhttp:\n  port: 9201\n  host: '::1'\npath:\n  repo: [/x, /y]\nnode: {name: ${WHO:b}}\n",
+            &[("WHO", "c")],
+            &[],
+        )
+        .expect("settings");
+        let value = |name: &str| typed.get(name).map(|(value, _)| value.to_owned());
+        assert_eq!(value("cluster.name").as_deref(), Some("a"));
+        assert_eq!(value("http.port").as_deref(), Some("9201"));
+        assert_eq!(value("http.host").as_deref(), Some("::1"));
+        assert_eq!(value("path.repo").as_deref(), Some("/x,/y"));
+        assert_eq!(value("node.name").as_deref(), Some("c"));
+        assert_eq!(value("search.max_buckets"), None);
+    }
+
+    #[test]
+    fn later_sources_win() {
+        let check = |environment: &[(&str, &str)], options: &[&str], expect: &str, from: &str| {
+            let typed = load_yaml("http.port: 1\n", environment, options).expect("settings");
+            let (value, source) = typed.get("http.port").expect("a value");
+            assert_eq!(value, expect);
+            assert!(source.to_string().contains(from), "{source}");
+        };
+        check(&[], &[], "1", "firn.yml");
+        check(&[("FIRN_HTTP_PORT", "2")], &[], "2", "FIRN_HTTP_PORT");
+        check(&[("FIRN_HTTP_PORT", "2")], &["http.port=3"], "3", "-E");
+        check(&[], &["http.port=3", "http.port=4"], "4", "-E");
+    }
+
+    #[test]
+    fn underscores_in_variables_are_solved_from_the_table() {
+        let typed = load_yaml("", &[("FIRN_SEARCH_MAX_BUCKETS", "7")], &[]).expect("settings");
+        assert_eq!(typed.get("search.max_buckets").map(|(value, _)| value), Some("7"));
+    }
+
+    #[test]
+    fn a_strange_variable_is_reported() {
+        let typed =
+            load_yaml("", &[("FIRN_HTTP_PROT", "1"), ("FIRN_SERVICE_HOST", "10.0.0.1")], &[]).expect("settings");
+        assert_eq!(typed.warnings.len(), 2);
+        assert!(
+            typed.warnings[0].contains("did you mean FIRN_HTTP_PORT?"),
+            "{:?}",
+            typed.warnings
+        );
+    }
+
+    #[test]
+    fn refuses_what_it_cannot_read() {
+        let check = |yaml: &str, options: &[&str], part: &str| {
+            let error = load_yaml(yaml, &[], options).expect_err("an error").0;
+            assert!(error.contains(part), "{yaml} {options:?}: {error}");
+        };
+        check("http.prot: 1\n", &[], "unknown setting [http.prot]");
+        check("http.prot: 1\n", &[], "did you mean [http.port]?");
+        check("http.port: 1\nhttp:\n  port: 2\n", &[], "[http.port] is given twice");
+        check("- 1\n", &[], "not a list of");
+        check("http: {port: {a: 1}}\n", &[], "unknown setting [http.port.a]");
+        check("node.name: ${NOWHERE_AT_ALL}\n", &[], "NOWHERE_AT_ALL is not set");
+        check("a: [\n", &[], "firn.yml");
+        check("", &["http.port"], "is not name=value");
+        check("", &["xpack.ml.enabled=true"], "`firn settings` lists");
+    }
+}

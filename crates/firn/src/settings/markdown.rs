@@ -1,0 +1,94 @@
+//! The reference of all settings, for the manual and for `--help`.
+
+use std::fmt::Write;
+
+use super::definitions::{DEFINITIONS, DefaultValue, Definition, environment_name};
+
+/// `docs/operate/settings.md`.
+pub(crate) fn markdown() -> String {
+    let mut page = String::from(
+        "# Settings\n\n\
+         <!-- Printed by `firn settings --markdown` from crates/firn/src/settings/definitions.rs; a test compares. -->\n\n\
+         A setting is typed in a YAML file (`firn serve -c firn.yml`, nested or with dotted names, `${NAME:default}` \
+         takes a variable), as an environment variable, or on the command line (`-E name=value`). Later ones win: \
+         default, file, environment, `-E`, flag. A name that firn does not know stops the start with a suggestion.\n",
+    );
+    for_each_section(|section, definitions| {
+        let _ = write!(
+            page,
+            "\n## {section}\n\n| setting | default | values | what it does |\n| --- | --- | --- | --- |\n"
+        );
+        for definition in definitions {
+            let default = match definition.default {
+                DefaultValue::Fixed(text) => format!("`{text}`"),
+                DefaultValue::Derived(text) => text.to_owned(),
+            };
+            let _ = writeln!(
+                page,
+                "| `{}`<br>`{}` | {default} | {} | {} |",
+                definition.name,
+                environment_name(definition.name),
+                definition.kind.unit(),
+                definition.help
+            );
+        }
+    });
+    page
+}
+
+/// The section of `firn serve --help`, and what `firn settings` prints.
+pub(crate) fn help() -> String {
+    let mut text = String::from(
+        "Settings (in the file of -c, as -E name=value, or as FIRN_HTTP_PORT for http.port; `firn settings --markdown` \
+         has the whole reference):\n",
+    );
+    for_each_section(|section, definitions| {
+        let _ = writeln!(text, "\n  {section}");
+        for definition in definitions {
+            let default = match definition.default {
+                DefaultValue::Fixed(default) | DefaultValue::Derived(default) => default,
+            };
+            let _ = writeln!(
+                text,
+                "    {}  [{}] [default: {default}]\n        {}",
+                definition.name,
+                definition.kind.unit(),
+                definition.help
+            );
+        }
+    });
+    text
+}
+
+fn for_each_section(mut print: impl FnMut(&str, &[Definition])) {
+    for definitions in DEFINITIONS.chunk_by(|left, right| left.section == right.section) {
+        print(definitions[0].section, definitions);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `UPDATE_DOCS=1 cargo test -p firn settings_page` writes the page anew.
+    #[test]
+    fn settings_page_is_in_step() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/settings.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder");
+            std::fs::write(&path, markdown()).expect("a written page");
+        }
+        let page = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(
+            page,
+            markdown(),
+            "run `firn settings --markdown > docs/operate/settings.md`"
+        );
+    }
+
+    #[test]
+    fn every_setting_is_in_the_help() {
+        let help = help();
+        assert!(DEFINITIONS.iter().all(|definition| help.contains(definition.name)));
+    }
+}

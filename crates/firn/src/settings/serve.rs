@@ -1,0 +1,266 @@
+//! What the server uses: every setting checked and derived, once.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::SettingsError;
+use super::definitions::{self, DefaultValue};
+use super::load::Typed;
+use super::value::{self, Value};
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One object a line.
+    Json,
+}
+
+/// When the disk counts as full.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum FloodStage {
+    /// More than this part is used, 0 to 1.
+    UsedShare(f64),
+    /// Less than this is free.
+    FreeBytes(u64),
+}
+
+/// The validated settings of `firn serve`.
+#[derive(Debug, Clone)]
+pub(crate) struct ServeSettings {
+    pub(crate) cluster_name: String,
+    pub(crate) node_name: String,
+    pub(crate) path_data: PathBuf,
+    pub(crate) path_repo: Vec<PathBuf>,
+    /// Loopback, always.
+    pub(crate) http_address: SocketAddr,
+    pub(crate) http_max_content_bytes: u64,
+    pub(crate) shutdown_grace: Duration,
+    pub(crate) index_buffer_bytes: u64,
+    pub(crate) indexing_pressure_bytes: u64,
+    pub(crate) write_threads: usize,
+    pub(crate) write_queue: usize,
+    pub(crate) search_threads: usize,
+    pub(crate) search_queue: usize,
+    pub(crate) merge_threads: usize,
+    pub(crate) flood_stage: FloodStage,
+    pub(crate) max_buckets: u64,
+    /// `None`: never.
+    pub(crate) search_timeout: Option<Duration>,
+    /// `None`: nothing is logged.
+    pub(crate) slow_query: Option<Duration>,
+    pub(crate) log_level: String,
+    pub(crate) log_format: LogFormat,
+}
+
+impl ServeSettings {
+    /// Checks everything that was typed and derives the rest.
+    pub(crate) fn validate(typed: &Typed) -> Result<Self, SettingsError> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let values = Values(typed);
+        let host = values.text("http.host")?.expect("a fixed default");
+        let port = u16::try_from(values.number("http.port")?.expect("a fixed default")).expect("checked bounds");
+        Ok(Self {
+            cluster_name: values.text("cluster.name")?.expect("a fixed default"),
+            node_name: values.text("node.name")?.unwrap_or_else(host_name),
+            path_data: values.paths("path.data")?.pop().expect("one path"),
+            path_repo: values.paths("path.repo")?,
+            http_address: loopback_address(&host, port)?,
+            http_max_content_bytes: values.bytes("http.max_content_length")?,
+            shutdown_grace: values
+                .duration("http.shutdown_grace_period")?
+                .expect("a duration that cannot be never"),
+            index_buffer_bytes: values.bytes("indices.memory.index_buffer_size")?,
+            indexing_pressure_bytes: values.bytes("indexing_pressure.memory.limit")?,
+            write_threads: values.count("thread_pool.write.size")?.unwrap_or(cores),
+            write_queue: values.count("thread_pool.write.queue_size")?.expect("a fixed default"),
+            search_threads: values.count("thread_pool.search.size")?.unwrap_or(cores * 3 / 2 + 1),
+            search_queue: values.count("thread_pool.search.queue_size")?.expect("a fixed default"),
+            merge_threads: values.count("thread_pool.force_merge.size")?.expect("a fixed default"),
+            flood_stage: match values.get("cluster.routing.allocation.disk.watermark.flood_stage")? {
+                Some(Value::Share(share)) => FloodStage::UsedShare(share),
+                Some(Value::Bytes(bytes)) => FloodStage::FreeBytes(bytes),
+                other => unreachable!("a watermark is a share or bytes, not {other:?}"),
+            },
+            max_buckets: values.number("search.max_buckets")?.expect("a fixed default"),
+            search_timeout: values.duration("search.default_search_timeout")?,
+            slow_query: values.duration("index.search.slowlog.threshold.query.warn")?,
+            log_level: values.text("logger.level")?.expect("a fixed default"),
+            log_format: match values.text("logger.format")?.as_deref() {
+                Some("json") => LogFormat::Json,
+                _ => LogFormat::Text,
+            },
+        })
+    }
+}
+
+/// Reads settings by name with their kind's type.
+struct Values<'a>(&'a Typed);
+
+impl Values<'_> {
+    fn get(&self, name: &str) -> Result<Option<Value>, SettingsError> {
+        let definition = definitions::find(name).expect("a setting of the table");
+        let (text, place) = match (self.0.get(name), definition.default) {
+            (Some((text, source)), _) => (text, format!(" {source}")),
+            (None, DefaultValue::Fixed(text)) => (text, String::new()),
+            (None, DefaultValue::Derived(_)) => return Ok(None),
+        };
+        value::check(definition, text)
+            .map(Some)
+            .map_err(|reason| SettingsError(format!("setting [{name}]{place}: {reason}")))
+    }
+
+    fn text(&self, name: &str) -> Result<Option<String>, SettingsError> {
+        Ok(match self.get(name)? {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        })
+    }
+
+    fn number(&self, name: &str) -> Result<Option<u64>, SettingsError> {
+        Ok(match self.get(name)? {
+            Some(Value::Number(number)) => Some(number),
+            _ => None,
+        })
+    }
+
+    fn count(&self, name: &str) -> Result<Option<usize>, SettingsError> {
+        Ok(self
+            .number(name)?
+            .map(|number| usize::try_from(number).expect("bounded by the table")))
+    }
+
+    fn bytes(&self, name: &str) -> Result<u64, SettingsError> {
+        match self.get(name)? {
+            Some(Value::Bytes(bytes)) => Ok(bytes),
+            other => unreachable!("[{name}] is a size with a default, not {other:?}"),
+        }
+    }
+
+    fn duration(&self, name: &str) -> Result<Option<Duration>, SettingsError> {
+        Ok(match self.get(name)? {
+            Some(Value::Duration(duration)) => duration,
+            _ => None,
+        })
+    }
+
+    fn paths(&self, name: &str) -> Result<Vec<PathBuf>, SettingsError> {
+        Ok(match self.get(name)? {
+            Some(Value::Paths(paths)) => paths,
+            _ => Vec::new(),
+        })
+    }
+}
+
+/// The address to listen on, if only this machine can reach it.
+fn loopback_address(host: &str, port: u16) -> Result<SocketAddr, SettingsError> {
+    let refuse = |address: &str| {
+        SettingsError(format!(
+            "refusing to listen on {address} without authentication, which this version does not have yet: \
+             use http.host: 127.0.0.1"
+        ))
+    };
+    if host == "_local_" {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        let address = SocketAddr::new(ip, port);
+        return if is_loopback(ip) {
+            Ok(address)
+        } else {
+            Err(refuse(&address.to_string()))
+        };
+    }
+    let found: Vec<SocketAddr> = (host, port)
+        .to_socket_addrs()
+        .map_err(|error| {
+            SettingsError(format!(
+                "setting [http.host]: cannot find the address of [{host}]: {error}"
+            ))
+        })?
+        .collect();
+    // A name may resolve to several addresses, differently tomorrow: all have to be loopback.
+    if let Some(open) = found.iter().find(|address| !is_loopback(address.ip())) {
+        return Err(refuse(&format!("{host}:{port} ({})", open.ip())));
+    }
+    found
+        .iter()
+        .find(|address| address.is_ipv4())
+        .or(found.first())
+        .copied()
+        .ok_or_else(|| SettingsError(format!("setting [http.host]: [{host}] has no address")))
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+/// The host's name, or `firn` where it cannot be read.
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .ok()
+        .map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "firn".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::load::Sources;
+
+    fn validate(options: &[&str]) -> Result<ServeSettings, SettingsError> {
+        let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        let typed = Typed::load(Sources {
+            options: &options,
+            ..Sources::default()
+        })?;
+        ServeSettings::validate(&typed)
+    }
+
+    #[test]
+    fn defaults_are_elasticsearch_s_where_it_has_them() {
+        let settings = validate(&[]).expect("settings");
+        assert_eq!(settings.http_address.to_string(), "127.0.0.1:9200");
+        assert_eq!(settings.http_max_content_bytes, 100 << 20);
+        assert_eq!(settings.flood_stage, FloodStage::UsedShare(0.95));
+        assert_eq!(settings.max_buckets, 65_536);
+        assert_eq!(settings.search_timeout, None);
+        assert!(!settings.node_name.is_empty());
+        assert!(settings.path_repo.is_empty());
+    }
+
+    #[test]
+    fn listens_on_loopback_only() {
+        let check = |host: &str, expect: &str| {
+            let settings = validate(&[&format!("http.host={host}")]).expect("settings");
+            assert_eq!(settings.http_address.to_string(), expect);
+        };
+        check("127.0.0.1", "127.0.0.1:9200");
+        check("127.8.8.8", "127.8.8.8:9200");
+        check("_local_", "127.0.0.1:9200");
+        check("::1", "[::1]:9200");
+        check("localhost", "127.0.0.1:9200");
+
+        let refuse = |host: &str| {
+            let error = validate(&[&format!("http.host={host}")]).expect_err("a refusal").0;
+            assert!(error.starts_with("refusing to listen on "), "{error}");
+            assert!(error.ends_with("use http.host: 127.0.0.1"), "{error}");
+        };
+        refuse("0.0.0.0");
+        refuse("::");
+        refuse("192.168.1.1");
+        refuse("::ffff:10.0.0.1");
+    }
+
+    #[test]
+    fn an_error_names_setting_and_place() {
+        let error = validate(&["http.port=ninety"]).expect_err("an error").0;
+        assert!(
+            error.starts_with("setting [http.port] given with -E: failed to parse value [ninety]"),
+            "{error}"
+        );
+    }
+}
