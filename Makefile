@@ -1,0 +1,54 @@
+# Everything starts here; the work is in cargo and in scripts/. `make help` lists the targets.
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-test build run test check unit e2e crash clients soak fuzz bench docs clean
+
+EVENTS ?=
+DATA ?= ./data
+RUN_FLAGS ?=
+CARGO ?= cargo
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
+
+setup: ## install what building needs (through apt where it may)
+	@scripts/setup.sh build
+
+setup-test:
+	@scripts/setup.sh test
+
+build: setup ## build the release binary
+	@$(CARGO) build --release --quiet --bin firn
+
+run: ## build and start firn on 127.0.0.1:9200 with demo events; EVENTS=FILE indexes that file instead
+	@scripts/run.sh "$(DATA)" "$(EVENTS)" $(RUN_FLAGS)
+
+test: setup-test check unit e2e clients ## everything: format, lints, licences, unit, property, end-to-end and crash tests
+
+check: ## format, lints, licences
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	$(CARGO) deny --log-level error check bans licenses sources
+
+unit: ## unit and property tests of the libraries
+	$(CARGO) test --workspace --exclude firn --quiet
+
+e2e: ## the binary: command line, REST, README tour, kill -9
+	$(CARGO) test -p firn --quiet
+
+clients: ## the official Python clients against a running firn
+	@scripts/clients.sh
+
+soak: ## kill -9 for an hour (SOAK_ROUNDS=N to change)
+	FIRN_CRASH_ROUNDS=$${SOAK_ROUNDS:-5000} FIRN_CRASH_SECONDS=3600 $(CARGO) test --release -p firn --test crash -- --nocapture
+
+fuzz: ## fuzz the parsers for a minute each (needs a nightly toolchain and cargo-fuzz)
+	@scripts/fuzz.sh
+
+bench: build ## side by side with the real OpenSearch, if OPENSEARCH_URL names one
+	@scripts/bench.sh
+
+docs: ## print the reference pages again from their definitions
+	@$(CARGO) run --quiet --bin firn -- settings --markdown > docs/operate/settings.md
+
+clean:
+	@$(CARGO) clean

@@ -1,0 +1,149 @@
+//! A disk that fills up: writes are refused before it is full, reads go on, and writing resumes by itself.
+#![allow(clippy::print_stderr, reason = "a test that cannot run here says so")]
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use firn_testkit::{Client, Node, NodeOptions, seed};
+
+/// A small file system of the test's own; `None` where it may not mount one.
+struct SmallDisk {
+    folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn mount(megabytes: u32) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let options = format!("size={megabytes}m");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
+            .arg(folder.path())
+            .output();
+        mounted
+            .is_ok_and(|output| output.status.success())
+            .then_some(Self { folder })
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.folder.path()).output();
+    }
+}
+
+fn bulk(rng: &mut fastrand::Rng, documents: usize) -> String {
+    let mut body = String::new();
+    for _ in 0..documents {
+        let noise: String = (0..900).map(|_| rng.alphanumeric()).collect();
+        body.push_str(&format!("{{\"index\":{{}}}}\n{{\"noise\":\"{noise}\"}}\n"));
+    }
+    body
+}
+
+fn count(client: &Client) -> u64 {
+    client.send("POST", "/full/_refresh", None, b"").unwrap();
+    client.get("/full/_count").unwrap().json()["count"].as_u64().unwrap()
+}
+
+/// Fills until refused. Returns the acknowledged documents of this call, and the refusal's words.
+fn fill(client: &Client, rng: &mut fastrand::Rng) -> (u64, String) {
+    let mut acknowledged = 0;
+    for _ in 0..2000 {
+        let answer = client.bulk("/full/_bulk", bulk(rng, 200).as_bytes()).unwrap();
+        if matches!(answer.status, 429 | 507) {
+            return (acknowledged, answer.text());
+        }
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = answer.json();
+        for item in answer["items"].as_array().unwrap() {
+            match item["index"]["status"].as_u64().unwrap() {
+                201 => acknowledged += 1,
+                429 | 507 => return (acknowledged, item.to_string()),
+                other => panic!("status {other}: {item}"),
+            }
+        }
+    }
+    panic!("the disk never filled up");
+}
+
+#[test]
+fn writes_wait_for_space_and_reads_go_on() {
+    let Some(disk) = SmallDisk::mount(220) else {
+        eprintln!("skipped: mounting a small file system needs root");
+        return;
+    };
+    let ballast = disk.folder.path().join("ballast");
+    std::fs::write(&ballast, vec![1u8; 80 << 20]).unwrap();
+    let mut rng = fastrand::Rng::with_seed(seed("disk_full"));
+    let settings = vec![(
+        "cluster.routing.allocation.disk.watermark.flood_stage".to_owned(),
+        "90%".to_owned(),
+    )];
+    let binary = Path::new(env!("CARGO_BIN_EXE_firn"));
+    let options = NodeOptions { settings };
+    let node = Node::start(binary, disk.folder.path(), &options).unwrap();
+    let client = node.client();
+    let mapping = serde_json::json!({"mappings": {"properties": {"noise": {"type": "keyword", "index": false}}}});
+    client.json("PUT", "/full", &mapping).unwrap();
+
+    let (acknowledged, refusal) = fill(client, &mut rng);
+    assert!(acknowledged > 1000, "only {acknowledged} documents fitted");
+    assert!(refusal.contains("watermark") || refusal.contains("flood"), "{refusal}");
+    let before = count(client);
+    assert!(before >= acknowledged, "{before} of {acknowledged} can be found");
+
+    std::fs::remove_file(&ballast).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let answer = client.bulk("/full/_bulk", bulk(&mut rng, 1).as_bytes()).unwrap();
+        if answer.status == 200 && answer.json()["errors"] == false {
+            break;
+        }
+        assert!(Instant::now() < deadline, "writing did not resume: {}", answer.text());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(count(client), before + 1);
+    node.stop().unwrap();
+    let node = Node::start(binary, disk.folder.path(), &options).unwrap();
+    assert_eq!(count(node.client()), before + 1, "and after a restart");
+}
+
+#[test]
+fn a_full_disk_loses_nothing_that_was_acknowledged() {
+    let Some(disk) = SmallDisk::mount(60) else {
+        eprintln!("skipped: mounting a small file system needs root");
+        return;
+    };
+    let mut rng = fastrand::Rng::with_seed(seed("disk_full_hard"));
+    // The watermark is off: every write goes on until the file system itself refuses.
+    let settings = vec![(
+        "cluster.routing.allocation.disk.watermark.flood_stage".to_owned(),
+        "100%".to_owned(),
+    )];
+    let binary = Path::new(env!("CARGO_BIN_EXE_firn"));
+    let node = Node::start(
+        binary,
+        disk.folder.path(),
+        &NodeOptions {
+            settings: settings.clone(),
+        },
+    )
+    .unwrap();
+    let mapping = serde_json::json!({"mappings": {"properties": {"noise": {"type": "keyword", "index": false}}}});
+    node.client().json("PUT", "/full", &mapping).unwrap();
+    let (acknowledged, refusal) = fill(node.client(), &mut rng);
+    assert!(acknowledged > 1000, "only {acknowledged} documents fitted: {refusal}");
+    node.kill9().unwrap();
+    let options = format!("remount,size={}m", 200);
+    let grown = Command::new("mount")
+        .args(["-o", &options])
+        .arg(disk.folder.path())
+        .status()
+        .unwrap();
+    assert!(grown.success());
+    let node = Node::start(binary, disk.folder.path(), &NodeOptions { settings }).unwrap();
+    assert!(count(node.client()) >= acknowledged, "an acknowledged write is lost");
+    let answer = node.client().bulk("/full/_bulk", bulk(&mut rng, 5).as_bytes()).unwrap();
+    assert_eq!(answer.json()["errors"], false, "{}", answer.text());
+}

@@ -1,0 +1,104 @@
+//! Runs every command of README's tour against a firn of its own.
+//!
+//! Between `<!-- tour -->` and `<!-- /tour -->`, each ```` ```sh ```` block is run by bash in one
+//! folder, one after another; the ```` ```text ```` block that follows holds lines that its output must contain,
+//! with `…` for whatever may differ.
+
+use std::path::Path;
+use std::process::Command;
+
+use firn_testkit::{Node, NodeOptions};
+
+struct Step {
+    line: usize,
+    script: String,
+    shows: Vec<String>,
+}
+
+fn steps(readme: &str) -> Vec<Step> {
+    let (mut steps, mut inside, mut block): (Vec<Step>, bool, Option<&str>) = (Vec::new(), false, None);
+    for (number, line) in readme.lines().enumerate() {
+        match (line.trim_end(), block) {
+            ("<!-- tour -->", None) => inside = true,
+            ("<!-- /tour -->", None) => inside = false,
+            ("```sh", None) if inside => {
+                steps.push(Step {
+                    line: number + 1,
+                    script: String::new(),
+                    shows: Vec::new(),
+                });
+                block = Some("sh");
+            }
+            ("```text", None) if inside => block = Some("text"),
+            ("```", Some(_)) => block = None,
+            (line, Some("sh")) => steps.last_mut().unwrap().script += &format!("{line}\n"),
+            (line, Some("text")) => steps.last_mut().unwrap().shows.push(line.to_owned()),
+            _ => {}
+        }
+    }
+    steps
+}
+
+/// Whether `output` holds a line with the pieces of `pattern` in order.
+fn shows(output: &str, pattern: &str) -> bool {
+    output.lines().any(|line| {
+        let mut rest = line;
+        pattern.trim().split('…').all(|piece| match rest.find(piece.trim()) {
+            Some(at) => {
+                rest = &rest[at + piece.trim().len()..];
+                true
+            }
+            None => false,
+        })
+    })
+}
+
+#[test]
+fn every_command_of_the_tour_works() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let steps = steps(&readme);
+    assert!(steps.len() >= 8, "the tour has only {} steps", steps.len());
+    let binary = Path::new(env!("CARGO_BIN_EXE_firn"));
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::start(binary, folder.path(), &NodeOptions::default()).unwrap();
+    // The tour calls `firn`, as after `make run` with target/release in the path.
+    let path = format!(
+        "{}:{}",
+        binary.parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
+    for step in steps {
+        let script = step
+            .script
+            .replace("127.0.0.1:9200", &format!("127.0.0.1:{}", node.port()));
+        let script = script.replace("localhost:9200", &format!("127.0.0.1:{}", node.port()));
+        let output = Command::new("bash")
+            .args(["-euo", "pipefail", "-c", &script])
+            .env("PATH", &path)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let text = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert!(
+            output.status.success(),
+            "README.md:{}: {}\nfailed:\n{text}\nlog:\n{}",
+            step.line,
+            step.script,
+            node.log()
+        );
+        for pattern in &step.shows {
+            assert!(
+                pattern.trim().is_empty() || shows(&text, pattern),
+                "README.md:{}: {}\nshows no line like `{pattern}`:\n{text}",
+                step.line,
+                step.script
+            );
+        }
+    }
+    node.stop().unwrap();
+}

@@ -1,0 +1,91 @@
+//! A small HTTP client for tests.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+/// Talks to one server. Cheap to clone; keeps connections open.
+#[derive(Clone)]
+pub struct Client {
+    agent: ureq::Agent,
+    base: String,
+}
+
+/// An answer, whatever its status.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// Header names in lower case, with their values.
+    pub headers: Vec<(String, String)>,
+    /// The body as it came.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body as JSON; `Null` if it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or(Value::Null)
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The value of a header, by its lower-case name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl Client {
+    /// A client of `base`, such as `http://127.0.0.1:9200`.
+    pub fn new(base: impl Into<String>) -> Self {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(120)))
+            .max_idle_connections_per_host(32)
+            .build();
+        Self { agent: config.into(), base: base.into() }
+    }
+
+    /// Where it talks to.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Sends a request; an error means that no answer came.
+    pub fn send(&self, method: &str, path: &str, content_type: Option<&str>, body: &[u8]) -> Result<Answer> {
+        let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.base));
+        if let Some(content_type) = content_type {
+            request = request.header("content-type", content_type);
+        }
+        let configured = self.agent.configure_request(request.body(body.to_vec())?).allow_non_standard_methods(true);
+        let mut response = self.agent.run(configured.build()).with_context(|| format!("{method} {path}"))?;
+        let headers = response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str().to_owned(), value.to_str().unwrap_or_default().to_owned()))
+            .collect();
+        let status = response.status().as_u16();
+        let body = response.body_mut().with_config().limit(1 << 30).read_to_vec().context("read the answer")?;
+        Ok(Answer { status, headers, body })
+    }
+
+    /// `GET`.
+    pub fn get(&self, path: &str) -> Result<Answer> {
+        self.send("GET", path, None, b"")
+    }
+
+    /// A request with a JSON body.
+    pub fn json(&self, method: &str, path: &str, body: &Value) -> Result<Answer> {
+        self.send(method, path, Some("application/json"), &serde_json::to_vec(body)?)
+    }
+
+    /// `POST` of NDJSON.
+    pub fn bulk(&self, path: &str, body: &[u8]) -> Result<Answer> {
+        self.send("POST", path, Some("application/x-ndjson"), body)
+    }
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Installs what building (`build`) or testing (`test`) firn needs on Debian. Does nothing, fast,
+# when all is there. Where it may not install, it names what is missing in one line and fails.
+set -euo pipefail
+what=${1:-build}
+cd "$(dirname "$0")/.."
+
+packages=()
+need() { command -v "$1" >/dev/null 2>&1 || packages+=("$2"); }
+need cc gcc
+need clang clang
+need mold mold
+need curl curl
+if [ "$what" = test ]; then
+  need python3 python3
+  python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
+fi
+if [ ${#packages[@]} -gt 0 ]; then
+  apt=()
+  if [ "$(id -u)" = 0 ]; then apt=(apt-get); elif sudo -n true 2>/dev/null; then apt=(sudo -n apt-get); fi
+  if [ ${#apt[@]} = 0 ] || ! command -v apt-get >/dev/null; then
+    echo "firn needs these packages; install them and run make again: ${packages[*]}" >&2
+    exit 1
+  fi
+  echo "installing ${packages[*]}"
+  "${apt[@]}" update -qq
+  DEBIAN_FRONTEND=noninteractive "${apt[@]}" install -y -qq "${packages[@]}" >/dev/null
+fi
+
+if ! command -v cargo >/dev/null 2>&1; then
+  echo "firn needs Rust: install rustup (https://rustup.rs), then run make again" >&2
+  exit 1
+fi
+# rust-toolchain.toml pins the version; rustup may be set not to install by itself.
+if ! cargo --version >/dev/null 2>&1; then
+  rustup toolchain install >/dev/null
+fi
+
+if [ "$what" = test ] && ! cargo deny --version >/dev/null 2>&1; then
+  echo "installing cargo-deny"
+  cargo install cargo-deny --locked --debug --quiet --target-dir "${TMPDIR:-/tmp}/firn-cargo-deny"
+  rm -rf "${TMPDIR:-/tmp}/firn-cargo-deny"
+fi
