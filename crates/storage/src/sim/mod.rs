@@ -1,1 +1,293 @@
-//! placeholder
+//! A disk in memory that loses what was not synced, for tests.
+//!
+//! It is stricter than most file systems: a synced file whose directory was not synced may vanish,
+//! and of the names that changed since the last directory sync any subset may have made it. After
+//! a sync that failed, the bytes it should have made durable read back until the crash and are
+//! zeros afterwards, even if a later sync succeeds, as Linux does it.
+
+mod state;
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::disk::{AppendFile, DirEntry, Disk};
+use state::{InodeId, State};
+
+/// What a step of the disk does; reading is no step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// A file was created or a directory.
+    Create,
+    /// Bytes were appended.
+    Append,
+    /// A file was cut or lengthened.
+    SetLen,
+    /// A name was changed.
+    Rename,
+    /// A name was removed.
+    Remove,
+    /// A file's bytes were made durable.
+    SyncFile,
+    /// A directory's names were made durable.
+    SyncDir,
+}
+
+/// A failure to come.
+#[derive(Debug, Clone, Copy)]
+pub struct Failure {
+    /// Steps that still succeed before it.
+    pub after: u64,
+    /// Only steps of this kind are counted and fail; `None`: all.
+    pub only: Option<Operation>,
+    /// What the failing step returns.
+    pub kind: io::ErrorKind,
+    /// Whether all later steps fail too (until [`SimDisk::heal`]) or only this one.
+    pub lasting: bool,
+}
+
+/// Called before each step, without a lock held: it may look at the disk and call
+/// [`SimDisk::crash`].
+pub type Hook = Arc<dyn Fn(&SimDisk, Operation) + Send + Sync>;
+
+/// A disk in memory. Clones share the disk.
+#[derive(Clone)]
+pub struct SimDisk(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    hook: Mutex<Option<Hook>>,
+}
+
+impl fmt::Debug for SimDisk {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SimDisk").finish_non_exhaustive()
+    }
+}
+
+impl Default for SimDisk {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SimDisk {
+    /// An empty disk with a root directory, without failures and of unlimited size.
+    pub fn new() -> Self {
+        Self::from_state(State::new())
+    }
+
+    fn from_state(state: State) -> Self {
+        Self(Arc::new(Shared { state: Mutex::new(state), hook: Mutex::new(None) }))
+    }
+
+    /// The disk as it may be after losing power now: another disk, with what was durable, and of
+    /// the rest whatever `seed` says: a part of unsynced bytes, torn at 512-byte sectors, zeros or
+    /// garbage in their place, any of the unsynced names. This disk goes on untouched.
+    pub fn crash(&self, seed: u64) -> SimDisk {
+        Self::from_state(self.0.state.lock().crash(&mut fastrand::Rng::with_seed(seed)))
+    }
+
+    /// The disk as a process finds it that was killed now: everything written is there, nothing
+    /// became durable by that. Another disk; this one goes on untouched.
+    pub fn kill(&self) -> SimDisk {
+        Self::from_state(self.0.state.lock().kill())
+    }
+
+    /// Makes a step fail; replaces an earlier plan.
+    pub fn fail(&self, failure: Failure) {
+        self.0.state.lock().failure = Some(failure);
+    }
+
+    /// No more planned failures.
+    pub fn heal(&self) {
+        self.0.state.lock().failure = None;
+    }
+
+    /// Bytes that all files together may have; beyond, steps fail with `StorageFull`.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.0.state.lock().capacity = bytes;
+    }
+
+    /// Sets what is called before each step, or nothing.
+    pub fn set_hook(&self, hook: Option<Hook>) {
+        *self.0.hook.lock() = hook;
+    }
+
+    /// Steps so far that succeeded.
+    pub fn operation_count(&self) -> u64 {
+        self.0.state.lock().operation_count
+    }
+
+    /// Syncs so far that succeeded, of files and directories.
+    pub fn sync_count(&self) -> u64 {
+        self.0.state.lock().sync_count
+    }
+
+    /// Bytes that all files have together.
+    pub fn used_bytes(&self) -> u64 {
+        self.0.state.lock().used_bytes()
+    }
+
+    /// Changes a file's bytes behind everyone's back, durably: damage for tests.
+    pub fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        self.0.state.lock().damage(path, change)
+    }
+
+    /// Runs one step: calls the hook, fails if that is planned, and counts.
+    fn step<T>(
+        &self,
+        operation: Operation,
+        run: impl FnOnce(&mut State, Option<io::Error>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let hook = self.0.hook.lock().clone();
+        if let Some(hook) = hook {
+            hook(self, operation);
+        }
+        let mut state = self.0.state.lock();
+        let failure = state.planned_failure(operation);
+        let done = run(&mut state, failure)?;
+        state.operation_count += 1;
+        if matches!(operation, Operation::SyncFile | Operation::SyncDir) {
+            state.sync_count += 1;
+        }
+        Ok(done)
+    }
+
+    fn simple_step<T>(
+        &self,
+        operation: Operation,
+        run: impl FnOnce(&mut State) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.step(operation, |state, failure| match failure {
+            Some(error) => Err(error),
+            None => run(state),
+        })
+    }
+
+    fn file(&self, inode: InodeId) -> Box<dyn AppendFile> {
+        Box::new(SimFile { disk: self.clone(), inode })
+    }
+}
+
+#[derive(Debug)]
+struct SimFile {
+    disk: SimDisk,
+    inode: InodeId,
+}
+
+impl AppendFile for SimFile {
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        self.disk.step(Operation::Append, |state, failure| state.append(self.inode, bytes, failure))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.disk.step(Operation::SyncFile, |state, failure| state.sync_file(self.inode, failure))
+    }
+
+    fn len(&self) -> u64 {
+        self.disk.0.state.lock().file_len(self.inode)
+    }
+}
+
+impl Disk for SimDisk {
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        let inode = self.simple_step(Operation::Create, |state| state.create_file(path))?;
+        Ok(self.file(inode))
+    }
+
+    fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        let inode = self.0.state.lock().find_file(path)?;
+        Ok(self.file(inode))
+    }
+
+    fn set_len(&self, path: &Path, len: u64) -> io::Result<()> {
+        self.simple_step(Operation::SetLen, |state| state.set_len(path, len))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Bytes> {
+        self.read_range(path, 0..u64::MAX)
+    }
+
+    fn read_range(&self, path: &Path, range: Range<u64>) -> io::Result<Bytes> {
+        self.0.state.lock().read(path, range).map(Bytes::from)
+    }
+
+    fn map(&self, path: &Path) -> io::Result<Bytes> {
+        self.read(path)
+    }
+
+    fn write_atomic(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(".tmp");
+        let temporary = path.with_file_name(name);
+        if self.exists(&temporary)? {
+            self.remove_file(&temporary)?;
+        }
+        let file = self.create_append(&temporary)?;
+        if let Err(error) = file.append(bytes).and_then(|()| file.sync()) {
+            let _ = self.remove_file(&temporary);
+            return Err(error);
+        }
+        self.rename(&temporary, path)?;
+        self.sync_dir(path.parent().unwrap_or(Path::new("")))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.simple_step(Operation::Rename, |state| state.rename(from, to))
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.simple_step(Operation::Remove, |state| state.remove_file(path))
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.simple_step(Operation::Remove, |state| state.remove_dir_all(path))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.simple_step(Operation::Create, |state| state.create_dir_all(path))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.0.state.lock().list(dir)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.0.state.lock().find(path).is_ok())
+    }
+
+    fn len(&self, path: &Path) -> io::Result<u64> {
+        let state = self.0.state.lock();
+        let inode = state.find_file(path)?;
+        Ok(state.file_len(inode))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.simple_step(Operation::SyncDir, |state| state.sync_dir(dir))
+    }
+
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        self.step(Operation::SyncFile, |state, failure| {
+            let inode = state.find_file(path)?;
+            state.sync_file(inode, failure)
+        })
+    }
+
+    fn available_bytes(&self, path: &Path) -> io::Result<u64> {
+        let state = self.0.state.lock();
+        state.find(path)?;
+        Ok(state.capacity.saturating_sub(state.used_bytes()))
+    }
+
+    fn total_bytes(&self, path: &Path) -> io::Result<u64> {
+        let state = self.0.state.lock();
+        state.find(path)?;
+        Ok(state.capacity)
+    }
+}

@@ -1,0 +1,575 @@
+//! What the simulated disk holds, written and durable, and what a power loss makes of it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::ops::Range;
+use std::path::{Component, Path};
+
+use super::{Failure, Operation};
+use crate::disk::DirEntry;
+
+pub(super) type InodeId = u64;
+
+const ROOT: InodeId = 0;
+
+/// What a disk writes whole or not at all.
+const SECTOR_BYTES: usize = 512;
+
+#[derive(Debug, Clone)]
+enum Inode {
+    File(FileInode),
+    Dir(DirInode),
+}
+
+#[derive(Debug, Clone, Default)]
+struct FileInode {
+    /// What reads see.
+    written: Vec<u8>,
+    /// What is there after a power loss for certain, apart from what was written over it since.
+    durable: Vec<u8>,
+    /// Parts of `written` that a failed sync should have made durable and that no later one will.
+    lost: Vec<Range<usize>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct DirInode {
+    written: BTreeMap<String, InodeId>,
+    durable: BTreeMap<String, InodeId>,
+}
+
+/// A change of names that is not durable yet.
+#[derive(Debug, Clone)]
+enum NameChange {
+    Link { dir: InodeId, name: String, inode: InodeId },
+    Unlink { dir: InodeId, name: String },
+    Move { from: (InodeId, String), to: (InodeId, String), inode: InodeId },
+}
+
+impl NameChange {
+    fn dirs(&self) -> (InodeId, InodeId) {
+        match self {
+            Self::Link { dir, .. } | Self::Unlink { dir, .. } => (*dir, *dir),
+            Self::Move { from, to, .. } => (from.0, to.0),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    inodes: HashMap<InodeId, Inode>,
+    next_inode: InodeId,
+    /// In the order in which they were made.
+    pending: Vec<NameChange>,
+    pub(super) failure: Option<Failure>,
+    pub(super) capacity: u64,
+    pub(super) operation_count: u64,
+    pub(super) sync_count: u64,
+}
+
+fn not_found(path: &Path) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("no such file or directory [{}]", path.display()))
+}
+
+fn invalid(path: &Path, what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("[{}] {what}", path.display()))
+}
+
+/// The names of a path; the root, `.` and a prefix count for nothing.
+fn names(path: &Path) -> io::Result<Vec<&str>> {
+    let mut names = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => names.push(name.to_str().ok_or_else(|| invalid(path, "is not UTF-8"))?),
+            Component::ParentDir => return Err(invalid(path, "has a parent component")),
+            _ => {}
+        }
+    }
+    Ok(names)
+}
+
+impl State {
+    pub(super) fn new() -> Self {
+        Self {
+            inodes: HashMap::from([(ROOT, Inode::Dir(DirInode::default()))]),
+            next_inode: ROOT + 1,
+            pending: Vec::new(),
+            failure: None,
+            capacity: u64::MAX,
+            operation_count: 0,
+            sync_count: 0,
+        }
+    }
+
+    pub(super) fn planned_failure(&mut self, operation: Operation) -> Option<io::Error> {
+        let failure = self.failure.as_mut()?;
+        if failure.only.is_some_and(|only| only != operation) {
+            return None;
+        }
+        if failure.after > 0 {
+            failure.after -= 1;
+            return None;
+        }
+        let error = io::Error::new(failure.kind, format!("planned failure of {operation:?}"));
+        if !failure.lasting {
+            self.failure = None;
+        }
+        Some(error)
+    }
+
+    pub(super) fn used_bytes(&self) -> u64 {
+        let files = self.inodes.values().map(|inode| match inode {
+            Inode::File(file) => file.written.len() as u64,
+            Inode::Dir(_) => 0,
+        });
+        files.sum()
+    }
+
+    fn dir(&self, inode: InodeId) -> Option<&DirInode> {
+        match self.inodes.get(&inode) {
+            Some(Inode::Dir(dir)) => Some(dir),
+            _ => None,
+        }
+    }
+
+    fn dir_mut(&mut self, inode: InodeId) -> Option<&mut DirInode> {
+        match self.inodes.get_mut(&inode) {
+            Some(Inode::Dir(dir)) => Some(dir),
+            _ => None,
+        }
+    }
+
+    fn file_mut(&mut self, inode: InodeId) -> io::Result<&mut FileInode> {
+        match self.inodes.get_mut(&inode) {
+            Some(Inode::File(file)) => Ok(file),
+            _ => Err(io::Error::new(io::ErrorKind::NotFound, "not a file of this disk")),
+        }
+    }
+
+    pub(super) fn find(&self, path: &Path) -> io::Result<InodeId> {
+        let mut inode = ROOT;
+        for name in names(path)? {
+            let dir = self.dir(inode).ok_or_else(|| not_found(path))?;
+            inode = *dir.written.get(name).ok_or_else(|| not_found(path))?;
+        }
+        Ok(inode)
+    }
+
+    pub(super) fn find_file(&self, path: &Path) -> io::Result<InodeId> {
+        let inode = self.find(path)?;
+        match self.inodes.get(&inode) {
+            Some(Inode::File(_)) => Ok(inode),
+            _ => Err(io::Error::new(io::ErrorKind::IsADirectory, format!("[{}] is a directory", path.display()))),
+        }
+    }
+
+    /// The directory that holds or would hold `path`, and its name there.
+    fn place<'a>(&self, path: &'a Path) -> io::Result<(InodeId, &'a str)> {
+        let mut all = names(path)?;
+        let name = all.pop().ok_or_else(|| invalid(path, "is the root"))?;
+        let mut inode = ROOT;
+        for name in all {
+            let dir = self.dir(inode).ok_or_else(|| not_found(path))?;
+            inode = *dir.written.get(name).ok_or_else(|| not_found(path))?;
+        }
+        self.dir(inode).ok_or_else(|| not_found(path))?;
+        Ok((inode, name))
+    }
+
+    /// Makes a change of names for readers now, and for good once its directory is synced.
+    fn change(&mut self, change: NameChange) {
+        self.apply(&change, false);
+        self.pending.push(change);
+    }
+
+    fn apply(&mut self, change: &NameChange, durable: bool) {
+        let mut edit = |dir: InodeId, name: &str, inode: Option<InodeId>| {
+            let Some(dir) = self.dir_mut(dir) else { return };
+            let entries = if durable { &mut dir.durable } else { &mut dir.written };
+            match inode {
+                Some(inode) => entries.insert(name.to_owned(), inode),
+                None => entries.remove(name),
+            };
+        };
+        match change {
+            NameChange::Link { dir, name, inode } => edit(*dir, name, Some(*inode)),
+            NameChange::Unlink { dir, name } => edit(*dir, name, None),
+            NameChange::Move { from, to, inode } => {
+                edit(from.0, &from.1, None);
+                edit(to.0, &to.1, Some(*inode));
+            }
+        }
+    }
+
+    fn create(&mut self, dir: InodeId, name: &str, inode: Inode) -> InodeId {
+        let id = self.next_inode;
+        self.next_inode += 1;
+        self.inodes.insert(id, inode);
+        self.change(NameChange::Link { dir, name: name.to_owned(), inode: id });
+        id
+    }
+
+    pub(super) fn create_file(&mut self, path: &Path) -> io::Result<InodeId> {
+        let (dir, name) = self.place(path)?;
+        if self.dir(dir).is_some_and(|dir| dir.written.contains_key(name)) {
+            let reason = format!("[{}] exists already", path.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, reason));
+        }
+        Ok(self.create(dir, name, Inode::File(FileInode::default())))
+    }
+
+    pub(super) fn create_dir_all(&mut self, path: &Path) -> io::Result<()> {
+        let mut inode = ROOT;
+        for name in names(path)? {
+            let dir = self.dir(inode).ok_or_else(|| invalid(path, "goes through a file"))?;
+            inode = match dir.written.get(name) {
+                Some(inode) => *inode,
+                None => self.create(inode, name, Inode::Dir(DirInode::default())),
+            };
+        }
+        match self.dir(inode) {
+            Some(_) => Ok(()),
+            None => Err(invalid(path, "is a file")),
+        }
+    }
+
+    pub(super) fn append(&mut self, inode: InodeId, bytes: &[u8], failure: Option<io::Error>) -> io::Result<()> {
+        let free = self.capacity.saturating_sub(self.used_bytes());
+        let file = self.file_mut(inode)?;
+        if let Some(error) = failure {
+            // A part gets there, as with a real write that stops half-way.
+            file.written.extend_from_slice(&bytes[..bytes.len() / 2]);
+            return Err(error);
+        }
+        if bytes.len() as u64 > free {
+            file.written.extend_from_slice(&bytes[..free as usize]);
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on the simulated disk"));
+        }
+        file.written.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    pub(super) fn sync_file(&mut self, inode: InodeId, failure: Option<io::Error>) -> io::Result<()> {
+        let file = self.file_mut(inode)?;
+        if let Some(error) = failure {
+            let from = file.durable.len().min(file.written.len());
+            file.lost.push(from..file.written.len());
+            return Err(error);
+        }
+        file.durable.clone_from(&file.written);
+        for lost in &file.lost {
+            let end = lost.end.min(file.durable.len());
+            file.durable[lost.start.min(end)..end].fill(0);
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_len(&mut self, path: &Path, len: u64) -> io::Result<()> {
+        let inode = self.find_file(path)?;
+        let file = self.file_mut(inode)?;
+        let len = len as usize;
+        file.written.resize(len, 0);
+        for lost in &mut file.lost {
+            lost.end = lost.end.min(len);
+        }
+        file.lost.retain(|lost| lost.start < lost.end);
+        Ok(())
+    }
+
+    pub(super) fn file_len(&self, inode: InodeId) -> u64 {
+        match self.inodes.get(&inode) {
+            Some(Inode::File(file)) => file.written.len() as u64,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn read(&self, path: &Path, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let inode = self.find_file(path)?;
+        let Some(Inode::File(file)) = self.inodes.get(&inode) else { return Err(not_found(path)) };
+        let end = range.end.min(file.written.len() as u64) as usize;
+        let start = (range.start as usize).min(end);
+        Ok(file.written[start..end].to_vec())
+    }
+
+    pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let inode = self.find(from)?;
+        let (from_dir, from_name) = self.place(from)?;
+        let (to_dir, to_name) = self.place(to)?;
+        if let Ok(target) = self.find(to)
+            && let Some(dir) = self.dir(target)
+            && !dir.written.is_empty()
+        {
+            let reason = format!("[{}] is not empty", to.display());
+            return Err(io::Error::new(io::ErrorKind::DirectoryNotEmpty, reason));
+        }
+        let from = (from_dir, from_name.to_owned());
+        let to = (to_dir, to_name.to_owned());
+        if from != to {
+            self.change(NameChange::Move { from, to, inode });
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove_file(&mut self, path: &Path) -> io::Result<()> {
+        self.find_file(path)?;
+        let (dir, name) = self.place(path)?;
+        self.change(NameChange::Unlink { dir, name: name.to_owned() });
+        self.forget_unreachable();
+        Ok(())
+    }
+
+    pub(super) fn remove_dir_all(&mut self, path: &Path) -> io::Result<()> {
+        let inode = self.find(path)?;
+        let (dir, name) = self.place(path)?;
+        self.unlink_children(inode);
+        self.change(NameChange::Unlink { dir, name: name.to_owned() });
+        self.forget_unreachable();
+        Ok(())
+    }
+
+    fn unlink_children(&mut self, inode: InodeId) {
+        let Some(dir) = self.dir(inode) else { return };
+        for (name, child) in dir.written.clone() {
+            self.unlink_children(child);
+            self.change(NameChange::Unlink { dir: inode, name });
+        }
+    }
+
+    /// Frees the space of removed files. Their durable bytes stay as long as a name may come back.
+    fn forget_unreachable(&mut self) {
+        let mut reachable = BTreeSet::new();
+        let mut todo = vec![ROOT];
+        while let Some(inode) = todo.pop() {
+            if reachable.insert(inode)
+                && let Some(dir) = self.dir(inode)
+            {
+                todo.extend(dir.written.values());
+            }
+        }
+        // An open file that was removed goes on in memory on a real system. Here it keeps its
+        // durable half only, which no reader sees; firn does not append to removed files.
+        for (id, inode) in &mut self.inodes {
+            if let Inode::File(file) = inode
+                && !reachable.contains(id)
+            {
+                file.written = Vec::new();
+            }
+        }
+    }
+
+    pub(super) fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
+        let dir = self.dir(self.find(path)?).ok_or_else(|| invalid(path, "is not a directory"))?;
+        let entries = dir.written.iter().map(|(name, inode)| DirEntry {
+            name: name.clone(),
+            is_dir: self.dir(*inode).is_some(),
+            len: self.file_len(*inode),
+        });
+        Ok(entries.collect())
+    }
+
+    /// Makes a directory's names durable, and what hangs together with them by renames.
+    pub(super) fn sync_dir(&mut self, path: &Path) -> io::Result<()> {
+        let inode = self.find(path)?;
+        self.dir(inode).ok_or_else(|| invalid(path, "is not a directory"))?;
+        let mut dirs = BTreeSet::from([inode]);
+        loop {
+            let before = dirs.len();
+            for change in &self.pending {
+                let (from, to) = change.dirs();
+                if dirs.contains(&from) || dirs.contains(&to) {
+                    dirs.extend([from, to]);
+                }
+            }
+            if dirs.len() == before {
+                break;
+            }
+        }
+        let pending = std::mem::take(&mut self.pending);
+        for change in pending {
+            if dirs.contains(&change.dirs().0) {
+                self.apply(&change, true);
+            } else {
+                self.pending.push(change);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn damage(&mut self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        let inode = self.find_file(path)?;
+        let file = self.file_mut(inode)?;
+        change(&mut file.written);
+        file.durable.clone_from(&file.written);
+        Ok(())
+    }
+
+    pub(super) fn crash(&self, random: &mut fastrand::Rng) -> State {
+        let mut state = State {
+            inodes: self.inodes.clone(),
+            next_inode: self.next_inode,
+            pending: Vec::new(),
+            failure: None,
+            capacity: self.capacity,
+            operation_count: 0,
+            sync_count: 0,
+        };
+        // A journal keeps the order of names; POSIX does not promise it. Try both, and the extremes.
+        let mode = random.u8(0..4);
+        let prefix = random.usize(0..=self.pending.len());
+        for (position, change) in self.pending.iter().enumerate() {
+            let survives = match mode {
+                0 => false,
+                1 => true,
+                2 => position < prefix,
+                _ => random.bool(),
+            };
+            if survives {
+                state.apply(change, true);
+            }
+        }
+        // In order of number, so that the same seed gives the same disk.
+        let mut ids: Vec<InodeId> = state.inodes.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            match state.inodes.get_mut(&id) {
+                Some(Inode::Dir(dir)) => dir.written = dir.durable.clone(),
+                Some(Inode::File(file)) => {
+                    let survived = survivor(file, random);
+                    *file = FileInode { written: survived.clone(), durable: survived, lost: Vec::new() };
+                }
+                None => {}
+            }
+        }
+        state.forget_unreachable();
+        state
+    }
+
+    pub(super) fn kill(&self) -> State {
+        State {
+            inodes: self.inodes.clone(),
+            next_inode: self.next_inode,
+            pending: self.pending.clone(),
+            failure: None,
+            capacity: self.capacity,
+            operation_count: 0,
+            sync_count: 0,
+        }
+    }
+}
+
+/// A file's bytes after a power loss: its length and each sector are the old or the new ones.
+fn survivor(file: &FileInode, random: &mut fastrand::Rng) -> Vec<u8> {
+    let (written, durable) = (&file.written, &file.durable);
+    let (shorter, longer) = (written.len().min(durable.len()), written.len().max(durable.len()));
+    let len = match random.u8(0..4) {
+        0 => durable.len(),
+        1 => written.len(),
+        _ => random.usize(shorter..=longer),
+    };
+    // All new, all old, or each sector for itself.
+    let mode = random.u8(0..4);
+    let mut bytes = Vec::with_capacity(len);
+    for start in (0..len).step_by(SECTOR_BYTES) {
+        let fate = match mode {
+            0 => 0,
+            1 => 1,
+            _ => random.u8(0..8),
+        };
+        for position in start..(start + SECTOR_BYTES).min(len) {
+            let is_lost = file.lost.iter().any(|lost| lost.contains(&position));
+            let old = durable.get(position).copied();
+            let new = written.get(position).copied().filter(|_| !is_lost);
+            bytes.push(match (old, new) {
+                (Some(old), Some(new)) if old == new => old,
+                _ if fate == 7 => match old {
+                    // Durable bytes never turn into garbage.
+                    Some(old) => old,
+                    None => random.u8(..),
+                },
+                (old, new) if fate.is_multiple_of(2) => new.or(old).unwrap_or(0),
+                (old, _) => old.unwrap_or(0),
+            });
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::{Failure, Operation, SimDisk};
+    use crate::disk::Disk;
+
+    #[test]
+    fn synced_bytes_and_names_survive_and_nothing_else_must() {
+        let mut unsynced_seen = [false; 2];
+        for seed in 0..200 {
+            let disk = SimDisk::new();
+            let dir = Path::new("a");
+            disk.create_dir_all(dir).unwrap();
+            disk.sync_dir(Path::new("")).unwrap();
+            let file = disk.create_append(&dir.join("kept")).unwrap();
+            file.append(b"durable").unwrap();
+            file.sync().unwrap();
+            disk.sync_dir(dir).unwrap();
+            file.append(b"perhaps").unwrap();
+            let other = disk.create_append(&dir.join("unsynced")).unwrap();
+            other.append(b"x").unwrap();
+            other.sync().unwrap();
+
+            let crashed = disk.crash(seed);
+            let bytes = crashed.read(&dir.join("kept")).unwrap();
+            assert!(bytes.starts_with(b"durable"), "seed {seed}: {bytes:?}");
+            unsynced_seen[usize::from(crashed.exists(&dir.join("unsynced")).unwrap())] = true;
+            assert_eq!(crashed.read(&dir.join("kept")).unwrap(), disk.crash(seed).read(&dir.join("kept")).unwrap());
+        }
+        assert_eq!(unsynced_seen, [true, true]);
+    }
+
+    #[test]
+    fn a_replaced_file_is_old_or_new() {
+        let path = Path::new("f");
+        let disk = SimDisk::new();
+        disk.write_atomic(path, b"old").unwrap();
+        let seen = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let into = seen.clone();
+        disk.set_hook(Some(std::sync::Arc::new(move |disk: &SimDisk, _| {
+            for seed in 0..20 {
+                into.lock().push(disk.crash(seed).read(path).unwrap());
+            }
+        })));
+        disk.write_atomic(path, b"new!").unwrap();
+        for bytes in seen.lock().iter() {
+            assert!(&bytes[..] == b"old" || &bytes[..] == b"new!", "{bytes:?}");
+        }
+        assert_eq!(&disk.crash(1).read(path).unwrap()[..], b"new!");
+    }
+
+    #[test]
+    fn a_failed_sync_loses_its_bytes_for_good() {
+        let disk = SimDisk::new();
+        let path = Path::new("f");
+        let file = disk.create_append(path).unwrap();
+        disk.sync_dir(Path::new("")).unwrap();
+        file.append(b"one").unwrap();
+        file.sync().unwrap();
+        file.append(b"two").unwrap();
+        let kind = std::io::ErrorKind::Other;
+        disk.fail(Failure { after: 0, only: Some(Operation::SyncFile), kind, lasting: false });
+        file.sync().unwrap_err();
+        file.sync().unwrap();
+        assert_eq!(&disk.read(path).unwrap()[..], b"onetwo");
+        assert_eq!(&disk.crash(3).read(path).unwrap()[..], b"one\0\0\0");
+    }
+
+    #[test]
+    fn a_full_disk_says_so() {
+        let disk = SimDisk::new();
+        disk.set_capacity(10);
+        let file = disk.create_append(Path::new("f")).unwrap();
+        file.append(b"12345678").unwrap();
+        assert_eq!(file.append(b"12345678").unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+        assert_eq!(file.len(), 10);
+        assert_eq!(disk.available_bytes(Path::new("")).unwrap(), 0);
+    }
+}
