@@ -45,8 +45,12 @@ pub enum ErrorKind {
     TooManyBuckets,
     /// 400: the index is closed.
     IndexClosed,
+    /// 400: the document was written with routing, or its mapping demands one, and none was given.
+    RoutingMissing,
     /// 400: a feature that firn does not have; the reason names it.
     NotImplemented,
+    /// 403: `index.blocks.write` or `index.blocks.read_only` is set.
+    IndexBlocked,
     /// 409: `_version`, `_seq_no` or `op_type: create` disagrees with what is stored.
     VersionConflict,
     /// 413: the body is larger than `http.max_content_length`.
