@@ -5,11 +5,21 @@
 //! puts it into one of the class fields of [`crate::schema`]. A value that does not fit its field
 //! never loses the event (unless `ignore_malformed` is off): the field's name goes to `_ignored`
 //! and the value is searchable as text under the same path.
+//!
+//! A key that an object repeats is refused as in Elasticsearch, where the mapping knows the key.
 
+mod coerce;
 mod compiled;
 mod document;
+mod dynamic;
+mod flattened;
+mod geo;
+mod json;
 mod map;
+mod store;
+#[cfg(test)]
+mod tests;
 
 pub use self::compiled::CompiledMapping;
-pub use self::document::MappedDocument;
-pub use self::map::{Mapped, Unmapped, map_document};
+pub use self::document::{DocumentValue, FieldValues, MappedDocument, Members};
+pub use self::map::{KEYS_MAX, Mapped, Unmapped, VALUES_MAX, map_document};
