@@ -9,6 +9,7 @@
 pub mod admin;
 pub mod aggs;
 pub mod document;
+mod json;
 pub mod query;
 pub mod search;
 pub mod source;

@@ -1,5 +1,10 @@
 //! Bucket keys, and how keys and values print.
 
+use std::cmp::Ordering;
+
+use firn_model::dates::Zone;
+use serde_json::Value;
+
 /// How a bucket key or metric of a field prints; resolved from the mapping by the engine.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum ValueFormat {
@@ -12,6 +17,24 @@ pub enum ValueFormat {
     Boolean,
     /// An integer type: `key` has no fraction.
     Integer,
+}
+
+impl ValueFormat {
+    /// The first that is not `Raw` wins.
+    pub fn merge(&mut self, other: &Self) {
+        if *self == Self::Raw {
+            *self = other.clone();
+        }
+    }
+
+    /// The `…_as_string` of a metric's value; `None` where Elasticsearch prints none.
+    pub(super) fn print(&self, value: f64) -> Option<String> {
+        match self {
+            Self::Raw | Self::Integer => None,
+            Self::Date(format) => Some(format.print_ms(value as i64, &Zone::utc())),
+            Self::Boolean => Some((value as i64 != 0).to_string()),
+        }
+    }
 }
 
 /// A bucket key. Strings order by bytes, numbers by value.
@@ -27,6 +50,67 @@ pub enum Key {
     F64(f64),
 }
 
+impl Key {
+    /// Strings by bytes, numbers by value, numbers before strings.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Str(left), Self::Str(right)) => left.as_bytes().cmp(right.as_bytes()),
+            (Self::Str(_), _) => Ordering::Greater,
+            (_, Self::Str(_)) => Ordering::Less,
+            (Self::F64(left), right) => left.total_cmp(&right.as_f64()),
+            (left, Self::F64(right)) => left.as_f64().total_cmp(right),
+            (left, right) => left.as_integer().cmp(&right.as_integer()),
+        }
+    }
+
+    /// The number it is; 0 for strings.
+    pub(super) fn as_f64(&self) -> f64 {
+        match self {
+            Self::Str(_) => 0.0,
+            Self::I64(value) => *value as f64,
+            Self::U64(value) => *value as f64,
+            Self::F64(value) => *value,
+        }
+    }
+
+    fn as_integer(&self) -> i128 {
+        match self {
+            Self::I64(value) => i128::from(*value),
+            Self::U64(value) => i128::from(*value),
+            Self::Str(_) | Self::F64(_) => 0,
+        }
+    }
+
+    /// `key`.
+    pub(super) fn print(&self) -> Value {
+        match self {
+            Self::Str(text) => Value::from(text.as_str()),
+            Self::I64(value) => Value::from(*value),
+            Self::U64(value) => Value::from(*value),
+            Self::F64(value) => float(*value),
+        }
+    }
+
+    /// `key_as_string`; `None` where Elasticsearch prints none.
+    pub(super) fn print_as_string(&self, format: &ValueFormat) -> Option<String> {
+        match (self, format) {
+            (Self::I64(ms), ValueFormat::Date(format)) => Some(format.print_ms(*ms, &Zone::utc())),
+            (Self::I64(value), ValueFormat::Boolean) => Some((*value != 0).to_string()),
+            _ => None,
+        }
+    }
+}
+
+/// A JSON number; what JSON has no number for goes as the string that Elasticsearch prints.
+pub(super) fn float(value: f64) -> Value {
+    match serde_json::Number::from_f64(value) {
+        Some(number) => Value::Number(number),
+        None if value.is_nan() => Value::from("NaN"),
+        None if value > 0.0 => Value::from("Infinity"),
+        None => Value::from("-Infinity"),
+    }
+}
+
 /// A [`Key`] in hashable form (f64 by its bits).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyBytes {
@@ -38,4 +122,79 @@ pub enum KeyBytes {
     U64(u64),
     /// Order-preserving bits of an f64.
     F64(u64),
+}
+
+const SIGN: u64 = 1 << 63;
+
+impl KeyBytes {
+    /// The key of a float; `-0.0` is `0.0`.
+    pub fn from_f64(value: f64) -> Self {
+        let bits = if value == 0.0 { 0 } else { value.to_bits() };
+        Self::F64(if bits & SIGN == 0 { bits | SIGN } else { !bits })
+    }
+}
+
+impl From<Key> for KeyBytes {
+    fn from(key: Key) -> Self {
+        match key {
+            Key::Str(text) => Self::Str(text.into_boxed_str()),
+            Key::I64(value) => Self::I64(value),
+            Key::U64(value) => Self::U64(value),
+            Key::F64(value) => Self::from_f64(value),
+        }
+    }
+}
+
+impl From<KeyBytes> for Key {
+    fn from(key: KeyBytes) -> Self {
+        match key {
+            KeyBytes::Str(text) => Self::Str(text.into_string()),
+            KeyBytes::I64(value) => Self::I64(value),
+            KeyBytes::U64(value) => Self::U64(value),
+            KeyBytes::F64(bits) => Self::F64(f64::from_bits(if bits & SIGN == 0 { !bits } else { bits & !SIGN })),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn keys_of_all_kinds_are_ordered() {
+        let sorted = [
+            Key::F64(-1.5),
+            Key::I64(-1),
+            Key::I64(3),
+            Key::F64(3.5),
+            Key::U64(u64::MAX),
+            Key::Str("A".into()),
+            Key::Str("a".into()),
+            Key::Str("é".into()),
+        ];
+        for pair in sorted.windows(2) {
+            assert_eq!(pair[0].compare(&pair[1]), Ordering::Less, "{pair:?}");
+            assert_eq!(pair[1].compare(&pair[0]), Ordering::Greater, "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn zeros_are_one_key() {
+        assert_eq!(KeyBytes::from_f64(-0.0), KeyBytes::from_f64(0.0));
+    }
+
+    proptest! {
+        #[test]
+        fn float_keys_keep_value_and_order(left in any::<f64>(), right in any::<f64>()) {
+            let (left_key, right_key) = (KeyBytes::from_f64(left), KeyBytes::from_f64(right));
+            if let Key::F64(back) = Key::from(left_key.clone()) {
+                prop_assert!(back == left || left.is_nan());
+            }
+            if left != right {
+                prop_assert_eq!(left_key.cmp(&right_key), left.total_cmp(&right));
+            }
+        }
+    }
 }

@@ -1,8 +1,12 @@
 //! What all single metrics share: the field, and the partial result.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
 
 use super::ValueFormat;
+use super::parse::{self, unknown_field};
+use crate::Result;
 
 /// `min`, `max`, `sum`, `avg`, `stats`, `value_count`.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +19,44 @@ pub struct Metric {
     pub format: Option<String>,
 }
 
+impl Metric {
+    /// Reads the body of the metric called `kind`.
+    pub(super) fn parse(kind: &str, body: &Map<String, Value>) -> Result<Self> {
+        let mut field = None;
+        let mut metric = Self {
+            field: String::new(),
+            missing: None,
+            format: None,
+        };
+        for (key, value) in body {
+            match key.as_str() {
+                "field" => field = Some(parse::text(kind, key, value)?),
+                "missing" => metric.missing = Some(parse::scalar(kind, key, value)?),
+                "format" => metric.format = Some(parse::text(kind, key, value)?),
+                _ => return Err(unknown_field(kind, key)),
+            }
+        }
+        metric.field = parse::required_field(field)?;
+        Ok(metric)
+    }
+
+    pub(super) fn print(&self) -> Value {
+        let mut body = Map::new();
+        body.insert("field".into(), json!(self.field));
+        if let Some(missing) = &self.missing {
+            body.insert("missing".into(), missing.clone());
+        }
+        if let Some(format) = &self.format {
+            body.insert("format".into(), json!(format));
+        }
+        Value::Object(body)
+    }
+
+    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
+        fields.insert(self.field.clone());
+    }
+}
+
 /// Partial result of the single metrics: enough for any of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricPartial {
@@ -22,7 +64,7 @@ pub struct MetricPartial {
     pub count: u64,
     /// Their sum (Kahan compensated).
     pub sum: f64,
-    /// The compensation.
+    /// What `sum` lost to rounding: the exact sum is about `sum + sum_compensation`.
     pub sum_compensation: f64,
     /// Infinity if none.
     pub min: f64,
@@ -30,4 +72,129 @@ pub struct MetricPartial {
     pub max: f64,
     /// How values print.
     pub format: ValueFormat,
+}
+
+impl Default for MetricPartial {
+    fn default() -> Self {
+        Self::new(ValueFormat::Raw)
+    }
+}
+
+impl MetricPartial {
+    /// Of no value.
+    pub fn new(format: ValueFormat) -> Self {
+        Self {
+            count: 0,
+            sum: 0.0,
+            sum_compensation: 0.0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+            format,
+        }
+    }
+
+    /// Adds one value.
+    #[inline]
+    pub fn add(&mut self, value: f64) {
+        self.count += 1;
+        self.add_to_sum(value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Adds another part.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.add_to_sum(other.sum);
+        self.sum_compensation += other.sum_compensation;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.format.merge(&other.format);
+    }
+
+    /// The sum; 0 of nothing.
+    pub fn total(&self) -> f64 {
+        if self.sum.is_finite() {
+            self.sum + self.sum_compensation
+        } else {
+            self.sum
+        }
+    }
+
+    /// The mean; `None` of nothing.
+    pub fn average(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.total() / self.count as f64)
+    }
+
+    /// Neumaier's variant of Kahan's summation: it also holds when the addend is the larger one.
+    #[inline]
+    fn add_to_sum(&mut self, value: f64) {
+        let sum = self.sum + value;
+        if sum.is_finite() {
+            self.sum_compensation += if self.sum.abs() >= value.abs() {
+                (self.sum - sum) + value
+            } else {
+                (value - sum) + self.sum
+            };
+        }
+        self.sum = sum;
+    }
+
+    /// `{"value": …, "value_as_string": …}`; null without a value.
+    pub(super) fn print_value(&self, value: Option<f64>) -> Map<String, Value> {
+        let mut answer = Map::new();
+        answer.insert("value".into(), value.map_or(Value::Null, super::key::float));
+        if let Some(text) = value.and_then(|value| self.format.print(value)) {
+            answer.insert("value_as_string".into(), text.into());
+        }
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn sums_do_not_lose_small_values_beside_large_ones() {
+        let mut partial = MetricPartial::default();
+        for value in [1e100, 1.0, -1e100, 1.0] {
+            partial.add(value);
+        }
+        assert_eq!(partial.total(), 2.0);
+        let mut tenths = MetricPartial::default();
+        (0..1_000_000).for_each(|_| tenths.add(0.1));
+        assert!((tenths.total() - 100_000.0).abs() < 1e-8, "{}", tenths.total());
+    }
+
+    #[test]
+    fn infinite_values_stay_infinite() {
+        let mut partial = MetricPartial::default();
+        partial.add(f64::MAX);
+        partial.add(f64::MAX);
+        partial.add(1.0);
+        assert_eq!(partial.total(), f64::INFINITY);
+    }
+
+    proptest! {
+        #[test]
+        fn merging_does_not_depend_on_split_or_order(
+            values in prop::collection::vec(-1_000_000_i64..1_000_000, 0..50),
+            parts in 1_usize..5,
+        ) {
+            let of = |values: &mut dyn Iterator<Item = i64>| {
+                let mut partial = MetricPartial::default();
+                values.for_each(|value| partial.add(value as f64));
+                partial
+            };
+            let whole = of(&mut values.iter().copied());
+            let mut merged = MetricPartial::default();
+            for part in (0..parts).rev() {
+                merged.merge(&of(&mut values.iter().copied().skip(part).step_by(parts)));
+            }
+            prop_assert_eq!(merged, whole);
+        }
+    }
 }

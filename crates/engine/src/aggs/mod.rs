@@ -5,23 +5,38 @@
 //! the split into segments and shards; [`Aggregations::finish`] prints Elasticsearch's JSON.
 //! Sizes are bounded: depth 20 (const), `search.max_buckets` buckets in an answer.
 
+mod avg;
 pub mod cardinality;
 mod date_histogram;
+mod filter;
+mod finish;
 mod key;
+mod max;
 mod metric;
+mod min;
 mod order;
+mod parse;
 mod partial;
+mod stats;
+mod sum;
 mod terms;
+mod value_count;
+
+use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use finish::Finisher;
 
 pub use cardinality::Cardinality;
 pub use date_histogram::{DateHistogram, DateHistogramPartial, Interval};
+pub use finish::FinishOptions;
 pub use key::{Key, KeyBytes, ValueFormat};
 pub use metric::{Metric, MetricPartial};
 pub use order::TermsOrder;
-pub use partial::{Bucket, Partial, Partials};
+pub use parse::{COUNT_MAX, DEPTH_MAX};
+pub use partial::{Bucket, Partial, Partials, too_many_buckets};
 pub use terms::{Terms, TermsFilter, TermsPartial};
 
 /// Named aggregations of one level, in the order of the request.
@@ -56,26 +71,149 @@ pub enum AggregationKind {
     Filter(Box<crate::query::Query>),
 }
 
-impl Aggregations {
-    /// Reads the value of `aggs`.
-    pub fn parse(_value: &Value) -> crate::Result<Self> {
-        todo!()
-    }
-    /// The JSON that parses to this.
-    pub fn print(&self) -> Value {
-        todo!()
-    }
-    /// An empty result of this shape.
-    pub fn empty(&self) -> Partials {
-        todo!()
-    }
-    /// The answer. `max_buckets` bounds all buckets together
-    /// ([`crate::ErrorKind::TooManyBuckets`]).
-    pub fn finish(&self, _partials: Partials, _max_buckets: usize) -> crate::Result<Value> {
-        todo!()
-    }
-    /// Every field path it reads, sorted.
-    pub fn fields(&self) -> Vec<String> {
-        todo!()
+impl Aggregation {
+    /// An empty result of it.
+    pub fn empty(&self) -> Partial {
+        match &self.kind {
+            AggregationKind::Terms(_) => Partial::Terms(TermsPartial::default()),
+            AggregationKind::DateHistogram(_) => Partial::DateHistogram(DateHistogramPartial::default()),
+            AggregationKind::Min(_)
+            | AggregationKind::Max(_)
+            | AggregationKind::Sum(_)
+            | AggregationKind::Avg(_)
+            | AggregationKind::Stats(_)
+            | AggregationKind::ValueCount(_) => Partial::Metric(MetricPartial::default()),
+            AggregationKind::Cardinality(cardinality) => Partial::Cardinality(cardinality.sketch()),
+            AggregationKind::Filter(_) => Partial::Filter(Bucket {
+                doc_count: 0,
+                sub: self.sub.empty(),
+            }),
+        }
     }
 }
+
+impl AggregationKind {
+    /// Its name in requests.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Terms(_) => terms::NAME,
+            Self::DateHistogram(_) => date_histogram::NAME,
+            Self::Min(_) => min::NAME,
+            Self::Max(_) => max::NAME,
+            Self::Sum(_) => sum::NAME,
+            Self::Avg(_) => avg::NAME,
+            Self::Stats(_) => stats::NAME,
+            Self::ValueCount(_) => value_count::NAME,
+            Self::Cardinality(_) => cardinality::NAME,
+            Self::Filter(_) => filter::NAME,
+        }
+    }
+
+    fn print(&self) -> Value {
+        match self {
+            Self::Terms(terms) => terms.print(),
+            Self::DateHistogram(histogram) => histogram.print(),
+            Self::Min(metric)
+            | Self::Max(metric)
+            | Self::Sum(metric)
+            | Self::Avg(metric)
+            | Self::Stats(metric)
+            | Self::ValueCount(metric) => metric.print(),
+            Self::Cardinality(cardinality) => cardinality.print(),
+            Self::Filter(query) => query.print(),
+        }
+    }
+
+    fn fields(&self, fields: &mut BTreeSet<String>) {
+        match self {
+            Self::Terms(terms) => terms.fields(fields),
+            Self::DateHistogram(histogram) => histogram.fields(fields),
+            Self::Min(metric)
+            | Self::Max(metric)
+            | Self::Sum(metric)
+            | Self::Avg(metric)
+            | Self::Stats(metric)
+            | Self::ValueCount(metric) => metric.fields(fields),
+            Self::Cardinality(cardinality) => cardinality.fields(fields),
+            Self::Filter(query) => fields.extend(query.fields()),
+        }
+    }
+}
+
+impl Aggregations {
+    /// Reads the value of `aggs`.
+    pub fn parse(value: &Value) -> crate::Result<Self> {
+        parse::level(value, 1, &mut 0)
+    }
+
+    /// The JSON that parses to this.
+    pub fn print(&self) -> Value {
+        parse::print(self)
+    }
+
+    /// An empty result of this shape.
+    pub fn empty(&self) -> Partials {
+        let entries = self.0.iter();
+        Partials(
+            entries
+                .map(|(name, aggregation)| (name.clone(), aggregation.empty()))
+                .collect(),
+        )
+    }
+
+    /// Cuts every `terms` down to what one shard reports ([`TermsPartial::cut`]), on all levels.
+    /// To be called once per shard, after its segments are merged and before shards are. Without
+    /// it the answer is exact and needs more memory.
+    pub fn cut_shard(&self, partials: &mut Partials) -> crate::Result<()> {
+        for (name, aggregation) in &self.0 {
+            let sub = &aggregation.sub;
+            let below: &mut dyn Iterator<Item = &mut Bucket> = match (&aggregation.kind, partials.0.get_mut(name)) {
+                (AggregationKind::Terms(terms), Some(Partial::Terms(partial))) => {
+                    partial.cut(terms, sub, terms.shard_size())?;
+                    &mut partial.buckets.values_mut()
+                }
+                (_, Some(Partial::DateHistogram(partial))) => &mut partial.buckets.values_mut(),
+                (_, Some(Partial::Filter(bucket))) => &mut std::iter::once(bucket),
+                _ => continue,
+            };
+            if !sub.0.is_empty() {
+                for bucket in below {
+                    sub.cut_shard(&mut bucket.sub)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The answer. `max_buckets` bounds all buckets together
+    /// ([`crate::ErrorKind::TooManyBuckets`]).
+    pub fn finish(&self, partials: Partials, max_buckets: usize) -> crate::Result<Value> {
+        self.finish_with(partials, &FinishOptions::new(max_buckets))
+    }
+
+    /// The answer as the options want it.
+    pub fn finish_with(&self, partials: Partials, options: &FinishOptions) -> crate::Result<Value> {
+        let mut answer = Map::new();
+        Finisher::new(options).level(self, partials, &mut answer)?;
+        Ok(Value::Object(answer))
+    }
+
+    /// Every field path it reads, sorted.
+    pub fn fields(&self) -> Vec<String> {
+        let mut fields = BTreeSet::new();
+        self.collect_fields(&mut fields);
+        fields.into_iter().collect()
+    }
+
+    fn collect_fields(&self, fields: &mut BTreeSet<String>) {
+        for aggregation in self.0.values() {
+            aggregation.kind.fields(fields);
+            aggregation.sub.collect_fields(fields);
+        }
+    }
+}
+
+#[cfg(test)]
+mod test_support;
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,9 @@
 //! Partial results: what segments found, and how it folds together.
 
-use super::{DateHistogramPartial, MetricPartial, TermsPartial, cardinality};
 use indexmap::IndexMap;
+
+use super::{DateHistogramPartial, MetricPartial, TermsPartial, cardinality};
+use crate::{Error, ErrorKind, Result};
 
 /// Partial results of one level, by aggregation name.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -33,7 +35,122 @@ pub struct Bucket {
 
 impl Partials {
     /// Adds another part's results. Associative and commutative.
-    pub fn merge(&mut self, _other: Partials) -> crate::Result<()> {
-        todo!()
+    pub fn merge(&mut self, other: Partials) -> Result<()> {
+        self.merge_within(other, usize::MAX)
     }
+
+    /// Adds another part's results, and fails with [`ErrorKind::TooManyBuckets`] instead of
+    /// holding more than `max_buckets` buckets (of all levels) afterwards. Costs one walk over
+    /// the buckets that are already there, besides those that come.
+    ///
+    /// Candidates of `terms` count here, so this limit guards memory and is the executor's; the
+    /// limit of an answer (`search.max_buckets`) is [`super::Aggregations::finish`]'s.
+    pub fn merge_within(&mut self, other: Partials, max_buckets: usize) -> Result<()> {
+        let mut room = Room::new(max_buckets);
+        if max_buckets < usize::MAX {
+            room.take(self.bucket_count())?;
+        }
+        self.fold(other, &mut room)
+    }
+
+    /// Buckets of all levels; the one bucket of a `filter` counts as well.
+    pub fn bucket_count(&self) -> usize {
+        self.0.values().map(Partial::bucket_count).sum()
+    }
+
+    pub(super) fn fold(&mut self, other: Partials, room: &mut Room) -> Result<()> {
+        for (name, theirs) in other.0 {
+            match self.0.get_mut(&name) {
+                Some(own) => own.fold(&name, theirs, room)?,
+                None => {
+                    room.take_with(|| theirs.bucket_count())?;
+                    self.0.insert(name, theirs);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Partial {
+    /// Buckets in it, of all levels.
+    pub fn bucket_count(&self) -> usize {
+        match self {
+            Self::Terms(terms) => terms.buckets.values().map(Bucket::bucket_count).sum(),
+            Self::DateHistogram(histogram) => histogram.buckets.values().map(Bucket::bucket_count).sum(),
+            Self::Metric(_) | Self::Cardinality(_) => 0,
+            Self::Filter(bucket) => bucket.bucket_count(),
+        }
+    }
+
+    fn fold(&mut self, name: &str, other: Self, room: &mut Room) -> Result<()> {
+        match (self, other) {
+            (Self::Terms(own), Self::Terms(theirs)) => own.fold(theirs, room),
+            (Self::DateHistogram(own), Self::DateHistogram(theirs)) => own.fold(theirs, room),
+            (Self::Metric(own), Self::Metric(theirs)) => {
+                own.merge(&theirs);
+                Ok(())
+            }
+            (Self::Cardinality(own), Self::Cardinality(theirs)) => {
+                own.merge(&theirs);
+                Ok(())
+            }
+            (Self::Filter(own), Self::Filter(theirs)) => own.fold(theirs, room),
+            _ => Err(Error::internal(format!(
+                "cannot merge partial results of aggregation [{name}]: they are of different kinds"
+            ))),
+        }
+    }
+}
+
+impl Bucket {
+    /// Itself and those below it.
+    pub fn bucket_count(&self) -> usize {
+        1 + self.sub.bucket_count()
+    }
+
+    pub(super) fn fold(&mut self, other: Self, room: &mut Room) -> Result<()> {
+        self.doc_count += other.doc_count;
+        self.sub.fold(other.sub, room)
+    }
+}
+
+/// How many buckets may still be made.
+pub(super) struct Room {
+    max: usize,
+    used: usize,
+}
+
+impl Room {
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, used: 0 }
+    }
+
+    /// Takes room for what `count` counts; without a limit it is not even counted.
+    pub(super) fn take_with(&mut self, count: impl FnOnce() -> usize) -> Result<()> {
+        if self.max == usize::MAX {
+            return Ok(());
+        }
+        self.take(count())
+    }
+
+    /// Takes room for so many buckets, or fails.
+    pub(super) fn take(&mut self, count: usize) -> Result<()> {
+        self.used = self.used.saturating_add(count);
+        if self.used > self.max {
+            return Err(too_many_buckets(self.max));
+        }
+        Ok(())
+    }
+}
+
+/// The error of a request that would hold or return more buckets than allowed.
+pub fn too_many_buckets(max: usize) -> Error {
+    Error::new(
+        ErrorKind::TooManyBuckets,
+        format!(
+            "Trying to create too many buckets. Must be less than or equal to: [{max}] but this number of buckets was \
+             exceeded. This limit can be set by changing the [search.max_buckets] cluster level setting."
+        ),
+    )
 }

@@ -1,10 +1,28 @@
-//! `terms`.
+//! `terms`: a bucket for each of the most frequent values.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use super::{Bucket, KeyBytes, TermsOrder, ValueFormat};
+use super::finish::Finisher;
+use super::order::{self, Ranked, Sorter};
+use super::parse::{self, Request, unknown_field};
+use super::partial::Room;
+use super::{AggregationKind, Aggregations, Bucket, Key, KeyBytes, TermsOrder, ValueFormat};
+use crate::json::token;
+use crate::{Error, Result};
+
+pub(super) const NAME: &str = "terms";
+
+/// Buckets returned where `size` is not given.
+const SIZE: usize = 10;
+
+/// Values in one `include` or `exclude` (`index.max_terms_count`).
+const FILTER_VALUES_MAX: usize = 65_536;
+
+/// Longest regular expression (`index.max_regex_length`), bytes.
+const PATTERN_LENGTH_MAX: usize = 1000;
 
 /// `terms`.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +59,121 @@ pub enum TermsFilter {
     Values(Vec<Value>),
 }
 
+pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
+    let mut field = None;
+    let mut terms = Terms {
+        field: String::new(),
+        size: SIZE,
+        shard_size: None,
+        min_doc_count: 1,
+        order: Vec::new(),
+        missing: None,
+        include: None,
+        exclude: None,
+        show_term_doc_count_error: false,
+        format: None,
+    };
+    for (key, value) in request.body {
+        let number = |least| parse::number(request, NAME, key, value, least);
+        match key.as_str() {
+            "field" => field = Some(parse::text(NAME, key, value)?),
+            "size" => terms.size = number(1)? as usize,
+            "shard_size" => terms.shard_size = Some(number(1)? as usize),
+            "min_doc_count" => terms.min_doc_count = number(0)?,
+            "order" => terms.order = order::parse(value)?,
+            "missing" => terms.missing = Some(parse::scalar(NAME, key, value)?),
+            "include" => terms.include = Some(TermsFilter::parse(key, value)?),
+            "exclude" => terms.exclude = Some(TermsFilter::parse(key, value)?),
+            "show_term_doc_count_error" => terms.show_term_doc_count_error = parse::flag(NAME, key, value)?,
+            "format" => terms.format = Some(parse::text(NAME, key, value)?),
+            // Hints about how to compute the same answer.
+            "execution_hint" => drop(parse::text(NAME, key, value)?),
+            "collect_mode" => match value.as_str() {
+                Some("depth_first" | "breadth_first") => {}
+                _ => {
+                    return Err(Error::parsing(format!(
+                        "[{NAME}] no [collect_mode] found for value {value}"
+                    )));
+                }
+            },
+            "shard_min_doc_count" if number(0)? == 0 => {}
+            _ => return Err(unknown_field(NAME, key)),
+        }
+    }
+    terms.field = parse::required_field(field)?;
+    order::check(&terms.order, request.sub)?;
+    Ok(AggregationKind::Terms(terms))
+}
+
+impl TermsFilter {
+    fn parse(key: &str, value: &Value) -> Result<Self> {
+        match value {
+            Value::String(pattern) if pattern.len() > PATTERN_LENGTH_MAX => Err(Error::illegal_argument(format!(
+                "The length of regex [{}] used in the [{key}] has exceeded the allowed maximum of [{PATTERN_LENGTH_MAX}]. \
+                 This maximum can be set by changing the [index.max_regex_length] index level setting.",
+                pattern.len()
+            ))),
+            Value::String(pattern) => Ok(Self::Pattern(pattern.clone())),
+            Value::Array(values) if values.len() > FILTER_VALUES_MAX => Err(Error::illegal_argument(format!(
+                "[{key}] lists [{}] values, more than the allowed maximum of [{FILTER_VALUES_MAX}]",
+                values.len()
+            ))),
+            Value::Array(values) => {
+                let scalars = values.iter().map(|value| parse::scalar(NAME, key, value));
+                Ok(Self::Values(scalars.collect::<Result<_>>()?))
+            }
+            Value::Object(_) => Err(Error::not_implemented(format!(
+                "[{key}] by partition of aggregation [{NAME}]"
+            ))),
+            _ => Err(Error::parsing(format!(
+                "Unrecognized token [{}] in [{key}]",
+                token(value)
+            ))),
+        }
+    }
+
+    fn print(&self) -> Value {
+        match self {
+            Self::Pattern(pattern) => json!(pattern),
+            Self::Values(values) => json!(values),
+        }
+    }
+}
+
+impl Terms {
+    /// Candidates that each shard keeps: as asked but never fewer than `size`, or Elasticsearch's
+    /// `size * 1.5 + 10`.
+    pub fn shard_size(&self) -> usize {
+        match self.shard_size {
+            Some(size) => size.max(self.size),
+            None => self.size.saturating_add(self.size / 2).saturating_add(10),
+        }
+    }
+
+    pub(super) fn print(&self) -> Value {
+        let mut body = Map::new();
+        body.insert("field".into(), json!(self.field));
+        body.insert("size".into(), json!(self.size));
+        parse::put(&mut body, "shard_size", self.shard_size);
+        body.insert("min_doc_count".into(), json!(self.min_doc_count));
+        if !self.order.is_empty() {
+            body.insert("order".into(), order::print(&self.order));
+        }
+        parse::put(&mut body, "missing", self.missing.as_ref());
+        parse::put(&mut body, "include", self.include.as_ref().map(TermsFilter::print));
+        parse::put(&mut body, "exclude", self.exclude.as_ref().map(TermsFilter::print));
+        if self.show_term_doc_count_error {
+            body.insert("show_term_doc_count_error".into(), true.into());
+        }
+        parse::put(&mut body, "format", self.format.as_ref());
+        Value::Object(body)
+    }
+
+    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
+        fields.insert(self.field.clone());
+    }
+}
+
 /// Partial result of `terms`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TermsPartial {
@@ -52,4 +185,422 @@ pub struct TermsPartial {
     pub error_upper_bound: u64,
     /// How keys print; the first that is not `Raw` wins.
     pub format: ValueFormat,
+    /// How many shards' cuts went into this ([`TermsPartial::cut`]).
+    pub shards: u32,
+    /// Some shard cut in an order that tells nothing about the counts of what it cut.
+    pub error_unbounded: bool,
+    /// By key, the part of `error_upper_bound` that comes from shards that did report the bucket.
+    /// Kept only for `show_term_doc_count_error`.
+    pub reported_errors: HashMap<KeyBytes, u64>,
+}
+
+impl TermsPartial {
+    /// Keeps the `shard_size` candidates that come first in the order, and accounts for the rest.
+    /// For the merged result of one whole shard, once ([`Aggregations::cut_shard`] does it on all
+    /// levels). `sub` are the aggregations below, which the order may name.
+    pub fn cut(&mut self, terms: &Terms, sub: &Aggregations, shard_size: usize) -> Result<()> {
+        self.shards = 1;
+        if self.buckets.len() <= shard_size {
+            return Ok(());
+        }
+        let sorter = Sorter::new(&terms.order, sub)?;
+        let all = self.buckets.drain();
+        let mut ranked: Vec<Ranked> = all.map(|(key, bucket)| sorter.rank(key.into(), bucket)).collect();
+        sorter.sort_top(&mut ranked, shard_size);
+        let cut = ranked.split_off(shard_size);
+        self.other_doc_count += cut.iter().map(|ranked| ranked.bucket.doc_count).sum::<u64>();
+        let mut error = 0;
+        if order::is_by_count_descending(&terms.order) {
+            error = ranked.last().map_or(0, |last| last.bucket.doc_count);
+        } else if !order::is_by_key(&terms.order) {
+            self.error_unbounded = true;
+        }
+        self.error_upper_bound += error;
+        for Ranked { key, bucket, .. } in ranked {
+            let key = KeyBytes::from(key);
+            if terms.show_term_doc_count_error && error > 0 {
+                self.reported_errors.insert(key.clone(), error);
+            }
+            self.buckets.insert(key, bucket);
+        }
+        Ok(())
+    }
+
+    pub(super) fn fold(&mut self, other: Self, room: &mut Room) -> Result<()> {
+        self.other_doc_count += other.other_doc_count;
+        self.error_upper_bound += other.error_upper_bound;
+        self.error_unbounded |= other.error_unbounded;
+        self.shards += other.shards;
+        self.format.merge(&other.format);
+        for (key, error) in other.reported_errors {
+            *self.reported_errors.entry(key).or_default() += error;
+        }
+        for (key, bucket) in other.buckets {
+            match self.buckets.entry(key) {
+                Entry::Occupied(mut own) => own.get_mut().fold(bucket, room)?,
+                Entry::Vacant(vacant) => {
+                    room.take_with(|| bucket.bucket_count())?;
+                    vacant.insert(bucket);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Shards may know a field as integers here and as floats there: then all keys are floats.
+    fn unify(&mut self) -> Result<()> {
+        let has = |wanted: fn(&KeyBytes) -> bool| self.buckets.keys().any(wanted);
+        let strings = has(|key| matches!(key, KeyBytes::Str(_)));
+        let floats = has(|key| matches!(key, KeyBytes::F64(_)));
+        let integers = has(|key| matches!(key, KeyBytes::I64(_) | KeyBytes::U64(_)));
+        if strings && (floats || integers) {
+            return Err(Error::illegal_argument(
+                "Merging/Reducing the aggregations failed because the field you gave in the aggregation query existed as \
+                 two different types in two different indices",
+            ));
+        }
+        if floats && integers {
+            let as_float = |key: KeyBytes| KeyBytes::from_f64(Key::from(key).as_f64());
+            for (key, bucket) in std::mem::take(&mut self.buckets) {
+                let room = &mut Room::new(usize::MAX);
+                self.buckets.entry(as_float(key)).or_default().fold(bucket, room)?;
+            }
+            for (key, error) in std::mem::take(&mut self.reported_errors) {
+                *self.reported_errors.entry(as_float(key)).or_default() += error;
+            }
+        }
+        Ok(())
+    }
+
+    /// The prefix that `typed_keys` puts before the name.
+    pub(super) fn type_name(&self) -> &'static str {
+        let has = |wanted: fn(&KeyBytes) -> bool| self.buckets.keys().any(wanted);
+        if has(|key| matches!(key, KeyBytes::F64(_))) {
+            return "dterms";
+        }
+        let integer = matches!(
+            self.format,
+            ValueFormat::Date(_) | ValueFormat::Boolean | ValueFormat::Integer
+        );
+        if integer || has(|key| matches!(key, KeyBytes::I64(_) | KeyBytes::U64(_))) {
+            return "lterms";
+        }
+        "sterms"
+    }
+}
+
+pub(super) fn answer(
+    finisher: &mut Finisher<'_>,
+    terms: &Terms,
+    sub: &Aggregations,
+    mut partial: TermsPartial,
+) -> Result<Map<String, Value>> {
+    partial.unify()?;
+    // One shard alone has nobody to differ from; -1 says that nothing is known, as in
+    // Elasticsearch.
+    let error = |known: u64| -> Value {
+        match (partial.error_unbounded, partial.shards) {
+            (true, _) => Value::from(-1),
+            (false, 0 | 1) => Value::from(0),
+            (false, _) => Value::from(known),
+        }
+    };
+    let sorter = Sorter::new(&terms.order, sub)?;
+    let mut ranked = Vec::new();
+    for (key, bucket) in std::mem::take(&mut partial.buckets) {
+        if bucket.doc_count >= terms.min_doc_count {
+            ranked.push(sorter.rank(key.into(), bucket));
+        }
+    }
+    sorter.sort_top(&mut ranked, terms.size);
+    let mut other_doc_count = partial.other_doc_count;
+    for cut in ranked.drain(ranked.len().min(terms.size)..) {
+        other_doc_count += cut.bucket.doc_count;
+    }
+    finisher.count(ranked.len())?;
+    let mut buckets = Vec::with_capacity(ranked.len());
+    for Ranked { key, bucket, .. } in ranked {
+        let mut printed = Map::new();
+        printed.insert("key".into(), key.print());
+        if let Some(text) = key.print_as_string(&partial.format) {
+            printed.insert("key_as_string".into(), text.into());
+        }
+        printed.insert("doc_count".into(), bucket.doc_count.into());
+        if terms.show_term_doc_count_error {
+            let reported = partial.reported_errors.get(&KeyBytes::from(key)).copied().unwrap_or(0);
+            let unknown = partial.error_upper_bound.saturating_sub(reported);
+            printed.insert("doc_count_error_upper_bound".into(), error(unknown));
+        }
+        finisher.level(sub, bucket.sub, &mut printed)?;
+        buckets.push(Value::Object(printed));
+    }
+    let mut answer = Map::new();
+    answer.insert("doc_count_error_upper_bound".into(), error(partial.error_upper_bound));
+    answer.insert("sum_other_doc_count".into(), other_doc_count.into());
+    answer.insert("buckets".into(), buckets.into());
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aggs::test_support::{check_fields, check_refused, check_round_trip, metric, parsed};
+    use crate::aggs::{Partial, Partials};
+
+    fn partial(counts: &[(Key, u64)]) -> TermsPartial {
+        let bucket = |doc_count| Bucket {
+            doc_count,
+            sub: Partials::default(),
+        };
+        TermsPartial {
+            buckets: counts
+                .iter()
+                .map(|(key, count)| (key.clone().into(), bucket(*count)))
+                .collect(),
+            ..TermsPartial::default()
+        }
+    }
+
+    fn strings(counts: &[(&str, u64)]) -> TermsPartial {
+        let keys: Vec<_> = counts
+            .iter()
+            .map(|(key, count)| (Key::Str((*key).to_owned()), *count))
+            .collect();
+        partial(&keys)
+    }
+
+    fn check_answer(body: Value, partial: TermsPartial, expected: &Value) {
+        let aggregations = parsed(json!({"x": {"terms": body}}));
+        let partials = Partials([("x".to_owned(), Partial::Terms(partial))].into_iter().collect());
+        assert_eq!(aggregations.finish(partials, 100).unwrap()["x"], *expected);
+    }
+
+    fn keys_in_order(body: Value, partial: TermsPartial) -> Vec<String> {
+        let aggregations = parsed(json!({"x": {
+            "terms": body, "aggs": {"m": {"avg": {"field": "n"}}, "s": {"stats": {"field": "n"}}}
+        }}));
+        let partials = Partials([("x".to_owned(), Partial::Terms(partial))].into_iter().collect());
+        let answer = aggregations.finish(partials, 100).unwrap();
+        let buckets = answer["x"]["buckets"].as_array().unwrap().iter();
+        buckets
+            .map(|bucket| bucket["key"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn parses() {
+        check_round_trip(json!({"x": {"terms": {"field": "a"}}}));
+        check_round_trip(json!({"x": {
+            "terms": {
+                "field": "a", "size": 3, "shard_size": 50, "min_doc_count": 0, "missing": "none",
+                "order": [{"m.max": "desc"}, {"f>c": "asc"}, {"_key": "asc"}, {"_count": "desc"}],
+                "include": "a.*", "exclude": ["b", 1], "show_term_doc_count_error": true, "format": "yyyy",
+                "execution_hint": "map", "collect_mode": "breadth_first", "shard_min_doc_count": 0
+            },
+            "aggs": {
+                "m": {"stats": {"field": "b"}},
+                "f": {"filter": {"exists": {"field": "c"}}, "aggs": {"c": {"cardinality": {"field": "d"}}}}
+            }
+        }}));
+    }
+
+    #[test]
+    fn refuses() {
+        let check = |body: Value, error: &str| check_refused(json!({"x": {"terms": body}}), error);
+        check(
+            json!({}),
+            "Required one of fields [field, script], but none were specified. ",
+        );
+        check(
+            json!({"field": "a", "size": 0}),
+            "[size] must be greater than 0. Found [0] in [x]",
+        );
+        check(
+            json!({"field": "a", "shard_size": -1}),
+            "[shardSize] must be greater than 0. Found [-1] in [x]",
+        );
+        check(
+            json!({"field": "a", "min_doc_count": -1}),
+            "[minDocCount] must be greater than or equal to 0. Found [-1] in [x]",
+        );
+        check(
+            json!({"field": "a", "size": 3_000_000_000_u64}),
+            "[terms] failed to parse field [size]: [3000000000] is out of range for an integer",
+        );
+        check(json!({"field": "a", "foo": 0}), "[terms] unknown field [foo]");
+        check(
+            json!({"field": "a", "order": {"_count": "up"}}),
+            "Unknown order direction [\"up\"]",
+        );
+        check(
+            json!({"field": "a", "order": {}}),
+            "Must specify exactly one field for [order]",
+        );
+        check(
+            json!({"field": "a", "order": {"foo": "asc"}}),
+            "Invalid aggregator order path [foo]. The provided aggregation [foo] either does not exist, or is a pipeline \
+             aggregation and cannot be used to sort the buckets.",
+        );
+        check(
+            json!({"field": "a", "include": {"partition": 0, "num_partitions": 2}}),
+            "[include] by partition of aggregation [terms] is not implemented by firn",
+        );
+        check_refused(
+            json!({"x": {"terms": {"field": "a", "order": {"s": "asc"}}, "aggs": {"s": {"stats": {"field": "b"}}}}}),
+            "Invalid aggregator order path [s]. [value] of aggregation [s] cannot be used to sort the buckets.",
+        );
+    }
+
+    #[test]
+    fn fields_read() {
+        check_fields(json!({"x": {"terms": {"field": "a.b"}}}), &["a.b"]);
+    }
+
+    #[test]
+    fn answers_by_count_then_key() {
+        check_answer(
+            json!({"field": "a", "size": 3}),
+            strings(&[("d", 1), ("b", 2), ("c", 2), ("a", 7)]),
+            &json!({
+                "doc_count_error_upper_bound": 0,
+                "sum_other_doc_count": 1,
+                "buckets": [
+                    {"key": "a", "doc_count": 7}, {"key": "b", "doc_count": 2}, {"key": "c", "doc_count": 2}
+                ]
+            }),
+        );
+    }
+
+    #[test]
+    fn rare_buckets_are_left_out() {
+        check_answer(
+            json!({"field": "a", "min_doc_count": 2}),
+            strings(&[("a", 1), ("b", 2)]),
+            &json!({
+                "doc_count_error_upper_bound": 0,
+                "sum_other_doc_count": 0,
+                "buckets": [{"key": "b", "doc_count": 2}]
+            }),
+        );
+    }
+
+    #[test]
+    fn booleans_print_as_numbers_and_words() {
+        let mut booleans = partial(&[(Key::I64(1), 2), (Key::I64(0), 1)]);
+        booleans.format = ValueFormat::Boolean;
+        check_answer(
+            json!({"field": "a"}),
+            booleans,
+            &json!({
+                "doc_count_error_upper_bound": 0,
+                "sum_other_doc_count": 0,
+                "buckets": [
+                    {"key": 1, "key_as_string": "true", "doc_count": 2},
+                    {"key": 0, "key_as_string": "false", "doc_count": 1}
+                ]
+            }),
+        );
+    }
+
+    #[test]
+    fn integers_meet_floats_as_floats() {
+        check_answer(
+            json!({"field": "a"}),
+            partial(&[(Key::I64(1), 2), (Key::F64(1.0), 1), (Key::F64(0.5), 1)]),
+            &json!({
+                "doc_count_error_upper_bound": 0,
+                "sum_other_doc_count": 0,
+                "buckets": [{"key": 1.0, "doc_count": 3}, {"key": 0.5, "doc_count": 1}]
+            }),
+        );
+    }
+
+    #[test]
+    fn strings_do_not_meet_numbers() {
+        let aggregations = parsed(json!({"x": {"terms": {"field": "a"}}}));
+        let mixed = partial(&[(Key::I64(1), 2), (Key::Str("1".into()), 1)]);
+        let partials = Partials([("x".to_owned(), Partial::Terms(mixed))].into_iter().collect());
+        let error = aggregations.finish(partials, 100).unwrap_err();
+        assert!(error.reason().contains("two different types"), "{error}");
+    }
+
+    #[test]
+    fn orders() {
+        let candidates = || {
+            let mut candidates = strings(&[("a", 1), ("b", 3), ("c", 2), ("d", 1)]);
+            let values: [(&str, &[f64]); 4] = [("a", &[5.0]), ("b", &[1.0]), ("c", &[]), ("d", &[9.0, 1.0])];
+            for (key, values) in values {
+                let bucket = candidates.buckets.get_mut(&KeyBytes::Str(key.into())).unwrap();
+                for name in ["m", "s"] {
+                    bucket.sub.0.insert(name.to_owned(), metric(values));
+                }
+            }
+            candidates
+        };
+        let check = |order: Value, expected: &str| {
+            let keys = keys_in_order(json!({"field": "a", "order": order}), candidates());
+            assert_eq!(keys.concat(), expected, "{order}");
+        };
+        check(json!({"_count": "asc"}), "adcb");
+        check(json!({"_count": "desc"}), "bcad");
+        check(json!({"_key": "desc"}), "dcba");
+        check(json!({"_term": "asc"}), "abcd");
+        // The average of nothing comes last in either direction.
+        check(json!({"m": "asc"}), "badc");
+        check(json!({"m.value": "desc"}), "adbc");
+        check(json!([{"s.min": "asc"}, {"_key": "desc"}]), "dbac");
+        check(json!([{"s.count": "asc"}]), "cabd");
+    }
+
+    #[test]
+    fn shards_cut_and_account() {
+        let aggregations = parsed(json!({"x": {
+            "terms": {"field": "a", "size": 2, "shard_size": 2, "show_term_doc_count_error": true}
+        }}));
+        let shard = |counts: &[(&str, u64)]| {
+            let mut partials = Partials(
+                [("x".to_owned(), Partial::Terms(strings(counts)))]
+                    .into_iter()
+                    .collect(),
+            );
+            aggregations.cut_shard(&mut partials).unwrap();
+            partials
+        };
+        let first = shard(&[("a", 10), ("b", 5), ("c", 4)]);
+        let second = shard(&[("c", 6), ("a", 3), ("d", 2)]);
+        let third = shard(&[("a", 1)]);
+        for parts in [[&first, &second, &third], [&third, &second, &first]] {
+            let mut merged = aggregations.empty();
+            for part in parts {
+                merged.merge(part.clone()).unwrap();
+            }
+            assert_eq!(
+                aggregations.finish(merged, 10).unwrap()["x"],
+                json!({
+                    "doc_count_error_upper_bound": 8,
+                    "sum_other_doc_count": 11,
+                    "buckets": [
+                        {"key": "a", "doc_count": 14, "doc_count_error_upper_bound": 0},
+                        {"key": "c", "doc_count": 6, "doc_count_error_upper_bound": 5}
+                    ]
+                })
+            );
+        }
+        let alone = aggregations.finish(first, 10).unwrap();
+        assert_eq!(alone["x"]["doc_count_error_upper_bound"], 0);
+        assert_eq!(alone["x"]["sum_other_doc_count"], 4);
+    }
+
+    #[test]
+    fn a_cut_by_a_metric_says_that_it_knows_nothing() {
+        let aggregations = parsed(json!({"x": {
+            "terms": {"field": "a", "size": 1, "shard_size": 1, "order": {"_count": "asc"}}
+        }}));
+        let candidates = strings(&[("a", 1), ("b", 2)]);
+        let mut partials = Partials([("x".to_owned(), Partial::Terms(candidates))].into_iter().collect());
+        aggregations.cut_shard(&mut partials).unwrap();
+        let answer = aggregations.finish(partials, 10).unwrap();
+        assert_eq!(answer["x"]["doc_count_error_upper_bound"], -1);
+        assert_eq!(answer["x"]["buckets"], json!([{"key": "a", "doc_count": 1}]));
+    }
 }

@@ -1,26 +1,292 @@
 //! Counting distinct values: exact up to a threshold, then HyperLogLog.
+//!
+//! HyperLogLog as by Flajolet et al. (2007) with one byte per register and 64-bit hashes; the
+//! estimate is Ertl's improved raw estimator ("New cardinality estimation algorithms for
+//! HyperLogLog sketches", 2017, algorithm 6): without bias over the whole range, so it needs
+//! neither a table of corrections nor a switch to linear counting.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// The largest `precision_threshold` that counts; higher ones mean this one (as Elasticsearch).
+pub const PRECISION_THRESHOLD_MAX: u64 = 40_000;
+
+/// Fewest and most index bits: 256 bytes (6.5 % error) to 256 KB (0.2 %) a sketch. The default
+/// threshold of 3000 takes 14 bits: 16 KB, 0.8 %.
+const PRECISION_BITS: std::ops::RangeInclusive<u32> = 8..=18;
 
 /// Distinct values seen, by a 64-bit hash of each. Merging is order-independent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sketch {
-    _todo: (),
+    threshold: usize,
+    bits: u32,
+    state: State,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum State {
+    /// At most `threshold` hashes. Since the union only grows, a sketch is dense exactly if the
+    /// union of all that went into it is larger, whatever the order.
+    Exact(HashSet<u64, BuildHasherDefault<Identity>>),
+    /// `2^bits` registers, each the highest rank seen.
+    Dense(Box<[u8]>),
+}
+
+/// Takes a hash for a hash.
+#[derive(Debug, Clone, Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 << 8) | u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
 }
 
 impl Sketch {
-    /// Counts exactly up to about `precision_threshold`.
-    pub fn new(_precision_threshold: u64) -> Self {
-        todo!()
+    /// Counts exactly up to `precision_threshold` (at most [`PRECISION_THRESHOLD_MAX`]), and
+    /// beyond it with a memory that Elasticsearch also derives from it.
+    pub fn new(precision_threshold: u64) -> Self {
+        let threshold = precision_threshold.min(PRECISION_THRESHOLD_MAX) as usize;
+        // Elasticsearch: an open-addressed table of that many entries of four bytes.
+        let table_bytes = (threshold as u64).div_ceil(3) * 4 * 4;
+        let bits = 64 - table_bytes.leading_zeros();
+        Self {
+            threshold,
+            bits: bits.clamp(*PRECISION_BITS.start(), *PRECISION_BITS.end()),
+            state: State::Exact(HashSet::default()),
+        }
     }
+
     /// Adds a hash (of well-mixed bits).
-    pub fn insert(&mut self, _hash: u64) {
-        todo!()
+    pub fn insert(&mut self, hash: u64) {
+        match &mut self.state {
+            State::Exact(hashes) => {
+                hashes.insert(hash);
+                if hashes.len() > self.threshold {
+                    self.become_dense();
+                }
+            }
+            State::Dense(registers) => record(registers, self.bits, hash),
+        }
     }
+
     /// Distinct hashes, estimated.
     pub fn estimate(&self) -> u64 {
-        todo!()
+        match &self.state {
+            State::Exact(hashes) => hashes.len() as u64,
+            State::Dense(registers) => estimate(registers, self.bits),
+        }
     }
-    /// Adds another sketch.
-    pub fn merge(&mut self, _other: &Sketch) {
-        todo!()
+
+    /// Adds another sketch. Sketches of different precision meet at the lower one.
+    pub fn merge(&mut self, other: &Sketch) {
+        self.threshold = self.threshold.min(other.threshold);
+        if other.bits < self.bits {
+            if let State::Dense(registers) = &self.state {
+                self.state = State::Dense(reduce(registers, self.bits, other.bits));
+            }
+            self.bits = other.bits;
+        }
+        match &other.state {
+            State::Exact(hashes) => {
+                for &hash in hashes {
+                    self.insert(hash);
+                }
+                if matches!(&self.state, State::Exact(own) if own.len() > self.threshold) {
+                    self.become_dense();
+                }
+            }
+            State::Dense(registers) => {
+                if matches!(self.state, State::Exact(_)) {
+                    self.become_dense();
+                }
+                let reduced;
+                let theirs = if other.bits > self.bits {
+                    reduced = reduce(registers, other.bits, self.bits);
+                    &reduced
+                } else {
+                    registers
+                };
+                if let State::Dense(own) = &mut self.state {
+                    for (own, theirs) in own.iter_mut().zip(theirs) {
+                        *own = (*own).max(*theirs);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Memory it holds, in bytes, without its own struct.
+    pub fn size_bytes(&self) -> usize {
+        match &self.state {
+            State::Exact(hashes) => hashes.capacity() * 9,
+            State::Dense(registers) => registers.len(),
+        }
+    }
+
+    fn become_dense(&mut self) {
+        let mut registers = vec![0; 1 << self.bits].into_boxed_slice();
+        if let State::Exact(hashes) = &self.state {
+            for &hash in hashes {
+                record(&mut registers, self.bits, hash);
+            }
+        }
+        self.state = State::Dense(registers);
+    }
+}
+
+/// The top bits pick the register; the rank is the number of leading zeros of the rest, plus one.
+fn record(registers: &mut [u8], bits: u32, hash: u64) {
+    let register = (hash >> (64 - bits)) as usize;
+    let rank = ((hash << bits).leading_zeros().min(64 - bits) + 1) as u8;
+    registers[register] = registers[register].max(rank);
+}
+
+/// The registers that the same hashes leave with fewer index bits.
+fn reduce(registers: &[u8], from_bits: u32, to_bits: u32) -> Box<[u8]> {
+    let dropped = from_bits - to_bits;
+    let mut reduced = vec![0; 1 << to_bits].into_boxed_slice();
+    for (index, &rank) in registers.iter().enumerate().filter(|(_, rank)| **rank > 0) {
+        let low = (index as u64) & ((1 << dropped) - 1);
+        let rank = if low == 0 {
+            rank + dropped as u8
+        } else {
+            (low.leading_zeros() - (64 - dropped) + 1) as u8
+        };
+        let target = &mut reduced[index >> dropped];
+        *target = (*target).max(rank);
+    }
+    reduced
+}
+
+fn estimate(registers: &[u8], bits: u32) -> u64 {
+    let count = registers.len() as f64;
+    let rank_max = (64 - bits) as usize;
+    let mut ranks = [0_u32; 66];
+    for &rank in registers {
+        ranks[usize::from(rank)] += 1;
+    }
+    let mut denominator = count * tau(1.0 - f64::from(ranks[rank_max + 1]) / count);
+    for rank in (1..=rank_max).rev() {
+        denominator = 0.5 * (denominator + f64::from(ranks[rank]));
+    }
+    denominator += count * sigma(f64::from(ranks[0]) / count);
+    (count * count / (2.0 * std::f64::consts::LN_2 * denominator)).round() as u64
+}
+
+/// Corrects for registers that nothing reached (Ertl, algorithm 6).
+fn sigma(mut share: f64) -> f64 {
+    if share >= 1.0 {
+        return f64::INFINITY;
+    }
+    let mut power = 1.0;
+    let mut sum = share;
+    loop {
+        share *= share;
+        let before = sum;
+        sum += share * power;
+        power += power;
+        if sum == before {
+            return sum;
+        }
+    }
+}
+
+/// Corrects for registers that are full (Ertl, algorithm 6).
+fn tau(mut share: f64) -> f64 {
+    if share <= 0.0 || share >= 1.0 {
+        return 0.0;
+    }
+    let mut power = 1.0;
+    let mut sum = 1.0 - share;
+    loop {
+        share = share.sqrt();
+        let before = sum;
+        power *= 0.5;
+        sum -= (1.0 - share).powi(2) * power;
+        if sum == before {
+            return sum / 3.0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::hash_u64;
+    use super::*;
+
+    fn sketch(threshold: u64, values: impl IntoIterator<Item = u64>) -> Sketch {
+        let mut sketch = Sketch::new(threshold);
+        for value in values {
+            sketch.insert(hash_u64(value));
+        }
+        sketch
+    }
+
+    #[test]
+    fn exact_up_to_the_threshold() {
+        assert_eq!(Sketch::new(3000).estimate(), 0);
+        assert_eq!(sketch(3000, (0..3000).chain(0..3000)).estimate(), 3000);
+    }
+
+    #[test]
+    fn near_beyond_the_threshold() {
+        for count in [3001_u64, 5000, 20_000, 50_000, 100_000, 1_000_000] {
+            let estimate = sketch(3000, 0..count).estimate() as f64;
+            let error = (estimate - count as f64).abs() / count as f64;
+            assert!(error < 0.02, "{count} estimated as {estimate}: error {error}");
+        }
+        let estimate = sketch(40_000, 0..1_000_000).estimate() as f64;
+        assert!((estimate - 1e6).abs() < 1e4, "{estimate}");
+    }
+
+    #[test]
+    fn memory_follows_the_threshold() {
+        let size = |threshold| sketch(threshold, 0..100_000).size_bytes();
+        assert_eq!((size(0), size(3000), size(1_000_000)), (256, 1 << 14, 1 << 18));
+    }
+
+    #[test]
+    fn fewer_bits_are_the_same_as_counting_with_fewer_bits() {
+        let mut fine = sketch(40_000, 0..100_000);
+        let coarse = sketch(100, 0..100_000);
+        fine.merge(&coarse);
+        assert_eq!(fine, coarse);
+        let mut other = coarse.clone();
+        other.merge(&sketch(40_000, 0..100_000));
+        assert_eq!(other, coarse);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn merging_does_not_depend_on_split_or_order(
+            threshold in 0_u64..60,
+            values in prop::collection::vec(0_u64..200, 0..200),
+            parts in 1_usize..6,
+        ) {
+            let whole = sketch(threshold, values.iter().copied());
+            let split: Vec<Sketch> = (0..parts)
+                .map(|part| sketch(threshold, values.iter().copied().skip(part).step_by(parts)))
+                .collect();
+            let mut forward = Sketch::new(threshold);
+            split.iter().for_each(|part| forward.merge(part));
+            let mut backward = Sketch::new(threshold);
+            split.iter().rev().for_each(|part| backward.merge(part));
+            prop_assert_eq!(&forward, &whole);
+            prop_assert_eq!(&backward, &whole);
+        }
     }
 }

@@ -1,0 +1,333 @@
+//! Reading the request: names, levels, and what all aggregations read alike.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Aggregation, AggregationKind, Aggregations, avg, cardinality, date_histogram, filter, max, min, stats, sum, terms,
+    value_count,
+};
+use crate::json::{as_bool, as_i64, as_text, token};
+use crate::{Error, Result};
+
+/// Levels of aggregations. Every level multiplies buckets, so real requests have two to five.
+pub const DEPTH_MAX: usize = 20;
+
+/// Aggregations in one request, all levels together. The largest dashboards send some hundred.
+pub const COUNT_MAX: usize = 4096;
+
+/// One line per aggregation.
+const KINDS: &[Kind] = &[
+    Kind::bucket(terms::NAME, terms::parse),
+    Kind::bucket(date_histogram::NAME, date_histogram::parse),
+    Kind::metric(min::NAME, min::parse),
+    Kind::metric(max::NAME, max::parse),
+    Kind::metric(sum::NAME, sum::parse),
+    Kind::metric(avg::NAME, avg::parse),
+    Kind::metric(stats::NAME, stats::parse),
+    Kind::metric(value_count::NAME, value_count::parse),
+    Kind::metric(cardinality::NAME, cardinality::parse),
+    Kind::bucket(filter::NAME, filter::parse),
+];
+
+/// Aggregations that Elasticsearch has and firn does not.
+const NOT_YET: &[&str] = &[
+    "adjacency_matrix",
+    "auto_date_histogram",
+    "avg_bucket",
+    "boxplot",
+    "bucket_correlation",
+    "bucket_count_ks_test",
+    "bucket_script",
+    "bucket_selector",
+    "bucket_sort",
+    "categorize_text",
+    "change_point",
+    "children",
+    "composite",
+    "cumulative_cardinality",
+    "cumulative_sum",
+    "date_range",
+    "derivative",
+    "diversified_sampler",
+    "extended_stats",
+    "extended_stats_bucket",
+    "filters",
+    "frequent_item_sets",
+    "geo_bounds",
+    "geo_centroid",
+    "geo_distance",
+    "geo_line",
+    "geohash_grid",
+    "geohex_grid",
+    "geotile_grid",
+    "global",
+    "histogram",
+    "inference",
+    "ip_prefix",
+    "ip_range",
+    "matrix_stats",
+    "max_bucket",
+    "median_absolute_deviation",
+    "min_bucket",
+    "missing",
+    "moving_fn",
+    "moving_percentiles",
+    "multi_terms",
+    "nested",
+    "normalize",
+    "parent",
+    "percentile_ranks",
+    "percentiles",
+    "percentiles_bucket",
+    "random_sampler",
+    "range",
+    "rare_terms",
+    "rate",
+    "reverse_nested",
+    "sampler",
+    "scripted_metric",
+    "serial_diff",
+    "significant_terms",
+    "significant_text",
+    "stats_bucket",
+    "string_stats",
+    "sum_bucket",
+    "t_test",
+    "time_series",
+    "top_hits",
+    "top_metrics",
+    "variable_width_histogram",
+    "weighted_avg",
+];
+
+/// What one aggregation's parser is given: its name, its body, and what is below it.
+pub(super) struct Request<'a> {
+    pub(super) name: &'a str,
+    pub(super) body: &'a Map<String, Value>,
+    pub(super) sub: &'a Aggregations,
+}
+
+type Parse = fn(&Request<'_>) -> Result<AggregationKind>;
+
+struct Kind {
+    name: &'static str,
+    parse: Parse,
+    has_buckets: bool,
+}
+
+impl Kind {
+    const fn bucket(name: &'static str, parse: Parse) -> Self {
+        Self {
+            name,
+            parse,
+            has_buckets: true,
+        }
+    }
+
+    const fn metric(name: &'static str, parse: Parse) -> Self {
+        Self {
+            name,
+            parse,
+            has_buckets: false,
+        }
+    }
+}
+
+/// Reads one level and those below.
+pub(super) fn level(value: &Value, depth: usize, count: &mut usize) -> Result<Aggregations> {
+    if depth > DEPTH_MAX {
+        return Err(Error::illegal_argument(format!(
+            "aggregations are nested deeper than [{DEPTH_MAX}] levels"
+        )));
+    }
+    let Value::Object(entries) = value else {
+        return Err(Error::parsing(format!(
+            "Unexpected token {} in [aggs]: aggregations definitions must start with START_OBJECT",
+            token(value)
+        )));
+    };
+    *count += entries.len();
+    if *count > COUNT_MAX {
+        return Err(Error::illegal_argument(format!(
+            "the request has more than [{COUNT_MAX}] aggregations"
+        )));
+    }
+    let mut level = Aggregations::default();
+    for (name, definition) in entries {
+        level.0.insert(name.clone(), one(name, definition, depth, count)?);
+    }
+    Ok(level)
+}
+
+fn one(name: &str, definition: &Value, depth: usize, count: &mut usize) -> Result<Aggregation> {
+    if name.is_empty() || name.contains(['[', ']', '>']) {
+        return Err(Error::parsing(format!(
+            "Invalid aggregation name [{name}]. Aggregation names can contain any character except '[', ']', and '>'"
+        )));
+    }
+    let Value::Object(definition) = definition else {
+        return Err(Error::parsing(format!(
+            "Aggregation definition for [{name} starts with a [{}], expected a [START_OBJECT].",
+            token(definition)
+        )));
+    };
+    let mut found: Option<(&str, &Map<String, Value>)> = None;
+    let mut below: Option<&Value> = None;
+    let mut meta = None;
+    for (key, value) in definition {
+        let Value::Object(body) = value else {
+            return Err(Error::parsing(format!(
+                "Expected [START_OBJECT] under [{key}], but got a [{}] in [{name}]",
+                token(value)
+            )));
+        };
+        match key.as_str() {
+            "meta" => meta = Some(value.clone()),
+            "aggs" | "aggregations" => {
+                if below.replace(value).is_some() {
+                    return Err(Error::parsing(format!(
+                        "Found two sub aggregation definitions under [{name}]"
+                    )));
+                }
+            }
+            _ => {
+                if let Some((first, _)) = found.replace((key, body)) {
+                    return Err(Error::parsing(format!(
+                        "Found two aggregation type definitions in [{name}]: [{first}] and [{key}]"
+                    )));
+                }
+            }
+        }
+    }
+    let Some((kind, body)) = found else {
+        return Err(Error::parsing(format!("Missing definition for aggregation [{name}]")));
+    };
+    let kind = find(kind)?;
+    let sub = match below {
+        Some(value) => level(value, depth + 1, count)?,
+        None => Aggregations::default(),
+    };
+    if !kind.has_buckets && !sub.0.is_empty() {
+        return Err(Error::parsing(format!(
+            "Aggregator [{name}] of type [{}] cannot accept sub-aggregations",
+            kind.name
+        )));
+    }
+    let request = Request { name, body, sub: &sub };
+    Ok(Aggregation {
+        kind: (kind.parse)(&request)?,
+        sub,
+        meta,
+    })
+}
+
+fn find(name: &str) -> Result<&'static Kind> {
+    if let Some(kind) = KINDS.iter().find(|kind| kind.name == name) {
+        return Ok(kind);
+    }
+    if NOT_YET.contains(&name) {
+        return Err(Error::not_implemented(format!("aggregation [{name}]")));
+    }
+    Err(Error::parsing(format!("Unknown aggregation type [{name}]")))
+}
+
+/// The JSON of a whole level.
+pub(super) fn print(aggregations: &Aggregations) -> Value {
+    let one = |aggregation: &Aggregation| {
+        let mut definition = Map::new();
+        definition.insert(aggregation.kind.name().into(), aggregation.kind.print());
+        if !aggregation.sub.0.is_empty() {
+            definition.insert("aggs".into(), print(&aggregation.sub));
+        }
+        if let Some(meta) = &aggregation.meta {
+            definition.insert("meta".into(), meta.clone());
+        }
+        Value::Object(definition)
+    };
+    let entries = aggregations.0.iter();
+    Value::Object(
+        entries
+            .map(|(name, aggregation)| (name.clone(), one(aggregation)))
+            .collect(),
+    )
+}
+
+/// The error of a parameter that `kind` does not take, or not yet.
+pub(super) fn unknown_field(kind: &str, key: &str) -> Error {
+    match key {
+        "script" | "value_type" | "shard_min_doc_count" | "params" => {
+            Error::not_implemented(format!("parameter [{key}] of aggregation [{kind}]"))
+        }
+        _ => Error::parsing(format!("[{kind}] unknown field [{key}]")),
+    }
+}
+
+fn wrong_type(kind: &str, key: &str, value: &Value) -> Error {
+    Error::parsing(format!(
+        "[{kind}] {key} doesn't support values of type: {}",
+        token(value)
+    ))
+}
+
+/// A string (numbers and booleans count as their text).
+pub(super) fn text(kind: &str, key: &str, value: &Value) -> Result<String> {
+    as_text(value).ok_or_else(|| wrong_type(kind, key, value))
+}
+
+/// A string, number or boolean as it is.
+pub(super) fn scalar(kind: &str, key: &str, value: &Value) -> Result<Value> {
+    match value {
+        Value::String(_) | Value::Number(_) | Value::Bool(_) => Ok(value.clone()),
+        _ => Err(wrong_type(kind, key, value)),
+    }
+}
+
+/// A boolean.
+pub(super) fn flag(kind: &str, key: &str, value: &Value) -> Result<bool> {
+    as_bool(value).ok_or_else(|| wrong_type(kind, key, value))
+}
+
+/// A whole number that is at least `least`; `shown` is how Elasticsearch names it in the error.
+pub(super) fn number(request: &Request<'_>, kind: &str, key: &str, value: &Value, least: i64) -> Result<u64> {
+    let number = as_i64(value).ok_or_else(|| wrong_type(kind, key, value))?;
+    let shown = match key {
+        "shard_size" => "shardSize",
+        "min_doc_count" => "minDocCount",
+        "precision_threshold" => "precisionThreshold",
+        other => other,
+    };
+    if number < least {
+        let bound = if least > 0 {
+            "greater than 0".to_owned()
+        } else {
+            "greater than or equal to 0".to_owned()
+        };
+        return Err(Error::illegal_argument(format!(
+            "[{shown}] must be {bound}. Found [{number}] in [{}]",
+            request.name
+        )));
+    }
+    if number > i64::from(i32::MAX) && key != "min_doc_count" {
+        return Err(Error::parsing(format!(
+            "[{kind}] failed to parse field [{key}]: [{number}] is out of range for an integer"
+        )));
+    }
+    Ok(number as u64)
+}
+
+/// The `field` that firn's aggregations all need.
+pub(super) fn required_field(field: Option<String>) -> Result<String> {
+    match field {
+        Some(field) if !field.is_empty() => Ok(field),
+        _ => Err(Error::illegal_argument(
+            "Required one of fields [field, script], but none were specified. ",
+        )),
+    }
+}
+
+/// Inserts `key` if there is a value.
+pub(super) fn put<T: serde::Serialize>(body: &mut Map<String, Value>, key: &str, value: Option<T>) {
+    if let Some(value) = value {
+        body.insert(key.into(), json!(value));
+    }
+}

@@ -1,0 +1,1 @@
+//! Levels, names and merging of all kinds together.
