@@ -110,6 +110,11 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Makes a file's bytes durable, for files that are not open for appending.
     fn sync_file(&self, path: &Path) -> io::Result<()>;
 
+    /// Makes a file's bytes from `from` on durable even if a sync of them failed before, perhaps in
+    /// a process that is no more: writes them again as they read, in place, then syncs. A plain sync
+    /// would succeed without doing anything, because the kernel takes their pages for clean.
+    fn rewrite_and_sync(&self, path: &Path, from: u64) -> io::Result<()>;
+
     /// Bytes that an unprivileged process may still write to the file system of `path`, which must
     /// exist.
     fn available_bytes(&self, path: &Path) -> io::Result<u64>;

@@ -222,6 +222,28 @@ impl Disk for RealDisk {
         file.sync_all().map_err(naming("sync", path))
     }
 
+    fn rewrite_and_sync(&self, path: &Path, from: u64) -> io::Result<()> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(naming("open", path))?;
+        let mut chunk = vec![0; 256 << 10];
+        let mut offset = from;
+        loop {
+            let count = match file.read_at(&mut chunk, offset) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(naming("read", path)(error)),
+            };
+            file.write_all_at(&chunk[..count], offset)
+                .map_err(naming("write to", path))?;
+            offset += count as u64;
+        }
+        file.sync_all().map_err(naming("sync", path))
+    }
+
     fn available_bytes(&self, path: &Path) -> io::Result<u64> {
         let stat = rustix::fs::statvfs(path).map_err(|error| naming("look at", path)(error.into()))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))

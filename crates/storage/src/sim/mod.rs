@@ -83,7 +83,10 @@ impl SimDisk {
     }
 
     fn from_state(state: State) -> Self {
-        Self(Arc::new(Shared { state: Mutex::new(state), hook: Mutex::new(None) }))
+        Self(Arc::new(Shared {
+            state: Mutex::new(state),
+            hook: Mutex::new(None),
+        }))
     }
 
     /// The disk as it may be after losing power now: another disk, with what was durable, and of
@@ -159,11 +162,7 @@ impl SimDisk {
         Ok(done)
     }
 
-    fn simple_step<T>(
-        &self,
-        operation: Operation,
-        run: impl FnOnce(&mut State) -> io::Result<T>,
-    ) -> io::Result<T> {
+    fn simple_step<T>(&self, operation: Operation, run: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         self.step(operation, |state, failure| match failure {
             Some(error) => Err(error),
             None => run(state),
@@ -171,7 +170,10 @@ impl SimDisk {
     }
 
     fn file(&self, inode: InodeId) -> Box<dyn AppendFile> {
-        Box::new(SimFile { disk: self.clone(), inode })
+        Box::new(SimFile {
+            disk: self.clone(),
+            inode,
+        })
     }
 }
 
@@ -183,11 +185,15 @@ struct SimFile {
 
 impl AppendFile for SimFile {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        self.disk.step(Operation::Append, |state, failure| state.append(self.inode, bytes, failure))
+        self.disk.step(Operation::Append, |state, failure| {
+            state.append(self.inode, bytes, failure)
+        })
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.disk.step(Operation::SyncFile, |state, failure| state.sync_file(self.inode, failure))
+        self.disk.step(Operation::SyncFile, |state, failure| {
+            state.sync_file(self.inode, failure)
+        })
     }
 
     fn len(&self) -> u64 {
@@ -277,6 +283,14 @@ impl Disk for SimDisk {
             let inode = state.find_file(path)?;
             state.sync_file(inode, failure)
         })
+    }
+
+    fn rewrite_and_sync(&self, path: &Path, from: u64) -> io::Result<()> {
+        self.step(Operation::Append, |state, failure| match failure {
+            Some(error) => Err(error),
+            None => state.rewrite(path, from),
+        })?;
+        self.sync_file(path)
     }
 
     fn available_bytes(&self, path: &Path) -> io::Result<u64> {

@@ -29,6 +29,8 @@ struct FileInode {
     durable: Vec<u8>,
     /// Parts of `written` that a failed sync should have made durable and that no later one will.
     lost: Vec<Range<usize>>,
+    /// No name leads here, but one may come back with a power loss.
+    is_removed: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -40,9 +42,20 @@ struct DirInode {
 /// A change of names that is not durable yet.
 #[derive(Debug, Clone)]
 enum NameChange {
-    Link { dir: InodeId, name: String, inode: InodeId },
-    Unlink { dir: InodeId, name: String },
-    Move { from: (InodeId, String), to: (InodeId, String), inode: InodeId },
+    Link {
+        dir: InodeId,
+        name: String,
+        inode: InodeId,
+    },
+    Unlink {
+        dir: InodeId,
+        name: String,
+    },
+    Move {
+        from: (InodeId, String),
+        to: (InodeId, String),
+        inode: InodeId,
+    },
 }
 
 impl NameChange {
@@ -67,7 +80,10 @@ pub(super) struct State {
 }
 
 fn not_found(path: &Path) -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, format!("no such file or directory [{}]", path.display()))
+    io::Error::new(
+        io::ErrorKind::NotFound,
+        format!("no such file or directory [{}]", path.display()),
+    )
 }
 
 fn invalid(path: &Path, what: &str) -> io::Error {
@@ -118,8 +134,8 @@ impl State {
 
     pub(super) fn used_bytes(&self) -> u64 {
         let files = self.inodes.values().map(|inode| match inode {
-            Inode::File(file) => file.written.len() as u64,
-            Inode::Dir(_) => 0,
+            Inode::File(file) if !file.is_removed => file.written.len() as u64,
+            _ => 0,
         });
         files.sum()
     }
@@ -158,7 +174,10 @@ impl State {
         let inode = self.find(path)?;
         match self.inodes.get(&inode) {
             Some(Inode::File(_)) => Ok(inode),
-            _ => Err(io::Error::new(io::ErrorKind::IsADirectory, format!("[{}] is a directory", path.display()))),
+            _ => Err(io::Error::new(
+                io::ErrorKind::IsADirectory,
+                format!("[{}] is a directory", path.display()),
+            )),
         }
     }
 
@@ -204,7 +223,11 @@ impl State {
         let id = self.next_inode;
         self.next_inode += 1;
         self.inodes.insert(id, inode);
-        self.change(NameChange::Link { dir, name: name.to_owned(), inode: id });
+        self.change(NameChange::Link {
+            dir,
+            name: name.to_owned(),
+            inode: id,
+        });
         id
     }
 
@@ -242,7 +265,10 @@ impl State {
         }
         if bytes.len() as u64 > free {
             file.written.extend_from_slice(&bytes[..free as usize]);
-            return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on the simulated disk"));
+            return Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                "no space left on the simulated disk",
+            ));
         }
         file.written.extend_from_slice(bytes);
         Ok(())
@@ -260,6 +286,17 @@ impl State {
             let end = lost.end.min(file.durable.len());
             file.durable[lost.start.min(end)..end].fill(0);
         }
+        Ok(())
+    }
+
+    /// The same bytes once more: what a failed sync lost has another chance.
+    pub(super) fn rewrite(&mut self, path: &Path, from: u64) -> io::Result<()> {
+        let inode = self.find_file(path)?;
+        let file = self.file_mut(inode)?;
+        for lost in &mut file.lost {
+            lost.end = lost.end.min(from as usize);
+        }
+        file.lost.retain(|lost| lost.start < lost.end);
         Ok(())
     }
 
@@ -284,7 +321,9 @@ impl State {
 
     pub(super) fn read(&self, path: &Path, range: Range<u64>) -> io::Result<Vec<u8>> {
         let inode = self.find_file(path)?;
-        let Some(Inode::File(file)) = self.inodes.get(&inode) else { return Err(not_found(path)) };
+        let Some(Inode::File(file)) = self.inodes.get(&inode) else {
+            return Err(not_found(path));
+        };
         let end = range.end.min(file.written.len() as u64) as usize;
         let start = (range.start as usize).min(end);
         Ok(file.written[start..end].to_vec())
@@ -305,6 +344,7 @@ impl State {
         let to = (to_dir, to_name.to_owned());
         if from != to {
             self.change(NameChange::Move { from, to, inode });
+            self.forget_unreachable();
         }
         Ok(())
     }
@@ -312,7 +352,10 @@ impl State {
     pub(super) fn remove_file(&mut self, path: &Path) -> io::Result<()> {
         self.find_file(path)?;
         let (dir, name) = self.place(path)?;
-        self.change(NameChange::Unlink { dir, name: name.to_owned() });
+        self.change(NameChange::Unlink {
+            dir,
+            name: name.to_owned(),
+        });
         self.forget_unreachable();
         Ok(())
     }
@@ -321,7 +364,10 @@ impl State {
         let inode = self.find(path)?;
         let (dir, name) = self.place(path)?;
         self.unlink_children(inode);
-        self.change(NameChange::Unlink { dir, name: name.to_owned() });
+        self.change(NameChange::Unlink {
+            dir,
+            name: name.to_owned(),
+        });
         self.forget_unreachable();
         Ok(())
     }
@@ -334,7 +380,7 @@ impl State {
         }
     }
 
-    /// Frees the space of removed files. Their durable bytes stay as long as a name may come back.
+    /// Frees the space of removed files. Their bytes stay, as their names may come back.
     fn forget_unreachable(&mut self) {
         let mut reachable = BTreeSet::new();
         let mut todo = vec![ROOT];
@@ -345,19 +391,17 @@ impl State {
                 todo.extend(dir.written.values());
             }
         }
-        // An open file that was removed goes on in memory on a real system. Here it keeps its
-        // durable half only, which no reader sees; firn does not append to removed files.
         for (id, inode) in &mut self.inodes {
-            if let Inode::File(file) = inode
-                && !reachable.contains(id)
-            {
-                file.written = Vec::new();
+            if let Inode::File(file) = inode {
+                file.is_removed = !reachable.contains(id);
             }
         }
     }
 
     pub(super) fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
-        let dir = self.dir(self.find(path)?).ok_or_else(|| invalid(path, "is not a directory"))?;
+        let dir = self
+            .dir(self.find(path)?)
+            .ok_or_else(|| invalid(path, "is not a directory"))?;
         let entries = dir.written.iter().map(|(name, inode)| DirEntry {
             name: name.clone(),
             is_dir: self.dir(*inode).is_some(),
@@ -434,7 +478,12 @@ impl State {
                 Some(Inode::Dir(dir)) => dir.written = dir.durable.clone(),
                 Some(Inode::File(file)) => {
                     let survived = survivor(file, random);
-                    *file = FileInode { written: survived.clone(), durable: survived, lost: Vec::new() };
+                    *file = FileInode {
+                        written: survived.clone(),
+                        durable: survived,
+                        lost: Vec::new(),
+                        is_removed: false,
+                    };
                 }
                 None => {}
             }
@@ -521,7 +570,10 @@ mod tests {
             let bytes = crashed.read(&dir.join("kept")).unwrap();
             assert!(bytes.starts_with(b"durable"), "seed {seed}: {bytes:?}");
             unsynced_seen[usize::from(crashed.exists(&dir.join("unsynced")).unwrap())] = true;
-            assert_eq!(crashed.read(&dir.join("kept")).unwrap(), disk.crash(seed).read(&dir.join("kept")).unwrap());
+            assert_eq!(
+                crashed.read(&dir.join("kept")).unwrap(),
+                disk.crash(seed).read(&dir.join("kept")).unwrap()
+            );
         }
         assert_eq!(unsynced_seen, [true, true]);
     }
@@ -555,7 +607,12 @@ mod tests {
         file.sync().unwrap();
         file.append(b"two").unwrap();
         let kind = std::io::ErrorKind::Other;
-        disk.fail(Failure { after: 0, only: Some(Operation::SyncFile), kind, lasting: false });
+        disk.fail(Failure {
+            after: 0,
+            only: Some(Operation::SyncFile),
+            kind,
+            lasting: false,
+        });
         file.sync().unwrap_err();
         file.sync().unwrap();
         assert_eq!(&disk.read(path).unwrap()[..], b"onetwo");
@@ -568,7 +625,10 @@ mod tests {
         disk.set_capacity(10);
         let file = disk.create_append(Path::new("f")).unwrap();
         file.append(b"12345678").unwrap();
-        assert_eq!(file.append(b"12345678").unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+        assert_eq!(
+            file.append(b"12345678").unwrap_err().kind(),
+            std::io::ErrorKind::StorageFull
+        );
         assert_eq!(file.len(), 10);
         assert_eq!(disk.available_bytes(Path::new("")).unwrap(), 0);
     }

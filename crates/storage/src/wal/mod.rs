@@ -5,7 +5,13 @@
 //! `docs/formats/wal.md`. What surprises: every file says how long the file before it is, so a file
 //! whose tail could not be written is left as it is and never has to be repaired in place.
 
+mod format;
+mod log;
+mod open;
+mod reader;
 mod syncer;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +20,7 @@ use std::time::Duration;
 use firn_model::Result;
 
 use crate::disk::Disk;
+use log::Log;
 
 pub use syncer::Syncer;
 
@@ -29,7 +36,9 @@ pub struct WalOptions {
     /// `Some`: records are synced at the latest this long after they were appended, whether or not
     /// someone waits (`index.translog.durability: async`). `None`: only when someone waits.
     pub sync_interval: Option<Duration>,
-    /// Generations below are known to be in durable segments: they are not read but removed.
+    /// Generations below are known to be in durable segments: they are not read but removed. Must
+    /// be 0 (nothing known) or a generation that [`Wal::rotate`] returned before: if its file is
+    /// missing, the log is damaged.
     pub keep_from_generation: u64,
 }
 
@@ -70,10 +79,20 @@ pub type DurableCallback = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// The write-ahead log of one shard. All methods may be called concurrently; records stand in the
 /// order in which `append` was called.
-pub struct Wal {}
+pub struct Wal(Arc<Log>);
+
+impl std::fmt::Debug for Wal {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Wal")
+            .field("dir", &self.0.dir)
+            .finish_non_exhaustive()
+    }
+}
 
 impl Wal {
-    /// Opens or creates the log in `dir` (created if missing) and hands every record to `replay`, in order.
+    /// Opens or creates the log in `dir` and hands every record to `replay`, in order. `dir` is
+    /// created if missing; its parent must be durable.
     ///
     /// `identity` ties the files to their shard. A torn tail of the last file (bytes that were never
     /// acknowledged) is cut and logged. Fails with
@@ -88,8 +107,7 @@ impl Wal {
         syncer: &Syncer,
         replay: &mut dyn FnMut(Record<'_>) -> Result<()>,
     ) -> Result<Self> {
-        let _ = (disk, dir, identity, options, syncer, replay);
-        todo!()
+        open::open(disk, dir, identity, &options, syncer, replay).map(|log| Self(Arc::new(log)))
     }
 
     /// Appends one record made of `parts` back to back (one copy into the buffer) and says where it ends.
@@ -98,72 +116,67 @@ impl Wal {
     /// (`IllegalArgument`), or if a write or sync failed before and the log was not healed (the kind
     /// of that failure: `DiskFull` or `Internal`).
     pub fn append(&self, parts: &[&[u8]]) -> Result<Position> {
-        let _ = parts;
-        todo!()
+        self.0.append(parts)
     }
 
     /// Calls `callback` once everything up to `position` is durable, or with the error if it will
     /// never be: at once in this thread if that is known already, else from a thread of the
     /// [`Syncer`]. One sync serves everyone who waits. The callback must not block.
     pub fn wait_durable(&self, position: Position, callback: DurableCallback) {
-        let _ = (position, callback);
-        todo!()
+        self.0.wait_durable(position, callback);
     }
 
     /// Blocks until everything up to `position` is durable, syncing in this thread if none does.
     pub fn sync_blocking(&self, position: Position) -> Result<()> {
-        let _ = position;
-        todo!()
+        self.0.sync_blocking(position)
     }
 
     /// The end of the last record appended; pass it to [`sync_blocking`](Self::sync_blocking) to
     /// make everything durable, as a clean stop does.
     pub fn end(&self) -> Position {
-        todo!()
+        self.0.end_position()
     }
 
     /// Changes the interval of asynchronous durability; see [`WalOptions::sync_interval`].
     pub fn set_sync_interval(&self, interval: Option<Duration>) {
-        let _ = interval;
-        todo!()
+        self.0.set_sync_interval(interval);
     }
 
     /// Why appends fail since the last failed write or sync; `None`: all is well.
     pub fn failure(&self) -> Option<firn_model::Error> {
-        todo!()
+        self.0.state.lock().failure.clone()
     }
 
     /// Tries to get a failed log going: cuts what was never acknowledged and goes on in a new
     /// generation, which it returns. Records whose `append` or wait failed are gone for good.
     /// `Ok(current generation)` without doing anything if the log is well.
     pub fn try_heal(&self) -> Result<u64> {
-        todo!()
+        self.0.try_heal()
     }
 
     /// Makes everything durable and goes on in a new file, whose generation it returns: records
     /// appended from now on are in it or in later ones. A failure fails the log.
     pub fn rotate(&self) -> Result<u64> {
-        todo!()
+        self.0.rotate()
     }
 
     /// Removes the files below `keep_from_generation`, never the current one.
     pub fn trim(&self, keep_from_generation: u64) -> Result<()> {
-        let _ = keep_from_generation;
-        todo!()
+        self.0.trim(keep_from_generation)
     }
 
     /// Bytes in all files and in the buffer.
     pub fn size_bytes(&self) -> u64 {
-        todo!()
+        self.0.size_bytes()
     }
 
     /// Records in all files and in the buffer.
     pub fn operations(&self) -> u64 {
-        todo!()
+        self.0.operations()
     }
 
     /// The current file's number; counts up from 1.
     pub fn generation(&self) -> u64 {
-        todo!()
+        self.0.state.lock().generation
     }
 }

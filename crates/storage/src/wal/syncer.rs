@@ -1,16 +1,172 @@
-//! The few threads that sync the WALs of a node.
+//! The few threads that sync the WALs of a node, and the buffers that WALs share.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::log::Log;
+
+/// Buffers kept for reuse: enough for the WALs that are written to at the same moment.
+const POOLED_BUFFERS_MAX: usize = 32;
+/// A buffer that grew beyond this for one large record is not kept.
+const POOLED_BUFFER_BYTES_MAX: usize = 1 << 20;
 
 /// A handle on a small, fixed number of threads that sync WALs, so that thousands of shards do not
-/// need thousands of threads. Cloning it shares the threads; they end when the last handle goes.
+/// need thousands of threads. Cloning it shares the threads; they finish what waits and end when
+/// the last handle goes. WALs that live longer sync in the threads that wait for them.
 ///
-/// With 0 threads every sync runs in the thread that asks for it (for tests and tools).
+/// With 0 threads every sync runs in the thread that asks for it, and intervals
+/// ([`WalOptions::sync_interval`](super::WalOptions::sync_interval)) have no effect: for tests and
+/// tools.
 #[derive(Clone)]
-pub struct Syncer {}
+pub struct Syncer {
+    pub(super) shared: Arc<Shared>,
+    _threads: Arc<Threads>,
+}
+
+impl std::fmt::Debug for Syncer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Syncer").finish_non_exhaustive()
+    }
+}
+
+struct Threads {
+    shared: Arc<Shared>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+pub(super) struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    buffers: Mutex<Vec<Vec<u8>>>,
+}
+
+struct Queue {
+    ready: VecDeque<Arc<Log>>,
+    /// By due time; the number keeps equal times apart.
+    timed: BTreeMap<(Instant, u64), Arc<Log>>,
+    next_number: u64,
+    is_stopped: bool,
+}
 
 impl Syncer {
-    /// Starts `threads` threads.
+    /// Starts `threads` threads. A thread is busy for the length of one sync of the disk, so a few
+    /// are enough: syncs of one device share its flushes. Fewer start if the system has no more.
     pub fn new(threads: usize) -> Self {
-        let _ = threads;
-        Self {}
+        let queue = Queue {
+            ready: VecDeque::new(),
+            timed: BTreeMap::new(),
+            next_number: 0,
+            is_stopped: threads == 0,
+        };
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(queue),
+            wake: Condvar::new(),
+            buffers: Mutex::new(Vec::new()),
+        });
+        let mut handles = Vec::new();
+        for number in 0..threads {
+            let for_thread = shared.clone();
+            let builder = thread::Builder::new().name(format!("wal-sync-{number}"));
+            match builder.spawn(move || for_thread.run()) {
+                Ok(handle) => handles.push(handle),
+                Err(error) => tracing::warn!(%error, "cannot start a thread that syncs write-ahead logs"),
+            }
+        }
+        if handles.is_empty() {
+            shared.queue.lock().is_stopped = true;
+        }
+        Self {
+            shared: shared.clone(),
+            _threads: Arc::new(Threads { shared, handles }),
+        }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.shared.queue.lock().is_stopped = true;
+        self.shared.wake.notify_all();
+        for handle in self.handles.drain(..) {
+            // A callback may hold the last handle; its thread cannot wait for itself.
+            if handle.thread().id() != thread::current().id() {
+                let _ = handle.join();
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Has a thread sync `log` soon; false: there is none, the caller must.
+    pub(super) fn request(&self, log: Arc<Log>) -> bool {
+        let mut queue = self.queue.lock();
+        if queue.is_stopped {
+            return false;
+        }
+        queue.ready.push_back(log);
+        drop(queue);
+        self.wake.notify_one();
+        true
+    }
+
+    /// Has a thread sync `log` at `due`; false: there is none.
+    pub(super) fn request_at(&self, log: Arc<Log>, due: Instant) -> bool {
+        let mut queue = self.queue.lock();
+        if queue.is_stopped {
+            return false;
+        }
+        let number = queue.next_number;
+        queue.next_number += 1;
+        queue.timed.insert((due, number), log);
+        drop(queue);
+        // Whoever sleeps may sleep for longer than that.
+        self.wake.notify_one();
+        true
+    }
+
+    pub(super) fn take_buffer(&self, bytes: usize) -> Vec<u8> {
+        let pooled = self.buffers.lock().pop();
+        pooled.unwrap_or_else(|| Vec::with_capacity(bytes))
+    }
+
+    pub(super) fn give_buffer(&self, mut buffer: Vec<u8>) {
+        if buffer.capacity() > POOLED_BUFFER_BYTES_MAX {
+            return;
+        }
+        buffer.clear();
+        let mut buffers = self.buffers.lock();
+        if buffers.len() < POOLED_BUFFERS_MAX {
+            buffers.push(buffer);
+        }
+    }
+
+    fn run(&self) {
+        while let Some((log, is_timed)) = self.next() {
+            log.sync_requested(is_timed);
+        }
+    }
+
+    fn next(&self) -> Option<(Arc<Log>, bool)> {
+        let mut queue = self.queue.lock();
+        loop {
+            if let Some(log) = queue.ready.pop_front() {
+                return Some((log, false));
+            }
+            let next_due = queue.timed.first_key_value().map(|(key, _)| *key);
+            match next_due {
+                Some(key) if queue.is_stopped || key.0 <= Instant::now() => {
+                    let log = queue.timed.remove(&key)?;
+                    return Some((log, true));
+                }
+                _ if queue.is_stopped => return None,
+                Some(key) => {
+                    self.wake.wait_until(&mut queue, key.0);
+                }
+                None => self.wake.wait(&mut queue),
+            }
+        }
     }
 }

@@ -1,0 +1,478 @@
+//! The state of an open WAL: what is buffered, written and durable, and who waits.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use firn_model::{Error, Result};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::format::{FRAME_HEADER_BYTES, HEADER_BYTES, Header, file_path, frame_header, mark_frame};
+use super::syncer::Shared;
+use super::{DurableCallback, Position, RECORD_BYTES_MAX};
+use crate::disk::{AppendFile, Disk};
+
+/// Healed failures whose outcome is remembered, for waiters that ask late. Beyond, the answer is
+/// an error, which is the safe one.
+const ENDED_EPOCHS_MAX: usize = 4096;
+
+pub(super) struct Log {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) dir: PathBuf,
+    pub(super) identity: u64,
+    pub(super) buffer_bytes: usize,
+    pub(super) syncer: Arc<Shared>,
+    pub(super) state: Mutex<State>,
+    /// Signalled when a sync ends.
+    pub(super) synced: Condvar,
+}
+
+pub(super) struct State {
+    pub(super) file: Arc<dyn AppendFile>,
+    pub(super) salt: u32,
+    pub(super) generation: u64,
+    /// Frames that the file does not have yet.
+    pub(super) buffer: Vec<u8>,
+    /// Bytes that the file has.
+    pub(super) written: u64,
+    /// The end of the last record, in the file or in the buffer. Sync marks do not count: nobody
+    /// waits for them.
+    pub(super) records_end: u64,
+    /// Bytes of the file that a sync made durable.
+    pub(super) durable: u64,
+    /// Records in the current generation, and those of them that are durable.
+    pub(super) operations: u64,
+    pub(super) durable_operations: u64,
+    /// Earlier files, oldest first.
+    pub(super) older: VecDeque<OlderFile>,
+    /// Counts healed failures.
+    pub(super) epoch: u64,
+    /// Where the durable part ended, of the epochs before the current one; the last is the newest.
+    pub(super) ended_epochs: VecDeque<(u64, u64)>,
+    pub(super) failure: Option<Error>,
+    pub(super) waiting: Vec<(Position, DurableCallback)>,
+    pub(super) is_syncing: bool,
+    /// Whether the syncer has the log in its queue.
+    pub(super) is_requested: bool,
+    /// Whether the syncer has the log among its timed ones.
+    pub(super) is_timed: bool,
+    pub(super) sync_interval: Option<Duration>,
+}
+
+pub(super) struct OlderFile {
+    pub(super) generation: u64,
+    pub(super) bytes: u64,
+    pub(super) operations: u64,
+}
+
+/// Callbacks to call once the lock is released.
+type Calls = Vec<DurableCallback>;
+
+fn call(callbacks: Calls, outcome: &Result<()>) {
+    for callback in callbacks {
+        callback(outcome.clone());
+    }
+}
+
+impl State {
+    fn end(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    fn position(&self, offset: u64) -> Position {
+        Position {
+            generation: self.generation,
+            offset,
+            epoch: self.epoch,
+        }
+    }
+
+    /// `None`: not known yet.
+    fn outcome(&self, position: Position) -> Option<Result<()>> {
+        let place = (position.generation, position.offset);
+        if position.epoch == self.epoch {
+            if place <= (self.generation, self.durable) {
+                return Some(Ok(()));
+            }
+            if place > (self.generation, self.records_end) && self.failure.is_none() {
+                return Some(Err(Error::internal(
+                    "a position beyond the end of the write-ahead log was waited for",
+                )));
+            }
+            return self.failure.clone().map(Err);
+        }
+        let back = self.epoch.checked_sub(position.epoch);
+        let ended = back.and_then(|back| self.ended_epochs.len().checked_sub(back as usize));
+        match ended.and_then(|index| self.ended_epochs.get(index)) {
+            Some(durable_end) if place <= *durable_end => Some(Ok(())),
+            _ => Some(Err(Error::internal(format!(
+                "the record at byte {} of generation {} was lost when the write-ahead log failed",
+                position.offset, position.generation
+            )))),
+        }
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.records_end > self.durable
+    }
+
+    /// From now on nothing is accepted; returns who has to hear of it.
+    fn fail(&mut self, error: Error) -> Calls {
+        self.failure = Some(error);
+        self.buffer = Vec::new();
+        self.waiting.drain(..).map(|(_, callback)| callback).collect()
+    }
+
+    /// Those whose position became durable.
+    fn take_durable(&mut self) -> Calls {
+        let reached = (self.generation, self.durable);
+        let mut calls = Vec::new();
+        for (position, callback) in mem::take(&mut self.waiting) {
+            match (position.generation, position.offset) <= reached {
+                true => calls.push(callback),
+                false => self.waiting.push((position, callback)),
+            }
+        }
+        calls
+    }
+}
+
+impl Log {
+    fn naming(&self, attempt: &str, generation: u64, error: std::io::Error) -> Error {
+        let path = file_path(&self.dir, generation);
+        let cause = Error::from(error);
+        Error::new(
+            cause.kind(),
+            format!("cannot {attempt} the write-ahead log [{}]", path.display()),
+        )
+        .caused_by(cause)
+    }
+
+    pub(super) fn append(self: &Arc<Self>, parts: &[&[u8]]) -> Result<Position> {
+        let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();
+        if payload_bytes == 0 || payload_bytes > RECORD_BYTES_MAX {
+            return Err(Error::illegal_argument(format!(
+                "a record of the write-ahead log has 1 to {RECORD_BYTES_MAX} bytes, not {payload_bytes}"
+            )));
+        }
+        let mut state = self.state.lock();
+        if let Some(error) = &state.failure {
+            return Err(error.clone());
+        }
+        let header = frame_header(state.salt, payload_bytes as u32, parts);
+        let frame_bytes = payload_bytes + FRAME_HEADER_BYTES as usize;
+        if state.buffer.capacity() == 0 {
+            state.buffer = self.syncer.take_buffer(self.buffer_bytes.max(frame_bytes));
+        }
+        state.buffer.reserve(frame_bytes);
+        state.buffer.extend_from_slice(&header);
+        for part in parts {
+            state.buffer.extend_from_slice(part);
+        }
+        state.operations += 1;
+        state.records_end = state.end();
+        let position = state.position(state.records_end);
+        if state.buffer.len() >= self.buffer_bytes
+            && let Err(error) = self.write_out(&mut state)
+        {
+            let calls = state.fail(error.clone());
+            drop(state);
+            call(calls, &Err(error.clone()));
+            return Err(error);
+        }
+        self.arrange_sync(&mut state);
+        Ok(position)
+    }
+
+    /// Hands the buffer to the operating system.
+    fn write_out(&self, state: &mut State) -> Result<()> {
+        if state.buffer.is_empty() {
+            return Ok(());
+        }
+        let buffer = mem::take(&mut state.buffer);
+        let written = state.file.append(&buffer);
+        self.syncer.give_buffer(buffer);
+        written.map_err(|error| self.naming("write to", state.generation, error))?;
+        state.written = state.file.len();
+        Ok(())
+    }
+
+    /// Sees to it that a thread comes back if there is something to sync later.
+    fn arrange_sync(self: &Arc<Self>, state: &mut State) {
+        if state.failure.is_some() {
+            return;
+        }
+        if !state.waiting.is_empty() && !state.is_requested && !state.is_syncing {
+            state.is_requested = self.syncer.request(self.clone());
+        }
+        if let Some(interval) = state.sync_interval
+            && state.is_dirty()
+            && !state.is_timed
+        {
+            state.is_timed = self.syncer.request_at(self.clone(), Instant::now() + interval);
+        }
+    }
+
+    pub(super) fn wait_durable(self: &Arc<Self>, position: Position, callback: DurableCallback) {
+        let mut state = self.state.lock();
+        if let Some(outcome) = state.outcome(position) {
+            drop(state);
+            return callback(outcome);
+        }
+        state.waiting.push((position, callback));
+        self.arrange_sync(&mut state);
+        if !state.is_requested && !state.is_syncing {
+            // Nobody else will do it.
+            self.sync_now(state);
+        }
+    }
+
+    pub(super) fn sync_blocking(self: &Arc<Self>, position: Position) -> Result<()> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(outcome) = state.outcome(position) {
+                return outcome;
+            }
+            if state.is_syncing {
+                self.synced.wait(&mut state);
+            } else {
+                self.sync_now(state);
+                state = self.state.lock();
+            }
+        }
+    }
+
+    /// The syncer's threads come in here.
+    pub(super) fn sync_requested(self: &Arc<Self>, is_timed: bool) {
+        let mut state = self.state.lock();
+        match is_timed {
+            true => state.is_timed = false,
+            false => state.is_requested = false,
+        }
+        // Whoever syncs now arranges what comes after.
+        if state.failure.is_none() && !state.is_syncing && state.is_dirty() {
+            self.sync_now(state);
+        }
+    }
+
+    /// Writes and syncs everything there is, and tells who waits. One sync at a time: `is_syncing`
+    /// must be false. Appends go on meanwhile.
+    fn sync_now(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        debug_assert!(!state.is_syncing);
+        if let Err(error) = self.write_out(&mut state) {
+            let calls = state.fail(error.clone());
+            drop(state);
+            return call(calls, &Err(error));
+        }
+        state.is_syncing = true;
+        let (file, target, target_operations) = (state.file.clone(), state.written, state.operations);
+        let generation = state.generation;
+        let synced = MutexGuard::unlocked(&mut state, || file.sync());
+        state.is_syncing = false;
+        self.synced.notify_all();
+        let (calls, outcome) = match synced {
+            // A write failed meanwhile and everyone was told so; what this sync saved is not claimed.
+            Ok(()) if state.failure.is_some() => return,
+            Ok(()) => {
+                state.durable = target;
+                state.durable_operations = target_operations;
+                let mut calls = state.take_durable();
+                let mut outcome = Ok(());
+                if let Err(error) = self.mark(&mut state) {
+                    // Those who were reached still are; only later ones hear of the failure.
+                    let failed = state.fail(error.clone());
+                    drop(state);
+                    call(mem::take(&mut calls), &outcome);
+                    outcome = Err(error);
+                    return call(failed, &outcome);
+                }
+                self.arrange_sync(&mut state);
+                (calls, outcome)
+            }
+            Err(error) => {
+                let error = self.naming("sync", generation, error);
+                (state.fail(error.clone()), Err(error))
+            }
+        };
+        // Without threads, whoever came while this sync ran has nobody but us.
+        let must_go_on = !state.waiting.is_empty() && !state.is_requested && state.failure.is_none();
+        drop(state);
+        call(calls, &outcome);
+        if must_go_on {
+            let state = self.state.lock();
+            if !state.waiting.is_empty() && !state.is_syncing && state.failure.is_none() {
+                self.sync_now(state);
+            }
+        }
+    }
+
+    /// Notes in the file how much of it is durable, so that a reader can tell damage from a torn
+    /// tail. The note itself needs no sync: it is true whenever it is found.
+    pub(super) fn mark(&self, state: &mut State) -> Result<()> {
+        let frame = mark_frame(state.salt, state.end(), state.durable);
+        let is_idle = state.buffer.is_empty();
+        if is_idle && state.buffer.capacity() == 0 {
+            state.buffer = self.syncer.take_buffer(self.buffer_bytes);
+        }
+        state.buffer.extend_from_slice(&frame);
+        // With records in the buffer it goes with them.
+        if is_idle { self.write_out(state) } else { Ok(()) }
+    }
+
+    pub(super) fn end_position(&self) -> Position {
+        let state = self.state.lock();
+        state.position(state.records_end)
+    }
+
+    pub(super) fn set_sync_interval(self: &Arc<Self>, interval: Option<Duration>) {
+        let mut state = self.state.lock();
+        state.sync_interval = interval;
+        self.arrange_sync(&mut state);
+    }
+
+    /// Waits until no sync runs.
+    fn lock_idle(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock();
+        while state.is_syncing {
+            self.synced.wait(&mut state);
+        }
+        state
+    }
+
+    pub(super) fn rotate(self: &Arc<Self>) -> Result<u64> {
+        loop {
+            let mut state = self.lock_idle();
+            if let Some(error) = &state.failure {
+                return Err(error.clone());
+            }
+            if state.is_dirty() {
+                self.sync_now(state);
+                continue;
+            }
+            let opened = self.next_file(&mut state).and_then(|()| self.mark(&mut state));
+            return match opened {
+                Ok(()) => Ok(state.generation),
+                Err(error) => {
+                    // The new file may exist and say where the current one ends: not one byte more
+                    // may be acknowledged in the current one.
+                    let calls = state.fail(error.clone());
+                    drop(state);
+                    call(calls, &Err(error.clone()));
+                    Err(error)
+                }
+            };
+        }
+    }
+
+    pub(super) fn try_heal(self: &Arc<Self>) -> Result<u64> {
+        let mut state = self.lock_idle();
+        if state.failure.is_none() {
+            return Ok(state.generation);
+        }
+        // Only for the space: the next file says where this one ends.
+        let path = file_path(&self.dir, state.generation);
+        if let Err(error) = self.disk.set_len(&path, state.durable) {
+            tracing::warn!(path = %path.display(), %error, "cannot cut the failed write-ahead log");
+        }
+        let ended = (state.generation, state.durable);
+        state.operations = state.durable_operations;
+        match self.next_file(&mut state) {
+            Ok(()) => {
+                state.ended_epochs.push_back(ended);
+                if state.ended_epochs.len() > ENDED_EPOCHS_MAX {
+                    state.ended_epochs.pop_front();
+                }
+                state.epoch += 1;
+                state.failure = None;
+                let generation = state.generation;
+                if let Err(error) = self.mark(&mut state) {
+                    state.failure = Some(error.clone());
+                    return Err(error);
+                }
+                tracing::info!(path = %path.display(), end = ended.1, generation, "the write-ahead log goes on after its failure");
+                Ok(generation)
+            }
+            Err(error) => {
+                state.failure = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Creates the next generation's file, which declares the durable part of the current one to be
+    /// all of it, and goes on there. Nothing has changed if it fails, but the file may exist; the
+    /// next try replaces it.
+    fn next_file(&self, state: &mut State) -> Result<()> {
+        let header = Header {
+            salt: fastrand::u32(..),
+            generation: state.generation + 1,
+            identity: self.identity,
+            previous_len: state.durable,
+        };
+        let file = create_file(self.disk.as_ref(), &self.dir, &header)
+            .map_err(|error| self.naming("create", header.generation, error))?;
+        state.older.push_back(OlderFile {
+            generation: state.generation,
+            bytes: state.durable,
+            operations: state.durable_operations,
+        });
+        state.file = file;
+        state.salt = header.salt;
+        state.generation = header.generation;
+        state.buffer = Vec::new();
+        state.written = HEADER_BYTES;
+        state.records_end = HEADER_BYTES;
+        state.durable = HEADER_BYTES;
+        state.operations = 0;
+        state.durable_operations = 0;
+        Ok(())
+    }
+
+    pub(super) fn trim(&self, keep_from: u64) -> Result<()> {
+        loop {
+            let generation = match self.state.lock().older.front() {
+                Some(oldest) if oldest.generation < keep_from => oldest.generation,
+                _ => return Ok(()),
+            };
+            let path = file_path(&self.dir, generation);
+            match self.disk.remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+            // One at a time: if a later name went before an earlier one in a power loss, the gap
+            // would look like damage.
+            self.disk.sync_dir(&self.dir)?;
+            let mut state = self.state.lock();
+            if state
+                .older
+                .front()
+                .is_some_and(|oldest| oldest.generation == generation)
+            {
+                state.older.pop_front();
+            }
+        }
+    }
+
+    pub(super) fn size_bytes(&self) -> u64 {
+        let state = self.state.lock();
+        state.older.iter().map(|file| file.bytes).sum::<u64>() + state.end()
+    }
+
+    pub(super) fn operations(&self) -> u64 {
+        let state = self.state.lock();
+        state.older.iter().map(|file| file.operations).sum::<u64>() + state.operations
+    }
+}
+
+/// Makes a file with its header, durable with its name, and opens it.
+pub(super) fn create_file(
+    disk: &dyn Disk,
+    dir: &std::path::Path,
+    header: &Header,
+) -> std::io::Result<Arc<dyn AppendFile>> {
+    let path = file_path(dir, header.generation);
+    disk.write_atomic(&path, &header.encode())?;
+    Ok(Arc::from(disk.open_append(&path)?))
+}

@@ -1,0 +1,160 @@
+//! Opening a WAL: check, replay, cut a torn tail, go on.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use firn_model::{Error, Result};
+use parking_lot::{Condvar, Mutex};
+
+use super::format::{HEADER_BYTES, Header, file_path};
+use super::log::{Log, OlderFile, State, create_file};
+use super::reader::{Listing, WalFile, list, scan};
+use super::{Record, Syncer, WalOptions};
+use crate::disk::{AppendFile, Disk};
+
+pub(super) fn open(
+    disk: Arc<dyn Disk>,
+    dir: &Path,
+    identity: u64,
+    options: &WalOptions,
+    syncer: &Syncer,
+    replay: &mut dyn FnMut(Record<'_>) -> Result<()>,
+) -> Result<Log> {
+    let listing = match disk.exists(dir)? {
+        true => list(disk.as_ref(), dir, identity, options.keep_from_generation)?,
+        false => Listing::default(),
+    };
+    let Listing {
+        files,
+        trimmed,
+        temporary,
+    } = listing;
+    let is_new = files.is_empty();
+    let last = match is_new {
+        true => create(disk.as_ref(), dir, identity)?,
+        false => replay_all(disk.as_ref(), dir, &files, replay)?,
+    };
+    let trimmed = trimmed.iter().map(|generation| file_path(dir, *generation));
+    for path in temporary.into_iter().chain(trimmed) {
+        match disk.remove_file(&path) {
+            // Making the first file took the name of a left-over temporary one.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            removed => removed?,
+        }
+    }
+    let state = State {
+        file: last.file,
+        salt: last.header.salt,
+        generation: last.header.generation,
+        buffer: Vec::new(),
+        written: last.end,
+        records_end: last.durable,
+        durable: last.durable,
+        operations: last.operations,
+        durable_operations: last.operations,
+        older: last.older,
+        epoch: 0,
+        ended_epochs: VecDeque::new(),
+        failure: None,
+        waiting: Vec::new(),
+        is_syncing: false,
+        is_requested: false,
+        is_timed: false,
+        sync_interval: options.sync_interval,
+    };
+    let log = Log {
+        disk,
+        dir: dir.to_path_buf(),
+        identity,
+        buffer_bytes: options.buffer_bytes,
+        syncer: syncer.shared.clone(),
+        state: Mutex::new(state),
+        synced: Condvar::new(),
+    };
+    if !last.is_marked {
+        log.mark(&mut log.state.lock())?;
+    }
+    Ok(log)
+}
+
+/// The file to go on in.
+struct Last {
+    header: Header,
+    file: Arc<dyn AppendFile>,
+    end: u64,
+    /// At least all records.
+    durable: u64,
+    /// Whether a sync mark says so.
+    is_marked: bool,
+    operations: u64,
+    older: VecDeque<OlderFile>,
+}
+
+fn create(disk: &dyn Disk, dir: &Path, identity: u64) -> Result<Last> {
+    disk.create_dir_all(dir)?;
+    let header = Header {
+        salt: fastrand::u32(..),
+        generation: 1,
+        identity,
+        previous_len: 0,
+    };
+    let file = create_file(disk, dir, &header)?;
+    disk.sync_dir(dir.parent().unwrap_or(Path::new("")))?;
+    Ok(Last {
+        header,
+        file,
+        end: HEADER_BYTES,
+        durable: HEADER_BYTES,
+        is_marked: false,
+        operations: 0,
+        older: VecDeque::new(),
+    })
+}
+
+fn replay_all(
+    disk: &dyn Disk,
+    dir: &Path,
+    files: &[WalFile],
+    replay: &mut dyn FnMut(Record<'_>) -> Result<()>,
+) -> Result<Last> {
+    let mut older = VecDeque::new();
+    for (index, file) in files.iter().enumerate() {
+        let limit = files.get(index + 1).map(|next| next.header.previous_len);
+        let scanned = scan(disk, file, limit, replay)?;
+        if limit.is_some() {
+            older.push_back(OlderFile {
+                generation: file.header.generation,
+                bytes: scanned.end,
+                operations: scanned.operations,
+            });
+            continue;
+        }
+        if let Some(why) = scanned.torn {
+            let cut_bytes = file.len - scanned.end;
+            tracing::warn!(
+                path = %file.path.display(), offset = scanned.end, cut_bytes, why,
+                "cut the torn tail of a write-ahead log; nothing in it was acknowledged"
+            );
+            disk.set_len(&file.path, scanned.end)?;
+        }
+        // What was replayed may have been written but never synced (the process was killed, not the
+        // machine), or a sync of it failed; the same goes for the file's name. It counts from now
+        // on, so it must not go away.
+        let proven = scanned.proven.filter(|_| scanned.torn.is_none());
+        if proven.is_none() {
+            disk.rewrite_and_sync(&file.path, scanned.known_durable)?;
+            disk.sync_dir(dir)?;
+        }
+        return Ok(Last {
+            header: file.header,
+            file: Arc::from(disk.open_append(&file.path)?),
+            end: scanned.end,
+            operations: scanned.operations,
+            durable: proven.unwrap_or(scanned.end),
+            is_marked: proven.is_some(),
+            older,
+        });
+    }
+    Err(Error::internal("a write-ahead log without a file was to be replayed"))
+}
