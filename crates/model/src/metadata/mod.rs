@@ -333,3 +333,47 @@ impl Metadata {
         todo!()
     }
 }
+
+impl IndexMetadata {
+    /// x
+    pub fn to_json(&self) -> Value {
+        todo!()
+    }
+    /// x
+    pub fn from_json(_v: &Value) -> crate::Result<Self> {
+        todo!()
+    }
+}
+
+impl DataStream {
+    /// x
+    pub fn to_json(&self) -> Value {
+        todo!()
+    }
+    /// x
+    pub fn from_json(_v: &Value) -> crate::Result<Self> {
+        todo!()
+    }
+}
+
+impl ComponentTemplate {
+    /// x
+    pub fn to_json(&self) -> Value {
+        todo!()
+    }
+    /// x
+    pub fn from_json(_v: &Value) -> crate::Result<Self> {
+        todo!()
+    }
+}
+
+impl IndexTemplate {
+    /// x
+    pub fn to_json(&self) -> Value {
+        todo!()
+    }
+    /// x
+    pub fn from_json(_v: &Value) -> crate::Result<Self> {
+        todo!()
+    }
+}

@@ -1,0 +1,24 @@
+//! Dates: formats, date math, time zones, and rounding down to an interval.
+//!
+//! All instants are ms since the epoch in UTC (`i64`) unless a name says `nanos`. The calendar is
+//! the proleptic Gregorian one, as in Java's `java.time`.
+
+mod civil;
+mod duration;
+mod format;
+mod iso;
+mod math;
+mod named;
+mod parts;
+mod pattern;
+mod print;
+mod rounding;
+mod zone;
+
+#[cfg(test)]
+mod tests;
+
+pub use duration::{parse_duration_ms, parse_duration_setting_ms};
+pub use format::DateFormat;
+pub use rounding::{CalendarUnit, Interval, Rounding};
+pub use zone::Zone;
