@@ -436,14 +436,7 @@ impl Log {
                 Some(oldest) if oldest.generation < keep_from => oldest.generation,
                 _ => return Ok(()),
             };
-            let path = file_path(&self.dir, generation);
-            match self.disk.remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-                _ => {}
-            }
-            // One at a time: if a later name went before an earlier one in a power loss, the gap
-            // would look like damage.
-            self.disk.sync_dir(&self.dir)?;
+            remove_oldest(self.disk.as_ref(), &self.dir, generation)?;
             let mut state = self.state.lock();
             if state
                 .older
@@ -464,6 +457,16 @@ impl Log {
         let state = self.state.lock();
         state.older.iter().map(|file| file.operations).sum::<u64>() + state.operations
     }
+}
+
+/// Removes the oldest file for good. One at a time: if a later name went before an earlier one in a
+/// power loss, the gap would look like damage.
+pub(super) fn remove_oldest(disk: &dyn Disk, dir: &std::path::Path, generation: u64) -> Result<()> {
+    match disk.remove_file(&file_path(dir, generation)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
+    Ok(disk.sync_dir(dir)?)
 }
 
 /// Makes a file with its header, durable with its name, and opens it.

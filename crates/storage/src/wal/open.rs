@@ -7,8 +7,8 @@ use std::sync::Arc;
 use firn_model::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 
-use super::format::{HEADER_BYTES, Header, file_path};
-use super::log::{Log, OlderFile, State, create_file};
+use super::format::{HEADER_BYTES, Header};
+use super::log::{Log, OlderFile, State, create_file, remove_oldest};
 use super::reader::{Listing, WalFile, list, scan};
 use super::{Record, Syncer, WalOptions};
 use crate::disk::{AppendFile, Disk};
@@ -35,13 +35,15 @@ pub(super) fn open(
         true => create(disk.as_ref(), dir, identity)?,
         false => replay_all(disk.as_ref(), dir, &files, replay)?,
     };
-    let trimmed = trimmed.iter().map(|generation| file_path(dir, *generation));
-    for path in temporary.into_iter().chain(trimmed) {
+    for path in temporary {
         match disk.remove_file(&path) {
             // Making the first file took the name of a left-over temporary one.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             removed => removed?,
         }
+    }
+    for generation in trimmed {
+        remove_oldest(disk.as_ref(), dir, generation)?;
     }
     let state = State {
         file: last.file,
