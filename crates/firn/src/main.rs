@@ -12,6 +12,8 @@ mod cli;
 mod client;
 mod ingest;
 mod logging;
+mod metrics;
+mod process;
 mod settings;
 
 use std::process::ExitCode;

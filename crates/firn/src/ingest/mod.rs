@@ -28,6 +28,7 @@ use parking_lot::Mutex;
 
 use crate::client::{Client, Credentials, encode_segment};
 use batch::{Batch, Batcher, Shape};
+pub(crate) use progress::grouped;
 use progress::{Counters, Progress};
 use reader::Lines;
 use rejects::Rejects;

@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn nested_dotted_and_list_forms_are_the_same() {
         let typed = load_yaml(
-            "cluster.name: a\nhttp:\n  port: 9201\n  host: '::1'\npath:\n  repo: [/x, /y]\nnode: {name: ${WHO:b}}\n",
+            "cluster.name: a\nhttp:\n  port: 9201\n  host: '::1'\npath:\n  repo: [/x, /y]\nnode: {name: '${WHO:b}'}\n",
             &[("WHO", "c")],
             &[],
         )

@@ -11,7 +11,7 @@ pub(crate) mod markdown;
 mod serve;
 pub(crate) mod value;
 
-pub(crate) use serve::{LogFormat, ServeSettings};
+pub(crate) use serve::{FloodStage, LogFormat, ServeSettings};
 
 use std::fmt;
 

@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::{Map, Value as Json};
+
 use super::SettingsError;
 use super::definitions::{self, DefaultValue};
 use super::load::Typed;
@@ -46,13 +48,16 @@ pub(crate) struct ServeSettings {
     pub(crate) search_queue: usize,
     pub(crate) merge_threads: usize,
     pub(crate) flood_stage: FloodStage,
+    pub(crate) flood_stage_headroom_bytes: u64,
     pub(crate) max_buckets: u64,
-    /// `None`: never.
-    pub(crate) search_timeout: Option<Duration>,
+    pub(crate) search_memory_bytes: u64,
+    pub(crate) search_idle_after: Duration,
     /// `None`: nothing is logged.
     pub(crate) slow_query: Option<Duration>,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
+    /// All settings as text, for `_nodes` and `_cluster/settings`.
+    pub(crate) flat: Map<String, Json>,
 }
 
 impl ServeSettings {
@@ -62,7 +67,7 @@ impl ServeSettings {
         let values = Values(typed);
         let host = values.text("http.host")?.expect("a fixed default");
         let port = u16::try_from(values.number("http.port")?.expect("a fixed default")).expect("checked bounds");
-        Ok(Self {
+        let settings = Self {
             cluster_name: values.text("cluster.name")?.expect("a fixed default"),
             node_name: values.text("node.name")?.unwrap_or_else(host_name),
             path_data: values.paths("path.data")?.pop().expect("one path"),
@@ -84,15 +89,35 @@ impl ServeSettings {
                 Some(Value::Bytes(bytes)) => FloodStage::FreeBytes(bytes),
                 other => unreachable!("a watermark is a share or bytes, not {other:?}"),
             },
+            flood_stage_headroom_bytes: values
+                .bytes("cluster.routing.allocation.disk.watermark.flood_stage.max_headroom")?,
             max_buckets: values.number("search.max_buckets")?.expect("a fixed default"),
-            search_timeout: values.duration("search.default_search_timeout")?,
+            search_memory_bytes: values.bytes("indices.breaker.request.limit")?,
+            search_idle_after: values
+                .duration("index.search.idle.after")?
+                .expect("a duration that cannot be never"),
             slow_query: values.duration("index.search.slowlog.threshold.query.warn")?,
             log_level: values.text("logger.level")?.expect("a fixed default"),
             log_format: match values.text("logger.format")?.as_deref() {
                 Some("json") => LogFormat::Json,
                 _ => LogFormat::Text,
             },
-        })
+            flat: values.flat(),
+        };
+        settings.check_relations()?;
+        Ok(settings)
+    }
+
+    /// Limits that make sense only together.
+    fn check_relations(&self) -> Result<(), SettingsError> {
+        if self.http_max_content_bytes > self.indexing_pressure_bytes {
+            return Err(SettingsError(format!(
+                "http.max_content_length is {} bytes and indexing_pressure.memory.limit only {}: a body of that size \
+                 could never be written",
+                self.http_max_content_bytes, self.indexing_pressure_bytes
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -110,6 +135,20 @@ impl Values<'_> {
         value::check(definition, text)
             .map(Some)
             .map_err(|reason| SettingsError(format!("setting [{name}]{place}: {reason}")))
+    }
+
+    /// Every setting that was typed or has a fixed default, by name.
+    fn flat(&self) -> Map<String, Json> {
+        definitions::DEFINITIONS
+            .iter()
+            .filter_map(|definition| {
+                let text = match (self.0.get(definition.name), definition.default) {
+                    (Some((text, _)), _) | (None, DefaultValue::Fixed(text)) => text,
+                    (None, DefaultValue::Derived(_)) => return None,
+                };
+                Some((definition.name.to_owned(), Json::from(text)))
+            })
+            .collect()
     }
 
     fn text(&self, name: &str) -> Result<Option<String>, SettingsError> {
@@ -227,7 +266,7 @@ mod tests {
         assert_eq!(settings.http_max_content_bytes, 100 << 20);
         assert_eq!(settings.flood_stage, FloodStage::UsedShare(0.95));
         assert_eq!(settings.max_buckets, 65_536);
-        assert_eq!(settings.search_timeout, None);
+        assert_eq!(settings.flat["http.port"], "9200");
         assert!(!settings.node_name.is_empty());
         assert!(settings.path_repo.is_empty());
     }
@@ -253,6 +292,13 @@ mod tests {
         refuse("::");
         refuse("192.168.1.1");
         refuse("::ffff:10.0.0.1");
+    }
+
+    #[test]
+    fn limits_must_fit_each_other() {
+        let error = validate(&["http.max_content_length=500mb"]).expect_err("an error").0;
+        assert!(error.contains("indexing_pressure.memory.limit"), "{error}");
+        validate(&["http.max_content_length=500mb", "indexing_pressure.memory.limit=1gb"]).expect("settings");
     }
 
     #[test]

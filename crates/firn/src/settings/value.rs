@@ -195,9 +195,9 @@ mod tests {
             "5gb",
             Value::Bytes(5 << 30),
         );
-        check("search.default_search_timeout", "-1", Value::Duration(None));
+        check("index.search.slowlog.threshold.query.warn", "-1", Value::Duration(None));
         check(
-            "search.default_search_timeout",
+            "index.search.slowlog.threshold.query.warn",
             "30s",
             Value::Duration(Some(Duration::from_secs(30))),
         );

@@ -1,0 +1,202 @@
+//! `firn bench core`: the same work on one or two servers, turn by turn, and what it cost each.
+//!
+//! The halves: [`super::writing`] loads events and looks at what is stored. The reading half will
+//! stand beside it and ask the loaded indices; it adds its rows in [`run`].
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::process::{Hardware, Process};
+use super::report::{Report, Row, Server};
+use super::{start, writing};
+use crate::client::{Client, Credentials};
+
+/// Arguments of `firn bench core`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CoreArgs {
+    /// The first server
+    #[arg(long, value_name = "A")]
+    url: String,
+    /// The server to compare with
+    #[arg(long, value_name = "B")]
+    vs: Option<String>,
+    /// How many events to load
+    #[arg(long, default_value_t = 1_000_000)]
+    pub(super) events: u64,
+    /// Kind of events
+    #[arg(long, value_enum, default_value_t = writing::Kind::Weblog)]
+    pub(super) kind: writing::Kind,
+    /// Same seed, same events
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+    /// The index is PREFIX-KIND; an index of that name is deleted first
+    #[arg(long, value_name = "PREFIX", default_value = "bench")]
+    pub(super) index_prefix: String,
+    /// Bulk requests at the same time, to one server at a time
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(super) parallel: u16,
+    /// Size of a bulk request in bytes of NDJSON
+    #[arg(long, default_value_t = 5_000_000)]
+    pub(super) batch_bytes: usize,
+    /// Seconds without requests before the idle memory is read
+    #[arg(long, default_value_t = 30)]
+    pub(super) idle_seconds: u64,
+    /// Leave the indices for a look at them
+    #[arg(long)]
+    pub(super) keep: bool,
+    /// Process of A, if it is not the one that listens on the port of its URL
+    #[arg(long)]
+    pid_a: Option<u32>,
+    /// Process of B
+    #[arg(long)]
+    pid_b: Option<u32>,
+    /// Shell command that starts A again: A is stopped with SIGTERM and the time to its first answer measured
+    #[arg(long, value_name = "COMMAND")]
+    start_cmd_a: Option<String>,
+    /// Shell command that starts B again
+    #[arg(long, value_name = "COMMAND")]
+    start_cmd_b: Option<String>,
+    /// Write all figures here
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the table here; without it, it is printed
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// One of the servers.
+pub(super) struct Side {
+    pub(super) client: Client,
+    pub(super) server: Server,
+    /// `None`: on another machine; CPU and memory stay unknown.
+    pub(super) process: Option<Process>,
+    start_command: Option<String>,
+}
+
+/// Runs everything and writes the report.
+pub(super) fn run(args: &CoreArgs) -> anyhow::Result<std::process::ExitCode> {
+    let mut sides = vec![Side::connect(&args.url, args.pid_a, args.start_cmd_a.clone())?];
+    if let Some(url) = &args.vs {
+        sides.push(Side::connect(url, args.pid_b, args.start_cmd_b.clone())?);
+    }
+    let mut written = writing::run(args, &sides)?;
+    let mut rows = std::mem::take(&mut written.rows);
+    // The reading half goes here: it asks the loaded indices and pushes its rows.
+    rows.push(start_row(&sides)?);
+    if !args.keep {
+        writing::clean_up(args, &sides)?;
+    }
+
+    let mut servers = sides.into_iter().map(|side| side.server);
+    let report = Report {
+        command: command_line(),
+        time: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        hardware: Hardware::read(),
+        a: servers.next().context("there is always a first server")?,
+        b: servers.next(),
+        events: args.events,
+        ndjson_bytes: written.ndjson_bytes,
+        notes: written.notes,
+        rows,
+    };
+    if let Some(path) = &args.json {
+        std::fs::write(path, serde_json::to_vec_pretty(&report)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    match &args.markdown {
+        Some(path) => std::fs::write(path, report.markdown())
+            .with_context(|| format!("cannot write {}", path.display()))?,
+        None => print!("{}", report.markdown()),
+    }
+    Ok(std::process::ExitCode::SUCCESS)
+}
+
+impl Side {
+    fn connect(url: &str, pid: Option<u32>, start_command: Option<String>) -> anyhow::Result<Self> {
+        let client = Client::new(url, &Credentials::default(), false)?;
+        let root = client.json("GET", "/", None)?;
+        let process = match pid {
+            Some(pid) => Some(Process(pid)),
+            None => find_process(client.base())?,
+        };
+        Ok(Self {
+            server: Server {
+                url: client.base().to_owned(),
+                version: version(&root),
+            },
+            client,
+            process,
+            start_command,
+        })
+    }
+
+    /// Stops the server and measures its start, if we were told how.
+    fn restart_seconds(&self) -> anyhow::Result<Option<f64>> {
+        let (Some(command), Some(process)) = (&self.start_command, self.process) else {
+            return Ok(None);
+        };
+        eprintln!("stopping and starting {}", self.server.version);
+        process.terminate(start::PATIENCE)?;
+        // A moment for the port to be free again.
+        std::thread::sleep(Duration::from_millis(200));
+        let started = Instant::now();
+        let mut child = Command::new("sh")
+            .args(["-c", command])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .with_context(|| format!("cannot run `{command}`"))?;
+        start::wait_for_answer(&self.client, started, Some(&mut child)).map(|time| Some(time.as_secs_f64()))
+    }
+}
+
+fn start_row(sides: &[Side]) -> anyhow::Result<Row> {
+    let mut seconds = Vec::new();
+    for side in sides {
+        seconds.push(side.restart_seconds()?);
+    }
+    Ok(Row::new(
+        "start with the data in place",
+        "s",
+        super::report::Better::Lower,
+        seconds[0],
+        seconds.get(1).copied().flatten(),
+    ))
+}
+
+/// The process behind a URL of this machine.
+fn find_process(base: &str) -> anyhow::Result<Option<Process>> {
+    let authority = base.split_once("://").map_or(base, |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or(authority);
+    let (host, port) = authority.rsplit_once(':').unwrap_or((authority, "9200"));
+    let local = matches!(host, "localhost" | "[::1]") || host.starts_with("127.");
+    if !local {
+        eprintln!("{base} is not on this machine: its CPU time and memory stay unknown");
+        return Ok(None);
+    }
+    let port = port.parse().with_context(|| format!("{base} has no port number"))?;
+    Process::listening_on(port).map(Some)
+}
+
+/// Name and version from `GET /`.
+fn version(root: &Value) -> String {
+    let text = |pointer: &str| root.pointer(pointer).and_then(Value::as_str);
+    if let Some(firn) = text("/version/firn") {
+        return format!("firn {firn}");
+    }
+    let name = text("/version/distribution").unwrap_or("elasticsearch");
+    format!("{name} {}", text("/version/number").unwrap_or("of unknown version"))
+}
+
+/// What was typed, without the path of the program.
+fn command_line() -> String {
+    let arguments = std::env::args().skip(1).map(|argument| {
+        let plain = argument.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,".contains(c));
+        if plain { argument } else { format!("'{argument}'") }
+    });
+    std::iter::once("firn".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,29 @@
+//! `firn bench`: figures side by side, made on the machine of whoever doubts them.
+
+mod core;
+mod report;
+mod start;
+mod writing;
+
+/// Arguments of `firn bench`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum BenchCommand {
+    /// Load the same events into one or two servers and compare what it costs
+    Core(core::CoreArgs),
+    /// Measure the time from starting firn on existing data to its first answer
+    Start(start::StartArgs),
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<std::process::ExitCode> {
+    match &args.command {
+        BenchCommand::Core(args) => core::run(args),
+        BenchCommand::Start(args) => start::run(args),
+    }
+}

@@ -1,0 +1,262 @@
+//! `firn serve`: from settings to a server that answers, and back to a clean end.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use firn_api::{Api, ApiConfig};
+use firn_embedded::Embedded;
+use firn_embedded::config::{EmbeddedConfig, Watermark};
+use firn_engine::{Engine, RequestContext};
+use firn_storage::RealDisk;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::settings::load::{Sources, Typed};
+use crate::settings::{FloodStage, ServeSettings, markdown};
+use crate::{logging, metrics};
+
+/// What the process ends with after the second Ctrl-C, as a shell reports it.
+const EXIT_INTERRUPTED: i32 = 130;
+
+/// Arguments of `firn serve`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "`firn serve --help` lists the settings.", after_long_help = markdown::help())]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
+    /// Write the process id to this file while the server runs
+    #[arg(short = 'p', long, value_name = "FILE")]
+    pub(crate) pid_file: Option<PathBuf>,
+    /// Write the server's URL to this file once it answers
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// Where settings come from.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct SettingsArgs {
+    /// Settings in YAML
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A setting; may be repeated
+    #[arg(short = 'E', value_name = "NAME=VALUE")]
+    pub(crate) options: Vec<String>,
+    /// Short for -E path.data=DIR
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Short for -E http.port=PORT
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
+}
+
+impl SettingsArgs {
+    /// Collects and checks all settings; starts logging as they say.
+    pub(crate) fn load(&self) -> anyhow::Result<ServeSettings> {
+        let mut flags = Vec::new();
+        if let Some(data) = &self.data {
+            flags.push(("--data", "path.data", data.display().to_string()));
+        }
+        if let Some(port) = self.port {
+            flags.push(("--port", "http.port", port.to_string()));
+        }
+        let typed = Typed::load(Sources {
+            file: self.config.as_deref(),
+            environment: std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
+            options: &self.options,
+            flags,
+        })?;
+        let settings = ServeSettings::validate(&typed)?;
+        logging::start(&settings.log_level, settings.log_format);
+        for warning in &typed.warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(settings)
+    }
+}
+
+/// Runs the command until a signal ends it.
+pub(crate) fn run(args: &ServeArgs, started: Instant) -> anyhow::Result<ExitCode> {
+    let settings = args.settings.load()?;
+    let _pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
+    serve(&settings, started, |address, _| {
+        if let Some(path) = &args.ready_file {
+            write_whole(path, &format!("http://{address}\n"))?;
+        }
+        Ok(())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Raised when the server begins to stop.
+pub(crate) type Stopping = Arc<AtomicBool>;
+
+/// Opens the data folder and answers requests until SIGTERM or SIGINT; then lets running requests
+/// finish and makes everything durable. `ready` is called once, when requests are answered.
+pub(crate) fn serve(
+    settings: &ServeSettings,
+    started: Instant,
+    ready: impl FnOnce(SocketAddr, &Stopping) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    // Bound first: a taken port should fail before a data folder is opened, and early clients
+    // wait in the queue instead of being turned away.
+    let listener = TcpListener::bind(settings.http_address)
+        .with_context(|| format!("cannot listen on {} (another port: -E http.port=9201)", settings.http_address))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+
+    let engine = Embedded::open(embedded_config(settings))
+        .with_context(|| format!("cannot open the data in {}", settings.path_data.display()))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(std::thread::available_parallelism().map_or(1, usize::from))
+        .thread_name("http")
+        .enable_all()
+        .build()
+        .context("cannot start the HTTP threads")?;
+    runtime.block_on(async {
+        let engine: Arc<dyn Engine> = engine;
+        let config = api_config(settings, address, engine.as_ref()).await?;
+        let api = Api::new(Arc::clone(&engine), config);
+        let stopping = Stopping::default();
+        let shutdown = on_signal(Arc::clone(&stopping))?;
+        let server = tokio::spawn(firn_api::serve(tokio::net::TcpListener::from_std(listener)?, api, shutdown));
+        tracing::info!(
+            url = %format!("http://{address}"),
+            data = %settings.path_data.display(),
+            node = settings.node_name,
+            version = env!("CARGO_PKG_VERSION"),
+            took_ms = started.elapsed().as_millis() as u64,
+            "firn is ready"
+        );
+        let outcome = ready(address, &stopping);
+        if outcome.is_ok() {
+            server.await.context("the server ended by a bug")??;
+        }
+        let closing = Instant::now();
+        engine.close().await.context("cannot make everything durable")?;
+        tracing::info!(took_ms = closing.elapsed().as_millis() as u64, "firn has stopped");
+        outcome
+    })
+}
+
+/// Ready at the first signal to stop. The second Ctrl-C ends the process at once, which loses
+/// nothing that was acknowledged: the next start replays it.
+fn on_signal(stopping: Stopping) -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
+            _ = interrupt.recv() => tracing::info!("Ctrl-C: stopping (again to end at once)"),
+        }
+        stopping.store(true, Ordering::Relaxed);
+        tokio::spawn(async move {
+            interrupt.recv().await;
+            tracing::warn!("Ctrl-C again: ending at once");
+            std::process::exit(EXIT_INTERRUPTED);
+        });
+    })
+}
+
+fn embedded_config(settings: &ServeSettings) -> EmbeddedConfig {
+    let defaults = EmbeddedConfig::new(&settings.path_data, Arc::new(RealDisk), Arc::new(now_ms), fastrand::u64(..));
+    EmbeddedConfig {
+        write_threads: settings.write_threads,
+        search_threads: settings.search_threads,
+        merge_threads: settings.merge_threads,
+        write_queue_limit: settings.write_queue,
+        search_queue_limit: settings.search_queue,
+        write_bytes_in_flight_max: settings.indexing_pressure_bytes,
+        indexing_buffer_bytes: settings.index_buffer_bytes,
+        search_buckets_max: usize::try_from(settings.max_buckets).unwrap_or(usize::MAX),
+        search_memory_bytes_max: settings.search_memory_bytes,
+        flood_stage: match settings.flood_stage {
+            FloodStage::UsedShare(share) => Watermark::UsedRatio(share),
+            FloodStage::FreeBytes(bytes) => Watermark::FreeBytes(bytes),
+        },
+        flood_stage_headroom_bytes_max: settings.flood_stage_headroom_bytes,
+        search_idle_after_ms: settings.search_idle_after.as_millis() as u64,
+        ..defaults
+    }
+}
+
+async fn api_config(settings: &ServeSettings, address: SocketAddr, engine: &dyn Engine) -> anyhow::Result<ApiConfig> {
+    let metadata = engine.metadata(&RequestContext::new()).await?;
+    let defaults = ApiConfig::new(
+        &settings.cluster_name,
+        &settings.node_name,
+        node_id(&metadata.cluster_uuid),
+        address.to_string(),
+        Arc::new(now_ms),
+    );
+    Ok(ApiConfig {
+        max_content_length: settings.http_max_content_bytes,
+        body_memory_max: settings.indexing_pressure_bytes,
+        shutdown_grace: settings.shutdown_grace,
+        slow_query_ms: settings.slow_query.map(|duration| duration.as_millis() as u64),
+        settings: settings.flat.clone(),
+        extra_metrics: Some(Arc::new(metrics::write_process)),
+        ..defaults
+    })
+}
+
+/// The node's id: 16 bytes made from the data folder's own uuid, so that it stays the same.
+fn node_id(cluster_uuid: &str) -> String {
+    use base64::Engine as _;
+    let seed = cluster_uuid
+        .bytes()
+        // FNV-1a: any spread will do, it only has to be the same each time.
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let mut random = fastrand::Rng::with_seed(seed);
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random.u128(..).to_le_bytes())
+}
+
+/// The clock of the process.
+pub(crate) fn now_ms() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// A file with the process id that goes away with the process.
+struct PidFile(PathBuf);
+
+impl PidFile {
+    fn write(path: &Path) -> anyhow::Result<Self> {
+        write_whole(path, &format!("{}\n", std::process::id()))?;
+        Ok(Self(path.to_owned()))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Writes beside and renames, so that whoever waits for the file never reads half of it.
+fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    std::fs::write(&beside, text)
+        .and_then(|()| std::fs::rename(&beside, path))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_node_id_is_stable_and_looks_like_one() {
+        let id = node_id("abc");
+        assert_eq!(id.len(), 22);
+        assert_eq!(id, node_id("abc"));
+        assert_ne!(id, node_id("abd"));
+    }
+}
