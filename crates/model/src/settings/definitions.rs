@@ -1,0 +1,262 @@
+//! Every index setting that firn knows, one line each.
+
+use serde_json::Value;
+
+use super::kinds::Kind::{Bool, Bytes, BytesOrPercent, Duration, Float, Integer, OneOf, Only, Private, Refused, Text};
+use super::kinds::{Kind, plain};
+use crate::{Error, Result};
+
+/// When a setting may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Changes {
+    /// At any time.
+    Dynamic,
+    /// At creation, or while the index is closed.
+    Static,
+    /// Only at creation.
+    Final,
+}
+
+/// One setting, or with a `*` at the end of its name a group of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Definition {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// As printed with `include_defaults`; empty: none worth printing.
+    pub(crate) default: &'static str,
+    pub(crate) changes: Changes,
+}
+
+const fn dynamic(name: &'static str, kind: Kind, default: &'static str) -> Definition {
+    Definition {
+        name,
+        kind,
+        default,
+        changes: Changes::Dynamic,
+    }
+}
+
+const fn fixed(name: &'static str, kind: Kind, default: &'static str) -> Definition {
+    Definition {
+        name,
+        kind,
+        default,
+        changes: Changes::Static,
+    }
+}
+
+const fn at_creation(name: &'static str, kind: Kind, default: &'static str) -> Definition {
+    Definition {
+        name,
+        kind,
+        default,
+        changes: Changes::Final,
+    }
+}
+
+const INT: i64 = i32::MAX as i64;
+const COUNT: Kind = Integer(0, INT);
+const POSITIVE: Kind = Integer(1, INT);
+
+/// The first line that fits a name counts. The first block is what firn acts on; the rest is
+/// known to Elasticsearch, checked, kept and printed, and changes nothing on one node.
+pub(crate) static DEFINITIONS: &[Definition] = &[
+    at_creation("index.number_of_shards", Integer(1, 1024), "1"),
+    dynamic("index.number_of_replicas", COUNT, "0"),
+    dynamic("index.refresh_interval", Duration(0, true), "1s"),
+    dynamic("index.translog.durability", OneOf(&["request", "async"]), "request"),
+    dynamic("index.translog.sync_interval", Duration(100, false), "5s"),
+    dynamic("index.translog.flush_threshold_size", Bytes, "512mb"),
+    dynamic("index.mapping.total_fields.limit", Integer(0, INT), "1000"),
+    dynamic("index.mapping.depth.limit", Integer(1, 100), "20"),
+    dynamic("index.mapping.ignore_malformed", Bool, "true"),
+    dynamic("index.mapping.coerce", Bool, "true"),
+    dynamic("index.max_result_window", POSITIVE, "10000"),
+    dynamic("index.hidden", Bool, "false"),
+    dynamic("index.blocks.write", Bool, "false"),
+    dynamic("index.blocks.read_only", Bool, "false"),
+    dynamic("index.blocks.read_only_allow_delete", Bool, "false"),
+    dynamic("index.query.default_field", Text, "*"),
+    fixed("index.codec", OneOf(&["default", "lz4", "best_compression"]), "default"),
+    at_creation("index.creation_date", Integer(-1, i64::MAX), ""),
+    // What would change answers and is not here.
+    dynamic("index.blocks.read", Only("false"), "false"),
+    dynamic("index.blocks.metadata", Only("false"), "false"),
+    dynamic("index.default_pipeline", Only("_none"), "_none"),
+    dynamic("index.final_pipeline", Only("_none"), "_none"),
+    at_creation("index.mode", Only("standard"), "standard"),
+    at_creation("index.routing_partition_size", Only("1"), "1"),
+    at_creation("index.routing_path", Refused, ""),
+    at_creation("index.time_series.*", Refused, ""),
+    at_creation("index.sort.*", Refused, ""),
+    fixed("index.similarity.default.type", Only("BM25"), ""),
+    fixed("index.similarity.*", Refused, ""),
+    at_creation("index.soft_deletes.enabled", Only("true"), "true"),
+    fixed("index.store.snapshot.*", Refused, ""),
+    fixed("index.mapping.source.mode", Only("stored"), ""),
+    fixed("index.analysis.*", Refused, ""),
+    // Set by the server.
+    at_creation("index.uuid", Text, ""),
+    at_creation("index.provided_name", Private, ""),
+    at_creation("index.version.*", Private, ""),
+    at_creation("index.verified_before_close", Private, ""),
+    at_creation("index.resize.*", Private, ""),
+    // Known, kept, without effect on one node.
+    at_creation("index.number_of_routing_shards", POSITIVE, ""),
+    dynamic("index.auto_expand_replicas", Text, "false"),
+    fixed("index.format", COUNT, ""),
+    dynamic("index.priority", COUNT, "1"),
+    dynamic("index.lifecycle.*", Text, ""),
+    dynamic("index.routing.allocation.*", Text, ""),
+    dynamic(
+        "index.routing.rebalance.enable",
+        OneOf(&["all", "primaries", "replicas", "none"]),
+        "all",
+    ),
+    dynamic("index.unassigned.node_left.delayed_timeout", Duration(0, true), "1m"),
+    dynamic("index.allocation.*", Text, ""),
+    dynamic("index.recovery.*", Text, ""),
+    dynamic("index.gc_deletes", Duration(0, true), "60s"),
+    dynamic("index.translog.retention.*", Text, ""),
+    dynamic("index.translog.generation_threshold_size", Bytes, "64mb"),
+    dynamic("index.translog.flush_threshold_age", Duration(0, true), ""),
+    dynamic("index.merge.policy.*", Text, ""),
+    dynamic("index.merge.scheduler.*", Text, ""),
+    dynamic("index.search.slowlog.*", Text, ""),
+    dynamic("index.indexing.slowlog.*", Text, ""),
+    dynamic("index.search.idle.after", Duration(0, true), "30s"),
+    dynamic("index.search.throttled", Only("false"), "false"),
+    dynamic("index.search.default_pipeline", Only("_none"), ""),
+    fixed("index.queries.cache.enabled", Bool, "true"),
+    dynamic("index.requests.cache.enable", Bool, "true"),
+    fixed("index.fielddata.cache", Text, ""),
+    dynamic("index.load_fixed_bitset_filters_eagerly", Bool, ""),
+    fixed(
+        "index.store.type",
+        OneOf(&["", "fs", "niofs", "mmapfs", "hybridfs"]),
+        "",
+    ),
+    fixed("index.store.*", Text, ""),
+    fixed(
+        "index.shard.check_on_startup",
+        OneOf(&["false", "checksum", "true"]),
+        "false",
+    ),
+    dynamic("index.write.wait_for_active_shards", Text, "1"),
+    dynamic("index.warmer.enabled", Bool, ""),
+    dynamic("index.compound_format", Text, ""),
+    dynamic("index.flush_after_merge", Bytes, ""),
+    dynamic("index.soft_deletes.*", Text, ""),
+    dynamic("index.analyze.max_token_count", POSITIVE, "10000"),
+    dynamic("index.highlight.max_analyzed_offset", POSITIVE, "1000000"),
+    dynamic("index.max_inner_result_window", POSITIVE, "100"),
+    dynamic("index.max_rescore_window", POSITIVE, "10000"),
+    dynamic("index.max_docvalue_fields_search", COUNT, "100"),
+    dynamic("index.max_script_fields", COUNT, "32"),
+    dynamic("index.max_ngram_diff", COUNT, "1"),
+    dynamic("index.max_shingle_diff", COUNT, "3"),
+    dynamic("index.max_refresh_listeners", COUNT, "1000"),
+    dynamic("index.max_terms_count", POSITIVE, "65536"),
+    dynamic("index.max_regex_length", POSITIVE, "1000"),
+    dynamic("index.max_adjacency_matrix_filters", Integer(2, INT), "100"),
+    dynamic("index.max_slices_per_scroll", POSITIVE, "1024"),
+    dynamic("index.query.parse.allow_unmapped_fields", Bool, ""),
+    fixed("index.query_string.lenient", Bool, "false"),
+    dynamic("index.mapping.total_fields.ignore_dynamic_beyond_limit", Bool, "true"),
+    dynamic("index.mapping.nested_fields.limit", COUNT, "50"),
+    dynamic("index.mapping.nested_objects.limit", COUNT, "10000"),
+    dynamic("index.mapping.field_name_length.limit", POSITIVE, ""),
+    dynamic("index.mapping.dimension_fields.limit", COUNT, ""),
+    dynamic("index.data_path", Refused, ""),
+    dynamic("index.optimize_auto_generated_id", Bool, ""),
+    dynamic("index.force_memory_term_dictionary", Bool, ""),
+    fixed("index.bloom_filter_for_id_field.enabled", Bool, ""),
+    fixed("index.esql.*", Text, ""),
+];
+
+/// Settings of the cluster that firn knows: those it acts on, and those that tune what a single
+/// node does not do.
+pub(crate) static CLUSTER_DEFINITIONS: &[Definition] = &[
+    dynamic("search.max_buckets", Integer(0, INT), "65536"),
+    dynamic("action.auto_create_index", Text, "true"),
+    dynamic("action.destructive_requires_name", Bool, "true"),
+    dynamic("cluster.routing.allocation.disk.threshold_enabled", Bool, "true"),
+    dynamic("cluster.routing.allocation.disk.watermark.low", BytesOrPercent, "85%"),
+    dynamic("cluster.routing.allocation.disk.watermark.high", BytesOrPercent, "90%"),
+    dynamic(
+        "cluster.routing.allocation.disk.watermark.flood_stage",
+        BytesOrPercent,
+        "95%",
+    ),
+    dynamic("cluster.routing.allocation.disk.watermark.*", Text, ""),
+    dynamic("cluster.routing.*", Text, ""),
+    dynamic("cluster.info.update.interval", Duration(10_000, false), "30s"),
+    dynamic("cluster.max_shards_per_node", POSITIVE, "1000"),
+    dynamic("cluster.blocks.read_only", Only("false"), "false"),
+    dynamic("cluster.blocks.read_only_allow_delete", Only("false"), "false"),
+    dynamic("cluster.metadata.*", Text, ""),
+    dynamic("cluster.indices.close.enable", Bool, "true"),
+    dynamic("search.default_search_timeout", Duration(0, true), "-1"),
+    dynamic("search.default_allow_partial_results", Bool, "true"),
+    dynamic("search.default_keep_alive", Duration(0, false), "5m"),
+    dynamic("search.max_keep_alive", Duration(0, false), "24h"),
+    dynamic("search.max_open_scroll_context", COUNT, "500"),
+    dynamic("search.allow_expensive_queries", Bool, "true"),
+    dynamic("search.low_level_cancellation", Bool, "true"),
+    dynamic("indices.breaker.total.limit", BytesOrPercent, ""),
+    dynamic("indices.recovery.max_bytes_per_sec", Bytes, "40mb"),
+    dynamic("indices.lifecycle.poll_interval", Duration(1000, false), "10m"),
+    dynamic("indices.*", Text, ""),
+    dynamic("ingest.*", Text, ""),
+    dynamic("transport.*", Text, ""),
+    dynamic("persistent_tasks.*", Text, ""),
+    dynamic("http.tracer.*", Text, ""),
+    dynamic("logger.*", Text, ""),
+    dynamic("network.breaker.*", Float, ""),
+];
+
+/// The line for a name.
+pub(crate) fn find(definitions: &'static [Definition], name: &str) -> Option<&'static Definition> {
+    definitions
+        .iter()
+        .find(|definition| match definition.name.strip_suffix('*') {
+            Some(group) => name.len() > group.len() && name.starts_with(group),
+            None => definition.name == name,
+        })
+}
+
+/// Whether an index may have this setting with this value.
+pub(crate) fn check(name: &str, value: &Value) -> Result<()> {
+    let Some(definition) = find(DEFINITIONS, name) else {
+        return Err(unknown(name));
+    };
+    if let Some(rest) = name.strip_prefix("index.analysis.") {
+        return Err(refused_analysis(rest));
+    }
+    if name == "index.codec" && matches!(plain(value).as_str(), "") {
+        return Err(Error::illegal_argument("unknown value for [index.codec]"));
+    }
+    definition.kind.check(name, value)
+}
+
+/// Elasticsearch's sentence for a name that it does not know.
+pub(crate) fn unknown(name: &str) -> Error {
+    Error::illegal_argument(format!(
+        "unknown setting [{name}] please check that any required plugins are installed, or check the breaking changes \
+         documentation for removed settings"
+    ))
+}
+
+/// `analyzer.my_own.type` names the custom analyzer `my_own`.
+fn refused_analysis(rest: &str) -> Error {
+    let mut parts = rest.split('.');
+    match (parts.next(), parts.next()) {
+        (Some(kind), Some(name)) => Error::not_implemented(format!("custom {kind} [{name}] of [index.analysis]")),
+        _ => Error::not_implemented(format!("setting [index.analysis.{rest}]")),
+    }
+}
+
+/// The default of a setting of an index, as text.
+pub(crate) fn default_of(name: &str) -> &'static str {
+    find(DEFINITIONS, name).map_or("", |definition| definition.default)
+}

@@ -1,0 +1,207 @@
+//! Index settings: as typed, and as derived.
+//!
+//! One line of `definitions.rs` holds what a setting is: its name, the values it takes, its
+//! default, when it may change, and whether firn does something with it.
+
+mod bytes;
+pub(crate) mod definitions;
+mod flat;
+mod kinds;
+mod update;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+pub use bytes::{parse_bytes, parse_bytes_setting};
+pub use flat::{flatten, nest, to_strings};
+
+use crate::{Error, Result};
+
+/// Flat names (`index.number_of_shards`) to scalar values or lists, as typed (strings stay strings).
+pub type SettingsMap = BTreeMap<String, Value>;
+
+/// The settings of one index: what the user typed, and what firn uses, validated once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexSettings {
+    /// Flat, with `index.` names. Names that neither Elasticsearch nor firn knows are refused.
+    pub typed: SettingsMap,
+    /// `index.number_of_shards`, 1 to 1024, default 1.
+    pub number_of_shards: u32,
+    /// `index.number_of_replicas`: accepted and printed (default 1 in Elasticsearch; firn prints 0 unless given); one node keeps one copy.
+    pub number_of_replicas: u32,
+    /// `index.refresh_interval`, ms. Default 1000; `None`: -1 or 0, only by request.
+    pub refresh_interval_ms: Option<u64>,
+    /// `index.translog.durability`.
+    pub durability: Durability,
+    /// `index.translog.sync_interval`, ms, default 5000, at least 100.
+    pub sync_interval_ms: u64,
+    /// `index.translog.flush_threshold_size`, bytes, default 512 MB.
+    pub flush_threshold_bytes: u64,
+    /// `index.mapping.total_fields.limit`, default 1000.
+    pub total_fields_limit: u32,
+    /// `index.mapping.depth.limit`, default 20.
+    pub depth_limit: u32,
+    /// `index.mapping.ignore_malformed`, default true in firn (decision 5), false in Elasticsearch.
+    pub ignore_malformed: bool,
+    /// `index.mapping.coerce`, default true.
+    pub coerce: bool,
+    /// `index.max_result_window`, default 10,000.
+    pub max_result_window: u64,
+    /// `index.hidden`.
+    pub hidden: bool,
+    /// `index.blocks.write`, `index.blocks.read_only` or `index.blocks.read_only_allow_delete`.
+    pub write_blocked: bool,
+    /// `index.query.default_field`, default `*`.
+    pub query_default_fields: Vec<String>,
+    /// `index.codec: best_compression` (zstd level 9 at merge) or default.
+    pub best_compression: bool,
+}
+
+/// When an acknowledged write is on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Before it is acknowledged.
+    #[default]
+    Request,
+    /// Within `sync_interval`.
+    Async,
+}
+
+impl IndexSettings {
+    /// Validates flat or nested settings, with or without the `index.` prefix; `null` is not set.
+    /// [`crate::ErrorKind::IllegalArgument`] with Elasticsearch's sentence for unknown names and
+    /// values that make no sense, [`crate::ErrorKind::NotImplemented`] for what firn lacks.
+    pub fn parse(settings: &Value) -> Result<Self> {
+        Self::from_flat(flatten(settings, true)?)
+    }
+
+    /// [`IndexSettings::parse`] for settings that are flat already, with `index.` names.
+    pub fn from_flat(mut typed: SettingsMap) -> Result<Self> {
+        typed.retain(|_, value| !value.is_null());
+        for (name, value) in &typed {
+            definitions::check(name, value)?;
+        }
+        let read = Reader(&typed);
+        let block = |name: &str| read.flag(&format!("index.blocks.{name}"));
+        let write_blocked = block("write")? || block("read_only")? || block("read_only_allow_delete")?;
+        let refresh_ms = read.duration_ms("index.refresh_interval")?;
+        Ok(Self {
+            number_of_shards: read.number("index.number_of_shards")? as u32,
+            number_of_replicas: read.number("index.number_of_replicas")? as u32,
+            refresh_interval_ms: refresh_ms.filter(|interval| *interval > 0),
+            durability: match read.text("index.translog.durability").to_ascii_lowercase().as_str() {
+                "async" => Durability::Async,
+                _ => Durability::Request,
+            },
+            sync_interval_ms: read.duration_ms("index.translog.sync_interval")?.unwrap_or(5000),
+            flush_threshold_bytes: parse_bytes(&read.text("index.translog.flush_threshold_size"))?,
+            total_fields_limit: read.number("index.mapping.total_fields.limit")? as u32,
+            depth_limit: read.number("index.mapping.depth.limit")? as u32,
+            ignore_malformed: read.flag("index.mapping.ignore_malformed")?,
+            coerce: read.flag("index.mapping.coerce")?,
+            max_result_window: read.number("index.max_result_window")?,
+            hidden: read.flag("index.hidden")?,
+            write_blocked,
+            query_default_fields: read.list("index.query.default_field"),
+            best_compression: read.text("index.codec") == "best_compression",
+            typed,
+        })
+    }
+
+    /// What was typed, with the number of shards and replicas always in it: flat, all values as
+    /// strings or lists of strings, as `GET /index/_settings?flat_settings=true` prints them.
+    /// The caller adds what belongs to the index itself ([`crate::metadata::IndexMetadata::print_settings`]).
+    pub fn print_flat(&self) -> SettingsMap {
+        let mut flat = to_strings(&self.typed);
+        for name in ["index.number_of_shards", "index.number_of_replicas"] {
+            if !flat.contains_key(name) {
+                flat.insert(name.to_owned(), definitions::default_of(name).into());
+            }
+        }
+        flat
+    }
+
+    /// Defaults of the settings that were not typed, flat, as `include_defaults=true` prints them.
+    pub fn print_defaults(&self) -> SettingsMap {
+        definitions::DEFINITIONS
+            .iter()
+            .filter(|definition| !definition.default.is_empty() && !self.typed.contains_key(definition.name))
+            .map(|definition| (definition.name.to_owned(), definition.default.into()))
+            .collect()
+    }
+}
+
+impl Default for IndexSettings {
+    /// Every default; nothing typed.
+    fn default() -> Self {
+        Self {
+            typed: SettingsMap::new(),
+            number_of_shards: 1,
+            number_of_replicas: 0,
+            refresh_interval_ms: Some(1000),
+            durability: Durability::Request,
+            sync_interval_ms: 5000,
+            flush_threshold_bytes: 512 << 20,
+            total_fields_limit: 1000,
+            depth_limit: 20,
+            ignore_malformed: true,
+            coerce: true,
+            max_result_window: 10_000,
+            hidden: false,
+            write_blocked: false,
+            query_default_fields: vec!["*".to_owned()],
+            best_compression: false,
+        }
+    }
+}
+
+/// Reads values that `definitions::check` has seen, or their defaults.
+struct Reader<'a>(&'a SettingsMap);
+
+impl Reader<'_> {
+    fn text(&self, name: &str) -> String {
+        match self.0.get(name) {
+            Some(value) => kinds::plain(value),
+            None => definitions::default_of(name).to_owned(),
+        }
+    }
+
+    fn flag(&self, name: &str) -> Result<bool> {
+        kinds::parse_bool(name, &self.text(name))
+    }
+
+    fn number(&self, name: &str) -> Result<u64> {
+        let text = self.text(name);
+        text.parse()
+            .map_err(|_| Error::illegal_argument(format!("Failed to parse value [{text}] for setting [{name}]")))
+    }
+
+    /// `None`: -1.
+    fn duration_ms(&self, name: &str) -> Result<Option<u64>> {
+        match self.text(name).as_str() {
+            "-1" => Ok(None),
+            text => crate::dates::parse_duration_setting_ms(name, text).map(Some),
+        }
+    }
+
+    fn list(&self, name: &str) -> Vec<String> {
+        match self.0.get(name) {
+            Some(Value::Array(list)) => list.iter().map(kinds::plain).collect(),
+            _ => self
+                .text(name)
+                .split(',')
+                .map(|item| item.trim().to_owned())
+                .filter(|item| !item.is_empty())
+                .collect(),
+        }
+    }
+}
+
+/// Flat settings as the nested object that Elasticsearch prints, values as strings.
+pub fn print_nested(settings: &SettingsMap) -> Map<String, Value> {
+    nest(&to_strings(settings))
+}
