@@ -14,7 +14,8 @@ type Job = Box<dyn FnOnce() + Send>;
 /// joins the threads. A job that panics is reported in the log and takes no thread with it.
 pub struct Pool {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    thread_count: usize,
     queue_limit: usize,
 }
 
@@ -59,7 +60,8 @@ impl Pool {
             completed: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
         });
-        let threads = (0..threads.max(1))
+        let thread_count = threads.max(1);
+        let threads = (0..thread_count)
             .map(|number| {
                 let shared = Arc::clone(&shared);
                 std::thread::Builder::new()
@@ -70,7 +72,8 @@ impl Pool {
             .collect();
         Self {
             shared,
-            threads,
+            threads: Mutex::new(threads),
+            thread_count,
             queue_limit,
         }
     }
@@ -78,6 +81,12 @@ impl Pool {
     /// Queues a job; [`ErrorKind::Rejected`] when the queue is full.
     pub fn spawn(&self, job: impl FnOnce() + Send + 'static) -> Result<()> {
         let mut state = self.shared.state.lock();
+        if state.closing {
+            return Err(Error::new(
+                ErrorKind::Rejected,
+                format!("rejected execution: the {} pool is shut down", self.shared.name),
+            ));
+        }
         if state.queue.len() >= self.queue_limit {
             self.shared.rejected.fetch_add(1, Ordering::Relaxed);
             return Err(Error::new(
@@ -110,7 +119,22 @@ impl Pool {
 
     /// Threads of the pool.
     pub fn thread_count(&self) -> usize {
-        self.threads.len()
+        self.thread_count
+    }
+
+    /// Takes no further job, runs what is queued and joins the threads. Jobs that admitted work
+    /// hands on afterwards are dropped. Idempotent.
+    pub fn close(&self) {
+        self.shared.state.lock().closing = true;
+        self.shared.wake.notify_all();
+        let current = std::thread::current().id();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            // The last owner may be a job of this very pool.
+            if thread.thread().id() != current {
+                let _ = thread.join();
+            }
+        }
     }
 
     /// What it is doing.
@@ -120,7 +144,7 @@ impl Pool {
             queued: self.shared.state.lock().queue.len() as u64,
             rejected: self.shared.rejected.load(Ordering::Relaxed),
             completed: self.shared.completed.load(Ordering::Relaxed),
-            threads: self.threads.len() as u64,
+            threads: self.thread_count as u64,
         }
     }
 }
@@ -155,14 +179,50 @@ impl Shared {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.state.lock().closing = true;
-        self.shared.wake.notify_all();
-        let current = std::thread::current().id();
-        for thread in self.threads.drain(..) {
-            // The last owner may be a job of this very pool.
-            if thread.thread().id() != current {
-                let _ = thread.join();
+        self.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_refuses_and_closing_runs_what_waits() {
+        let pool = Pool::new("test", 1, 1);
+        let (start, started) = std::sync::mpsc::channel();
+        let (go, gone) = std::sync::mpsc::channel::<()>();
+        let done = Arc::new(AtomicU64::new(0));
+        let count = |done: &Arc<AtomicU64>| {
+            let done = Arc::clone(done);
+            move || {
+                done.fetch_add(1, Ordering::Relaxed);
             }
-        }
+        };
+        let first = count(&done);
+        pool.spawn(move || {
+            start.send(()).unwrap();
+            gone.recv().unwrap();
+            first();
+        })
+        .unwrap();
+        started.recv().unwrap();
+        pool.spawn(count(&done)).unwrap();
+        let error = pool.spawn(count(&done)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Rejected);
+        assert_eq!(pool.stats().queued, 1);
+        go.send(()).unwrap();
+        pool.close();
+        assert_eq!(done.load(Ordering::Relaxed), 2);
+        assert!(pool.spawn(|| ()).is_err());
+    }
+
+    #[test]
+    fn a_panic_takes_no_thread_with_it() {
+        let pool = Pool::new("test", 1, 10);
+        pool.spawn(|| panic!("on purpose")).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        pool.spawn(move || sender.send(5).unwrap()).unwrap();
+        assert_eq!(receiver.recv().unwrap(), 5);
     }
 }

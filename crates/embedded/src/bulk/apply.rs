@@ -1,0 +1,228 @@
+//! Applies mapped items to their shards, in order.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use firn_engine::document::{BulkItem, BulkItemResponse, Operation, Written};
+use firn_model::ids::AutoId;
+use firn_model::{Error, Result};
+use firn_storage::wal::Position;
+use parking_lot::Mutex;
+
+use super::map_window::{Work, WorkItem};
+use super::update::update;
+use super::{Progress, Touched, source_of};
+use crate::engine::Core;
+use crate::engine::state::{IndexState, ShardSlot, add_us};
+use crate::parallel::run_indexed;
+use crate::shard::{Shard, ShardOp};
+
+/// Items of a shard that are applied as one batch at most, where their order does not matter:
+/// batches of made ids run on several threads.
+const UNORDERED_BATCH: usize = 1024;
+
+/// What a shard made of its items.
+struct Applied {
+    index: Arc<IndexState>,
+    slot: Arc<ShardSlot>,
+    shard: Option<Arc<Shard>>,
+    /// Position in the bulk, id, result.
+    results: Vec<(usize, String, Result<Written>)>,
+    position: Option<Position>,
+}
+
+/// Applies all works, those of different shards in parallel.
+pub(super) fn apply_groups(core: &Arc<Core>, items: &Arc<Vec<BulkItem>>, works: Vec<Work>, progress: &mut Progress) {
+    let works: Vec<_> = works
+        .into_iter()
+        .flat_map(|work| split_unordered(items, work))
+        .map(|work| Mutex::new(Some(work)))
+        .collect();
+    let (shared, shared_items) = (Arc::clone(core), Arc::clone(items));
+    let applied = run_indexed(&core.write_pool, works.len(), move |number| {
+        let work = works[number].lock().take();
+        work.map(|work| apply_one(&shared, &shared_items, work))
+    });
+    for applied in applied.into_iter().flatten() {
+        record(applied, progress);
+    }
+}
+
+/// Cuts a work whose ids are all made into batches that may run at the same time: no two of its
+/// items are of one document.
+fn split_unordered(items: &[BulkItem], mut work: Work) -> Vec<Work> {
+    let unordered =
+        work.items.len() > UNORDERED_BATCH && work.items.iter().all(|item| items[item.planned.position].id.is_none());
+    let mut works = Vec::new();
+    while unordered && work.items.len() > UNORDERED_BATCH {
+        let rest = work.items.split_off(UNORDERED_BATCH);
+        works.push(Work {
+            index: Arc::clone(&work.index),
+            slot: Arc::clone(&work.slot),
+            items: std::mem::replace(&mut work.items, rest),
+        });
+    }
+    works.push(work);
+    works
+}
+
+fn record(applied: Applied, progress: &mut Progress) {
+    let mut positions = Vec::with_capacity(applied.results.len());
+    for (position, id, result) in applied.results {
+        positions.push(position);
+        progress.responses[position] = Some(BulkItemResponse {
+            index: applied.index.name.to_string(),
+            id,
+            result,
+        });
+    }
+    let (Some(shard), Some(position)) = (applied.shard, applied.position) else {
+        return;
+    };
+    let key = (applied.index.metadata.uuid.clone(), applied.slot.number);
+    let touched = progress.touched.entry(key).or_insert_with(|| Touched {
+        index: applied.index,
+        slot: applied.slot,
+        shard,
+        position,
+        items: Vec::new(),
+    });
+    touched.position = touched.position.max(position);
+    touched.items.extend(positions);
+}
+
+fn apply_one(core: &Core, items: &[BulkItem], work: Work) -> Applied {
+    let started = Instant::now();
+    let mut run = Run {
+        core,
+        index: &work.index,
+        shard_number: work.slot.number,
+        results: Vec::with_capacity(work.items.len()),
+        batch: Vec::new(),
+        batch_items: Vec::new(),
+        position: None,
+    };
+    let shard = work.slot.shard();
+    match &shard {
+        Ok(shard) => run.all(shard, items, work.items),
+        Err(error) => {
+            for item in &work.items {
+                run.fail(&items[item.planned.position], item.planned.position, error.clone());
+            }
+        }
+    }
+    let (results, position) = (run.results, run.position);
+    work.slot.written_ms.store(core.now_ms(), Ordering::Relaxed);
+    work.slot.unflushed.store(true, Ordering::Relaxed);
+    work.slot.changed.store(true, Ordering::Relaxed);
+    add_us(&work.slot.counters.index_us, started);
+    Applied {
+        index: work.index,
+        slot: work.slot,
+        shard: shard.ok(),
+        results,
+        position,
+    }
+}
+
+/// One shard's items being applied.
+struct Run<'a> {
+    core: &'a Core,
+    index: &'a IndexState,
+    shard_number: u32,
+    results: Vec<(usize, String, Result<Written>)>,
+    batch: Vec<ShardOp>,
+    /// Position and id (if given) of each operation of `batch`.
+    batch_items: Vec<(usize, Option<String>)>,
+    position: Option<Position>,
+}
+
+impl Run<'_> {
+    fn all(&mut self, shard: &Shard, items: &[BulkItem], work: Vec<WorkItem>) {
+        for WorkItem { planned, document } in work {
+            let item = &items[planned.position];
+            match (&item.operation, document) {
+                (Operation::Update(changes), _) => {
+                    // It reads what the items before it wrote.
+                    self.apply_batch(shard);
+                    let outcome = update(self.core, self.index, shard, item, changes, planned.routing.as_deref());
+                    let id = item.id.clone().unwrap_or_default();
+                    match outcome {
+                        Ok(updated) => {
+                            self.position = self.position.max(updated.position);
+                            self.results.push((planned.position, id, Ok(updated.written)));
+                        }
+                        Err(error) => self.results.push((planned.position, id, Err(error))),
+                    }
+                }
+                (Operation::Delete, _) => {
+                    let id = item.id.clone().unwrap_or_default();
+                    self.batch_items.push((planned.position, Some(id.clone())));
+                    self.batch.push(ShardOp::Delete {
+                        id,
+                        expect: item.expect,
+                        routing: planned.routing,
+                    });
+                }
+                (_, Some(Ok(document))) => {
+                    self.batch_items.push((planned.position, item.id.clone()));
+                    self.batch.push(ShardOp::Index {
+                        id: item.id.clone(),
+                        create: matches!(item.operation, Operation::Create { .. }),
+                        document: Box::new(document),
+                        expect: item.expect,
+                        routing: planned.routing,
+                    });
+                }
+                (_, Some(Err(error))) => self.fail(item, planned.position, error),
+                (_, None) => {
+                    debug_assert!(source_of(item).is_some(), "every whole source was mapped");
+                    self.fail(item, planned.position, Error::internal("the document was not mapped"));
+                }
+            }
+        }
+        self.apply_batch(shard);
+    }
+
+    fn apply_batch(&mut self, shard: &Shard) {
+        let ops = std::mem::take(&mut self.batch);
+        let batch_items = std::mem::take(&mut self.batch_items);
+        if ops.is_empty() {
+            return;
+        }
+        match shard.apply(ops) {
+            Ok(applied) => {
+                self.position = self.position.max(applied.durable);
+                for ((position, id), result) in batch_items.into_iter().zip(applied.results) {
+                    let id = match (id, &result) {
+                        (Some(id), _) => id,
+                        (None, Ok(written)) => self.made_id(written.seq_no),
+                        (None, Err(_)) => String::new(),
+                    };
+                    self.results.push((position, id, result));
+                }
+            }
+            Err(error) => {
+                for (position, id) in batch_items {
+                    self.results
+                        .push((position, id.unwrap_or_default(), Err(error.clone())));
+                }
+            }
+        }
+    }
+
+    fn made_id(&self, seq_no: u64) -> String {
+        AutoId {
+            index_tag: self.index.tag,
+            shard: self.shard_number as u16,
+            seq_no,
+        }
+        .encode()
+    }
+
+    fn fail(&mut self, item: &BulkItem, position: usize, error: Error) {
+        self.results
+            .push((position, item.id.clone().unwrap_or_default(), Err(error)));
+    }
+}

@@ -1,0 +1,114 @@
+//! The end of a bulk: durable, refreshed if it asked for that, answered.
+
+use std::sync::Arc;
+
+use firn_engine::document::{BulkItemResponse, BulkResponse, Refresh};
+use firn_model::Error;
+use parking_lot::Mutex;
+
+use super::{Answer, Progress, Touched};
+use crate::engine::Core;
+use crate::parallel::Countdown;
+
+/// Answers once everything is as durable as it must be, and as searchable as was asked.
+pub(super) fn complete(core: &Arc<Core>, refresh: Refresh, progress: Progress, answer: Answer) {
+    let touched: Arc<[Touched]> = progress.touched.into_values().collect();
+    if touched.is_empty() {
+        return answer(response(progress.responses, &[], &[], false));
+    }
+    let failures: Arc<Mutex<Vec<Option<Error>>>> = Arc::new(Mutex::new(vec![None; touched.len()]));
+    let waits: Vec<_> = touched
+        .iter()
+        .map(|touched| (Arc::clone(&touched.shard), touched.position))
+        .collect();
+    let countdown = {
+        let (core, failures) = (Arc::clone(core), Arc::clone(&failures));
+        let responses = progress.responses;
+        Countdown::new(waits.len(), move || {
+            let failures = std::mem::take(&mut *failures.lock());
+            let finish_touched = Arc::clone(&touched);
+            refresh_then(&core, refresh, touched, move |forced| {
+                answer(response(responses, &finish_touched, &failures, forced));
+            });
+        })
+    };
+    for (number, (shard, position)) in waits.into_iter().enumerate() {
+        let (countdown, failures) = (Arc::clone(&countdown), Arc::clone(&failures));
+        shard.wait_durable(
+            position,
+            Box::new(move |durable| {
+                failures.lock()[number] = durable.err();
+                countdown.done();
+            }),
+        );
+    }
+}
+
+/// Calls `then` when what was written is searchable, if anyone wants that. Runs on the thread
+/// that synced a WAL, so it does not refresh there. `then` learns whether a refresh was forced.
+fn refresh_then(core: &Arc<Core>, refresh: Refresh, touched: Arc<[Touched]>, then: impl FnOnce(bool) + Send + 'static) {
+    match refresh {
+        Refresh::No => then(false),
+        Refresh::Now => refresh_now(core, touched, then),
+        Refresh::WaitFor => {
+            // Where no refresh comes by the clock, waiting for one would be waiting for ever.
+            let by_clock = touched
+                .iter()
+                .all(|touched| touched.index.metadata.settings.refresh_interval_ms.is_some());
+            if !by_clock || core.is_closing() {
+                return refresh_now(core, touched, then);
+            }
+            let waiting: Vec<_> = touched.iter().filter(|touched| touched.shard.needs_refresh()).collect();
+            if waiting.is_empty() {
+                return then(false);
+            }
+            let countdown = Countdown::new(waiting.len(), move || then(false));
+            for touched in waiting {
+                let countdown = Arc::clone(&countdown);
+                touched.slot.after_refresh(move || countdown.done());
+            }
+        }
+    }
+}
+
+fn refresh_now(core: &Arc<Core>, touched: Arc<[Touched]>, then: impl FnOnce(bool) + Send + 'static) {
+    let shared = Arc::clone(core);
+    core.maintenance_pool.spawn_admitted(move || {
+        for touched in touched.iter() {
+            if let Err(error) = touched.slot.refresh(shared.now_ms()) {
+                // The write is done and durable; only its visibility is late.
+                tracing::warn!(index = &*touched.index.name, shard = touched.slot.number, %error, "cannot refresh");
+            }
+        }
+        then(true);
+    });
+}
+
+fn response(
+    responses: Vec<Option<BulkItemResponse>>,
+    touched: &[Touched],
+    failures: &[Option<Error>],
+    forced: bool,
+) -> BulkResponse {
+    let mut items: Vec<BulkItemResponse> = responses
+        .into_iter()
+        .map(|response| {
+            response.unwrap_or_else(|| BulkItemResponse {
+                index: String::new(),
+                id: String::new(),
+                result: Err(Error::internal("the item was lost on its way, this is a bug")),
+            })
+        })
+        .collect();
+    for (touched, failure) in touched.iter().zip(failures) {
+        for position in &touched.items {
+            let result = &mut items[*position].result;
+            match (failure, &mut *result) {
+                (Some(error), Ok(_)) => *result = Err(error.clone()),
+                (None, Ok(written)) => written.forced_refresh = forced,
+                (_, Err(_)) => {}
+            }
+        }
+    }
+    BulkResponse { items }
+}

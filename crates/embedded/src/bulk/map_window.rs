@@ -1,0 +1,204 @@
+//! Maps a window of documents in parallel and adds the fields they bring.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use firn_engine::document::BulkItem;
+use firn_model::mapping::Mapping;
+use firn_model::{Error, ErrorKind, Result};
+
+use super::plan::{Group, Planned};
+use super::source_of;
+use crate::engine::Core;
+use crate::engine::mapping::{MAPPING_PASSES, unmapped_in};
+use crate::engine::state::{IndexState, ShardSlot, State};
+use crate::mapper::{MappedDocument, map_document};
+use crate::parallel::run_indexed;
+
+/// Documents that one task maps: some hundred microseconds of work.
+const CHUNK_DOCUMENTS: usize = 128;
+
+/// Items of one shard, with their documents mapped.
+pub(super) struct Work {
+    pub(super) index: Arc<IndexState>,
+    pub(super) slot: Arc<ShardSlot>,
+    pub(super) items: Vec<WorkItem>,
+}
+
+/// One item of a [`Work`].
+pub(super) struct WorkItem {
+    pub(super) planned: Planned,
+    /// `None` for updates and deletes.
+    pub(super) document: Option<Result<MappedDocument>>,
+}
+
+/// A document to map: its item and its index.
+#[derive(Clone)]
+struct Wanted {
+    position: usize,
+    index: Arc<str>,
+    /// Backing indices of data streams want a timestamp.
+    needs_timestamp: bool,
+}
+
+/// What a task found.
+#[derive(Default)]
+struct Chunk {
+    done: Vec<(usize, Result<MappedDocument>)>,
+    /// To be mapped again once `new_fields` are in the mapping.
+    again: Vec<Wanted>,
+    new_fields: BTreeMap<Arc<str>, Mapping>,
+}
+
+/// Maps the documents of all groups.
+pub(super) fn map_groups(core: &Arc<Core>, items: &Arc<Vec<BulkItem>>, groups: Vec<Group>) -> Vec<Work> {
+    let mut wanted = Vec::new();
+    for group in &groups {
+        let needs_timestamp = group.index.metadata.mapping.data_stream_timestamp;
+        for planned in &group.items {
+            if source_of(&items[planned.position]).is_some() {
+                wanted.push(Wanted {
+                    position: planned.position,
+                    index: Arc::clone(&group.index.name),
+                    needs_timestamp,
+                });
+            }
+        }
+    }
+    let mut documents = map_documents(core, items, wanted);
+    groups
+        .into_iter()
+        .map(|group| Work {
+            index: group.index,
+            slot: group.slot,
+            items: group
+                .items
+                .into_iter()
+                .map(|planned| WorkItem {
+                    document: documents.remove(&planned.position),
+                    planned,
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+fn map_documents(
+    core: &Arc<Core>,
+    items: &Arc<Vec<BulkItem>>,
+    mut wanted: Vec<Wanted>,
+) -> std::collections::HashMap<usize, Result<MappedDocument>> {
+    let mut documents = std::collections::HashMap::with_capacity(wanted.len());
+    for pass in 0..MAPPING_PASSES {
+        let mut new_fields: BTreeMap<Arc<str>, Mapping> = BTreeMap::new();
+        let mut again = Vec::new();
+        for chunk in map_in_parallel(core, items, wanted, pass) {
+            documents.extend(chunk.done);
+            again.extend(chunk.again);
+            for (index, fields) in chunk.new_fields {
+                add_to(&mut new_fields, &index, fields);
+            }
+        }
+        let mut failures: BTreeMap<Arc<str>, Error> = BTreeMap::new();
+        for (index, fields) in new_fields {
+            if let Err(error) = core.add_fields(&index, fields) {
+                failures.insert(index, error);
+            }
+        }
+        wanted = Vec::new();
+        for document in again {
+            match failures.get(&document.index) {
+                Some(error) => {
+                    documents.insert(document.position, Err(error.clone()));
+                }
+                None => wanted.push(document),
+            }
+        }
+        if wanted.is_empty() {
+            break;
+        }
+    }
+    documents
+}
+
+fn map_in_parallel(core: &Arc<Core>, items: &Arc<Vec<BulkItem>>, wanted: Vec<Wanted>, pass: usize) -> Vec<Chunk> {
+    let state = core.state();
+    let items = Arc::clone(items);
+    let chunk_count = wanted.len().div_ceil(CHUNK_DOCUMENTS);
+    run_indexed(&core.write_pool, chunk_count, move |number| {
+        let first = number * CHUNK_DOCUMENTS;
+        let last = (first + CHUNK_DOCUMENTS).min(wanted.len());
+        let mut chunk = Chunk::default();
+        for document in &wanted[first..last] {
+            map_one(&state, &items[document.position], document, pass, &mut chunk);
+        }
+        chunk
+    })
+}
+
+fn map_one(state: &State, item: &BulkItem, wanted: &Wanted, pass: usize, chunk: &mut Chunk) {
+    let Some(source) = source_of(item) else { return };
+    let mapped = state.index(&wanted.index).and_then(|index| {
+        let mapped = map_document(&index.compiled, source, item.id.as_deref(), unmapped_in(pass))?;
+        if wanted.needs_timestamp {
+            check_timestamp(source)?;
+        }
+        Ok(mapped)
+    });
+    match mapped {
+        Ok(mapped) => match mapped.new_fields {
+            Some(fields) if pass + 1 < MAPPING_PASSES => {
+                add_to(&mut chunk.new_fields, &wanted.index, fields);
+                chunk.again.push(wanted.clone());
+            }
+            _ => chunk.done.push((wanted.position, Ok(mapped.document))),
+        },
+        Err(error) => chunk.done.push((wanted.position, Err(error))),
+    }
+}
+
+/// Adds fields to those of other documents. Where two documents disagree on a field's type the
+/// first one wins; the other is mapped again and fits itself to what is there.
+fn add_to(new_fields: &mut BTreeMap<Arc<str>, Mapping>, index: &Arc<str>, fields: Mapping) {
+    match new_fields.get_mut(index) {
+        None => {
+            new_fields.insert(Arc::clone(index), fields);
+        }
+        Some(known) if *known == fields => {}
+        Some(known) => {
+            if let Ok(merged) = known.merge(&fields) {
+                *known = merged;
+            }
+        }
+    }
+}
+
+/// A document of a data stream has exactly one `@timestamp`. The mapper has accepted the rest.
+fn check_timestamp(source: &bytes::Bytes) -> Result<()> {
+    use sonic_rs::JsonValueTrait;
+    let value = sonic_rs::get_from_slice(source, ["@timestamp"]);
+    let reason = match value {
+        Ok(value) if value.is_array() => "data stream timestamp field [@timestamp] encountered multiple values",
+        Ok(value) if !value.is_null() => return Ok(()),
+        _ => "data stream timestamp field [@timestamp] is missing",
+    };
+    Err(Error::new(ErrorKind::DocumentParsing, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_stream_documents_need_one_timestamp() {
+        let check = |source: &'static str| check_timestamp(&bytes::Bytes::from_static(source.as_bytes()));
+        check(r#"{"a":1,"@timestamp":"2026-01-01T00:00:00Z"}"#).unwrap();
+        check(r#"{"@timestamp":5}"#).unwrap();
+        for missing in [r#"{"a":1}"#, r#"{"@timestamp":null}"#] {
+            let error = check(missing).unwrap_err();
+            assert_eq!(error.reason(), "data stream timestamp field [@timestamp] is missing");
+        }
+        let error = check(r#"{"@timestamp":[1,2]}"#).unwrap_err();
+        assert!(error.reason().contains("multiple values"));
+    }
+}

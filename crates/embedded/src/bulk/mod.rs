@@ -1,0 +1,118 @@
+//! Bulks: from items in the order of a body to shards, and back to answers in that order.
+//!
+//! A bulk is admitted by its bytes ([`pressure`]), waits for a write thread, and then runs window
+//! by window ([`WINDOW_ITEMS`]), so that the memory of mapped documents stays bounded: [`plan`]
+//! finds each item's index and shard, [`map_window`] maps its documents in parallel and adds new
+//! fields to mappings, [`apply`] hands them to the shards in order. [`complete`] answers from the
+//! thread that made the last shard's WAL durable; no write thread waits for a disk.
+
+mod apply;
+mod complete;
+mod map_window;
+mod merge_source;
+mod plan;
+pub(crate) mod pressure;
+mod update;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use firn_engine::document::{BulkItem, BulkItemResponse, BulkRequest, BulkResponse, Operation};
+use firn_model::Result;
+use firn_storage::wal::Position;
+use tokio::sync::oneshot;
+
+pub(crate) use self::plan::shard_of_id;
+
+use crate::engine::state::{IndexState, ShardSlot};
+use crate::engine::{Core, panicked};
+
+/// Items that are mapped before they are applied: enough to keep every thread busy, few enough
+/// that their mapped form (a few times their source) stays small.
+const WINDOW_ITEMS: usize = 4096;
+/// Bytes of source that are mapped before they are applied; at least one item.
+const WINDOW_BYTES: u64 = 8 << 20;
+
+/// Writes a bulk; the answer comes when it is as durable as its indices demand.
+pub(crate) async fn bulk(core: &Arc<Core>, request: BulkRequest) -> Result<BulkResponse> {
+    if request.items.is_empty() {
+        return Ok(BulkResponse::default());
+    }
+    let permit = core
+        .pressure
+        .admit(request.items.iter().map(pressure::item_bytes).sum())?;
+    let (sender, receiver) = oneshot::channel();
+    let shared = Arc::clone(core);
+    core.write_pool.spawn(move || {
+        let answer = move |response| {
+            drop(permit);
+            // The receiver is gone if the client is.
+            let _ = sender.send(response);
+        };
+        run(&shared, request, Box::new(answer));
+    })?;
+    receiver.await.map_err(|_| panicked())
+}
+
+/// Takes the answer of a bulk.
+type Answer = Box<dyn FnOnce(BulkResponse) + Send>;
+
+/// A bulk on its way.
+pub(crate) struct Progress {
+    /// By position; `None`: not done yet.
+    pub(crate) responses: Vec<Option<BulkItemResponse>>,
+    /// Shards written to, by index uuid and number.
+    pub(crate) touched: BTreeMap<(String, u32), Touched>,
+}
+
+/// A shard that a bulk wrote to.
+pub(crate) struct Touched {
+    pub(crate) index: Arc<IndexState>,
+    pub(crate) slot: Arc<ShardSlot>,
+    /// The shard that took the writes; the slot may hold another one by now.
+    pub(crate) shard: Arc<crate::shard::Shard>,
+    /// Must be durable before the answer.
+    pub(crate) position: Position,
+    /// Items it took.
+    pub(crate) items: Vec<usize>,
+}
+
+fn run(core: &Arc<Core>, request: BulkRequest, answer: Answer) {
+    let items = Arc::new(request.items);
+    let mut progress = Progress {
+        responses: (0..items.len()).map(|_| None).collect(),
+        touched: BTreeMap::new(),
+    };
+    let mut targets = plan::Targets::new(core, &items);
+    let mut start = 0;
+    while start < items.len() {
+        let window = window_from(&items, start);
+        start = window.end;
+        let groups = plan::plan(core, &items, window, &mut targets, &mut progress);
+        let works = map_window::map_groups(core, &items, groups);
+        apply::apply_groups(core, &items, works, &mut progress);
+    }
+    complete::complete(core, request.refresh, progress, answer);
+}
+
+fn window_from(items: &[BulkItem], start: usize) -> Range<usize> {
+    let mut bytes = 0;
+    let mut end = start;
+    while end < items.len() && end - start < WINDOW_ITEMS {
+        bytes += pressure::item_bytes(&items[end]);
+        if bytes > WINDOW_BYTES && end > start {
+            break;
+        }
+        end += 1;
+    }
+    start..end
+}
+
+/// The source of an item that is mapped before it is applied.
+fn source_of(item: &BulkItem) -> Option<&bytes::Bytes> {
+    match &item.operation {
+        Operation::Index { source } | Operation::Create { source } => Some(source),
+        Operation::Update(_) | Operation::Delete => None,
+    }
+}

@@ -1,0 +1,251 @@
+//! Which index and shard each item goes to.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use firn_engine::document::{BulkItem, BulkItemResponse, Operation};
+use firn_model::ids::AutoId;
+use firn_model::metadata::Command;
+use firn_model::names::{WriteTarget, resolve_date_math, resolve_write};
+use firn_model::routing::shard_for;
+use firn_model::{Error, ErrorKind, Result};
+
+use super::Progress;
+use crate::engine::Core;
+use crate::engine::state::{IndexState, ShardSlot};
+
+/// Elasticsearch's limit for ids.
+const ID_BYTES_MAX: usize = 512;
+
+/// Documents in a row that go to the same shard if firn makes their ids: long enough that a
+/// shard's batch is worth its lock, short enough that one bulk spreads.
+const AUTO_ID_RUN: usize = 512;
+
+/// Items of one shard, in the order of the body.
+pub(super) struct Group {
+    pub(super) index: Arc<IndexState>,
+    pub(super) slot: Arc<ShardSlot>,
+    pub(super) items: Vec<Planned>,
+}
+
+/// One item and where it goes.
+pub(super) struct Planned {
+    /// In the bulk.
+    pub(super) position: usize,
+    /// Its own, or its alias's.
+    pub(super) routing: Option<String>,
+}
+
+/// Where each name of a bulk leads; missing indices are made on the way.
+pub(super) struct Targets {
+    by_name: HashMap<String, Result<WriteTarget>>,
+    /// Documents with made ids so far, by concrete index.
+    auto_id_counts: HashMap<String, usize>,
+    /// Where their round of the shards begins.
+    first_shard: u64,
+}
+
+impl Targets {
+    /// Resolves all names, making what is missing and may be made.
+    pub(super) fn new(core: &Core, items: &[BulkItem]) -> Self {
+        let mut by_name: HashMap<String, Result<WriteTarget>> = HashMap::new();
+        // By name: whether some item may make it.
+        let mut names: BTreeMap<&str, bool> = BTreeMap::new();
+        for item in items {
+            let makes = !item.require_alias && !matches!(item.operation, Operation::Delete);
+            *names.entry(&item.index).or_default() |= makes;
+        }
+        for (name, makes) in names {
+            by_name.insert(name.to_owned(), resolve_or_make(core, name, makes));
+        }
+        Self {
+            by_name,
+            auto_id_counts: HashMap::new(),
+            first_shard: core.next_shard.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+}
+
+fn resolve_or_make(core: &Core, name: &str, makes: bool) -> Result<WriteTarget> {
+    let now_ms = core.now_ms();
+    match resolve_write(name, &core.state().metadata, now_ms) {
+        Err(error) if error.kind() == ErrorKind::IndexNotFound && makes => {
+            core.disk_watch.check(name)?;
+            core.execute(Command::AutoCreate {
+                name: resolve_date_math(name, now_ms)?,
+            })?;
+            resolve_write(name, &core.state().metadata, now_ms)
+        }
+        resolved => resolved,
+    }
+}
+
+/// Groups a window of items by shard. Items that cannot be planned are answered.
+pub(super) fn plan(
+    core: &Core,
+    items: &[BulkItem],
+    window: Range<usize>,
+    targets: &mut Targets,
+    progress: &mut Progress,
+) -> Vec<Group> {
+    let state = core.state();
+    let mut groups: Vec<Group> = Vec::new();
+    let mut group_by_shard: HashMap<(&str, u32), usize> = HashMap::new();
+    for position in window {
+        let item = &items[position];
+        let planned = targets
+            .by_name
+            .get(&item.index)
+            .ok_or_else(|| Error::index_not_found(&item.index))
+            .and_then(|target| target.as_ref().map_err(Error::clone))
+            .and_then(|target| Ok((target, state.index(&target.index)?)))
+            .and_then(|(target, index)| {
+                check(core, item, target, index)?;
+                let routing = routing_of(item, target, index)?;
+                Ok((index, routing))
+            });
+        let (index, routing) = match planned {
+            Ok(planned) => planned,
+            Err(error) => {
+                progress.responses[position] = Some(refused(item, error));
+                continue;
+            }
+        };
+        let number = shard_of(item, routing.as_deref(), index, targets_round(targets, item, index));
+        let group = *group_by_shard.entry((&*index.name, number)).or_insert_with(|| {
+            groups.push(Group {
+                index: Arc::clone(index),
+                slot: Arc::clone(&index.shards[number as usize]),
+                items: Vec::new(),
+            });
+            groups.len() - 1
+        });
+        groups[group].items.push(Planned { position, routing });
+    }
+    groups
+}
+
+/// The answer of an item that never reached a shard.
+fn refused(item: &BulkItem, error: Error) -> BulkItemResponse {
+    BulkItemResponse {
+        index: item.index.clone(),
+        id: item.id.clone().unwrap_or_default(),
+        result: Err(error),
+    }
+}
+
+fn check(core: &Core, item: &BulkItem, target: &WriteTarget, index: &IndexState) -> Result<()> {
+    let name = &item.index;
+    if item.require_alias && !target.through_alias {
+        return Err(Error::new(
+            ErrorKind::IndexNotFound,
+            format!("no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias"),
+        )
+        .with_index(name));
+    }
+    if item.require_data_stream && !target.through_data_stream {
+        return Err(Error::new(
+            ErrorKind::IndexNotFound,
+            format!(
+                "no such index [{name}] and [require_data_stream] request flag is [true] and [{name}] is not a data stream"
+            ),
+        )
+        .with_index(name));
+    }
+    if target.through_data_stream && !matches!(item.operation, Operation::Create { .. }) {
+        return Err(Error::illegal_argument(
+            "only write ops with an op_type of create are allowed in data streams",
+        ));
+    }
+    if index.metadata.closed {
+        return Err(crate::engine::state::closed_error(&index.name));
+    }
+    if index.metadata.settings.write_blocked {
+        return Err(Error::new(
+            ErrorKind::IndexBlocked,
+            format!("index [{}] blocked by: [FORBIDDEN/8/index write (api)];", index.name),
+        )
+        .with_index(&*index.name));
+    }
+    core.disk_watch.check(&index.name)?;
+    check_id(item)
+}
+
+fn check_id(item: &BulkItem) -> Result<()> {
+    match &item.id {
+        None if source_is_whole(item) => Ok(()),
+        None => Err(Error::illegal_argument("an id is required for updates and deletes")),
+        Some(id) if id.is_empty() => Err(Error::illegal_argument("if _id is specified it must not be empty")),
+        Some(id) if id.len() > ID_BYTES_MAX => Err(Error::illegal_argument(format!(
+            "id [{id}] is too long, must be no longer than {ID_BYTES_MAX} bytes but was: {}",
+            id.len()
+        ))),
+        Some(_) => Ok(()),
+    }
+}
+
+fn source_is_whole(item: &BulkItem) -> bool {
+    super::source_of(item).is_some()
+}
+
+fn routing_of(item: &BulkItem, target: &WriteTarget, index: &IndexState) -> Result<Option<String>> {
+    let routing = match (&item.routing, &target.routing) {
+        (Some(given), Some(alias)) if given != alias => {
+            return Err(Error::illegal_argument(format!(
+                "Alias [{}] has index routing associated with it [{alias}], and was provided with routing value \
+                 [{given}], rejecting operation",
+                item.index
+            )));
+        }
+        (Some(routing), _) | (None, Some(routing)) => Some(routing.clone()),
+        (None, None) => None,
+    };
+    if routing.is_none() && index.metadata.mapping.routing_required {
+        return Err(Error::new(
+            ErrorKind::RoutingMissing,
+            format!(
+                "routing is required for [{}]/[{}]",
+                index.name,
+                item.id.as_deref().unwrap_or("null")
+            ),
+        )
+        .with_index(&*index.name));
+    }
+    Ok(routing)
+}
+
+/// Counts a document with a made id and says which round of the shards it belongs to.
+fn targets_round(targets: &mut Targets, item: &BulkItem, index: &IndexState) -> u64 {
+    if item.id.is_some() {
+        return 0;
+    }
+    let first_shard = targets.first_shard;
+    let count = match targets.auto_id_counts.get_mut(&*index.name) {
+        Some(count) => count,
+        None => targets.auto_id_counts.entry(index.name.to_string()).or_default(),
+    };
+    let round = first_shard + (*count / AUTO_ID_RUN) as u64;
+    *count += 1;
+    round
+}
+
+fn shard_of(item: &BulkItem, routing: Option<&str>, index: &IndexState, round: u64) -> u32 {
+    let shard_count = index.shards.len() as u32;
+    match (routing, &item.id) {
+        (Some(routing), _) => shard_for(routing, shard_count),
+        (None, Some(id)) => shard_of_id(id, index),
+        (None, None) => (round % u64::from(shard_count)) as u32,
+    }
+}
+
+/// The shard that holds an id written without routing: an id that firn made for this index says
+/// so itself.
+pub(crate) fn shard_of_id(id: &str, index: &IndexState) -> u32 {
+    let shard_count = index.shards.len() as u32;
+    match AutoId::decode(id) {
+        Some(made) if made.index_tag == index.tag && u32::from(made.shard) < shard_count => u32::from(made.shard),
+        _ => shard_for(id, shard_count),
+    }
+}

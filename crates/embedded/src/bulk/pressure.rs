@@ -1,0 +1,117 @@
+//! Indexing pressure: how many bytes of documents may be on their way at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use firn_engine::document::{BulkItem, Operation};
+use firn_model::{Error, ErrorKind, Result};
+
+/// Counts the bytes of all bulks that are not answered yet, and refuses what is too much.
+#[derive(Debug)]
+pub(crate) struct Pressure {
+    bytes: AtomicU64,
+    bytes_max: u64,
+    rejected: AtomicU64,
+}
+
+/// Bytes admitted; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    pressure: Arc<Pressure>,
+    bytes: u64,
+}
+
+impl Pressure {
+    /// At most `bytes_max` at once.
+    pub(crate) fn new(bytes_max: u64) -> Arc<Self> {
+        Arc::new(Self {
+            bytes: AtomicU64::new(0),
+            bytes_max,
+            rejected: AtomicU64::new(0),
+        })
+    }
+
+    /// Room for `bytes`, or [`ErrorKind::Rejected`] in Elasticsearch's words.
+    pub(crate) fn admit(self: &Arc<Self>, bytes: u64) -> Result<Permit> {
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > self.bytes_max {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.rejected.fetch_add(1, Ordering::Relaxed);
+            return Err(Error::new(
+                ErrorKind::Rejected,
+                format!(
+                    "rejected execution of coordinating operation [coordinating_and_primary_bytes={before}, \
+                     replica_bytes=0, all_bytes={before}, coordinating_operation_bytes={bytes}, \
+                     max_coordinating_and_primary_bytes={}]",
+                    self.bytes_max
+                ),
+            ));
+        }
+        Ok(Permit {
+            pressure: Arc::clone(self),
+            bytes,
+        })
+    }
+
+    /// Bytes on their way.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bulks refused since start.
+    pub(crate) fn rejected(&self) -> u64 {
+        self.rejected.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.pressure.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// What an item weighs: its source, its names, and about what its own records take.
+pub(crate) fn item_bytes(item: &BulkItem) -> u64 {
+    const RECORDS: usize = 128;
+    let source = match &item.operation {
+        Operation::Index { source } | Operation::Create { source } => source.len(),
+        // The trees of an update were parsed from text already; this is their order of magnitude.
+        Operation::Update(update) => value_bytes(update.doc.as_ref()) + value_bytes(update.upsert.as_ref()),
+        Operation::Delete => 0,
+    };
+    let names = item.index.len() + item.id.as_ref().map_or(0, String::len);
+    (source + names + RECORDS) as u64
+}
+
+fn value_bytes(value: Option<&serde_json::Value>) -> usize {
+    use serde_json::Value;
+    match value {
+        None => 0,
+        Some(Value::String(text)) => 32 + text.len(),
+        Some(Value::Array(values)) => 32 + values.iter().map(|value| value_bytes(Some(value))).sum::<usize>(),
+        Some(Value::Object(fields)) => {
+            32 + fields
+                .iter()
+                .map(|(name, value)| 32 + name.len() + value_bytes(Some(value)))
+                .sum::<usize>()
+        }
+        Some(_) => 32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_much_is_refused_and_room_comes_back() {
+        let pressure = Pressure::new(100);
+        let first = pressure.admit(70).unwrap();
+        let error = pressure.admit(40).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Rejected);
+        assert!(error.reason().contains("coordinating_operation_bytes=40"), "{error}");
+        drop(first);
+        pressure.admit(100).unwrap();
+        assert_eq!((pressure.bytes(), pressure.rejected()), (0, 1));
+    }
+}

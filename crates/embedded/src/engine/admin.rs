@@ -1,0 +1,107 @@
+//! Refresh, flush, force-merge and analyze.
+
+use std::sync::Arc;
+
+use firn_engine::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, ShardsOutcome};
+use firn_engine::search::IndexTarget;
+use firn_model::names::resolve;
+use firn_model::{Error, ErrorKind, Result};
+
+use super::Core;
+use super::state::{IndexState, ShardSlot};
+
+impl Core {
+    /// Makes everything written so far searchable.
+    pub(super) fn refresh(&self, target: &IndexTarget) -> Result<ShardsOutcome> {
+        let now_ms = self.now_ms();
+        self.for_each_shard(target, |_, slot| slot.refresh(now_ms).map(|_| ()))
+    }
+
+    /// Makes segments durable and trims the WAL.
+    pub(super) fn flush(&self, target: &IndexTarget) -> Result<ShardsOutcome> {
+        self.for_each_shard(target, |_, slot| slot.flush().map(|_| ()))
+    }
+
+    /// Merges segments now.
+    pub(super) fn force_merge(&self, request: &ForceMergeRequest) -> Result<ShardsOutcome> {
+        if request.only_expunge_deletes && request.max_num_segments.is_some() {
+            return Err(Error::illegal_argument(
+                "cannot set only_expunge_deletes and max_num_segments at the same time, those two parameters are \
+                 mutually exclusive",
+            ));
+        }
+        self.for_each_shard(&request.target, |index, slot| {
+            // A merge needs room for what it writes beside what it reads.
+            self.disk_watch.check(&index.name)?;
+            let shard = slot.shard()?;
+            match (request.max_num_segments, request.only_expunge_deletes) {
+                (None, false) => while shard.merge_tick()? {},
+                (segments_max, expunge) => shard.force_merge(segments_max.unwrap_or(usize::MAX), expunge)?,
+            }
+            if request.flush {
+                slot.flush()?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Shards of closed indices are skipped, as Elasticsearch does; others that fail are named.
+    fn for_each_shard(
+        &self,
+        target: &IndexTarget,
+        work: impl Fn(&IndexState, &ShardSlot) -> Result<()>,
+    ) -> Result<ShardsOutcome> {
+        let state = self.state();
+        let resolved = resolve(&target.expression, target.options, &state.metadata, self.now_ms())?;
+        let mut outcome = ShardsOutcome::default();
+        for target in resolved {
+            let Some(index) = state.indices.get(&target.name).map(Arc::clone) else {
+                continue;
+            };
+            for slot in index.shards.iter() {
+                match work(&index, slot) {
+                    Ok(()) => outcome.successful += 1,
+                    // Deleted or closed since the expression was resolved.
+                    Err(error) if matches!(error.kind(), ErrorKind::IndexClosed | ErrorKind::IndexNotFound) => continue,
+                    Err(error) => outcome.failures.push((index.name.to_string(), slot.number, error)),
+                }
+                outcome.total += 1;
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+/// Elasticsearch's `position_increment_gap` between the texts of one field.
+const POSITION_GAP: u32 = 100;
+/// Tokens of one answer (`index.analyze.max_token_count`).
+const TOKENS_MAX: usize = 10_000;
+
+/// Runs an analyzer.
+pub(super) fn analyze(request: &AnalyzeRequest) -> Result<Vec<AnalyzedToken>> {
+    let mut tokens: Vec<AnalyzedToken> = Vec::new();
+    let mut offset = 0;
+    let mut position = 0;
+    for text in &request.text {
+        for token in crate::analysis::analyze(request.analyzer, text) {
+            if tokens.len() == TOKENS_MAX {
+                return Err(Error::illegal_argument(format!(
+                    "The number of tokens produced by calling _analyze has exceeded the allowed maximum of \
+                     [{TOKENS_MAX}]. This limit can be set by changing the [index.analyze.max_token_count] index \
+                     level setting."
+                )));
+            }
+            tokens.push(AnalyzedToken {
+                token: token.text,
+                start_offset: token.start_offset + offset,
+                end_offset: token.end_offset + offset,
+                token_type: token.kind,
+                position: token.position + position,
+            });
+        }
+        // One unit between two texts, as between two values of a field.
+        offset += text.encode_utf16().count() as u32 + 1;
+        position = tokens.last().map_or(0, |last| last.position + 1) + POSITION_GAP;
+    }
+    Ok(tokens)
+}

@@ -1,0 +1,281 @@
+//! Changing metadata: one command at a time, stored whole before anyone sees it.
+//!
+//! The order makes every crash harmless. New indices get their files, synced, before the catalog
+//! names them; deleted ones lose theirs after the catalog forgot them. A crash in between leaves
+//! folders that no index refers to, and the next start removes those.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use firn_model::metadata::{Command, IndexMetadata, Metadata, Outcome, RolloverFacts};
+use firn_model::settings::{SettingsMap, parse_bytes};
+use firn_model::{Error, ErrorKind, Result};
+use serde_json::Value;
+
+use super::ids::fresh_uuid;
+use super::open::index_state;
+use super::state::{IndexState, ShardSlot, State, closed_error};
+use super::{Core, closing_error};
+use crate::config::Watermark;
+
+const FLOOD_STAGE: &str = "cluster.routing.allocation.disk.watermark.flood_stage";
+const FLOOD_STAGE_HEADROOM: &str = "cluster.routing.allocation.disk.watermark.flood_stage.max_headroom";
+const MAX_BUCKETS: &str = "search.max_buckets";
+
+impl Core {
+    /// Takes one command: all of it is durable and published when this returns, or nothing.
+    /// Blocks.
+    pub(crate) fn execute(&self, command: Command) -> Result<Outcome> {
+        let command = self.with_facts(command);
+        let mut commands = self.commands.lock();
+        let commands = &mut *commands;
+        let catalog = commands.catalog.as_ref().ok_or_else(closing_error)?;
+        let before = self.state();
+        let random = &mut commands.random;
+        let (after, mut outcome) = before
+            .metadata
+            .apply(&command, self.now_ms(), &mut || fresh_uuid(random))?;
+        if !outcome.changed || after.version == before.metadata.version {
+            outcome.metadata = Some(Arc::clone(&before.metadata));
+            return Ok(outcome);
+        }
+        if after.cluster_settings != before.metadata.cluster_settings {
+            ClusterSettings::read(&after.cluster_settings)?;
+        }
+        let next = self.next_state(&before, &after)?;
+        if let Err(error) = catalog.store(&before.metadata, &after) {
+            // Whether it was stored is unknown, so the files stay: if not, the next start finds
+            // them unreferenced.
+            for index in created(&before, &next) {
+                abandon(index);
+            }
+            return Err(error);
+        }
+        self.state.store(Arc::new(next));
+        let next = self.state();
+        outcome.metadata = Some(Arc::clone(&after));
+        self.follow_up(&before, &next);
+        Ok(outcome)
+    }
+
+    /// The next state; the files of new indices exist, durably, when this returns.
+    fn next_state(&self, before: &State, after: &Arc<Metadata>) -> Result<State> {
+        let mut next = State {
+            metadata: Arc::clone(after),
+            indices: Default::default(),
+        };
+        for (name, index) in &after.indices {
+            let state = match before.indices.get(name) {
+                Some(old) if old.metadata.uuid == index.uuid => changed(old, index),
+                _ => self.new_index(index),
+            };
+            match state {
+                Ok(state) => {
+                    next.indices.insert(name.clone(), state);
+                }
+                Err(error) => {
+                    for index in created(before, &next) {
+                        abandon(index);
+                        self.factory.remove(&index.metadata.uuid);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(next)
+    }
+
+    fn new_index(&self, index: &Arc<IndexMetadata>) -> Result<Arc<IndexState>> {
+        let now_ms = self.now_ms();
+        let shards = self.factory.create(index)?;
+        let slots = (0..).zip(shards).map(|(number, shard)| {
+            let slot = ShardSlot::new(number, Ok(shard), now_ms);
+            slot.unflushed.store(false, Ordering::Relaxed);
+            slot
+        });
+        index_state(index, slots.collect())
+    }
+
+    /// What follows from a change that is durable and published already. Nothing here fails the
+    /// command; a start does all of it again.
+    fn follow_up(&self, before: &State, next: &State) {
+        for (name, old) in &before.indices {
+            let new = next
+                .indices
+                .get(name)
+                .filter(|new| new.metadata.uuid == old.metadata.uuid);
+            match new {
+                None => {
+                    abandon(old);
+                    self.factory.remove(&old.metadata.uuid);
+                }
+                Some(new) if new.metadata.closed && !old.metadata.closed => close_shards(new),
+                Some(new) if !new.metadata.closed && old.metadata.closed => self.reopen_shards(new),
+                Some(new) if new.metadata.settings != old.metadata.settings => use_settings(new),
+                Some(_) => {}
+            }
+        }
+        if before.metadata.cluster_settings != next.metadata.cluster_settings
+            && let Err(error) = self.use_cluster_settings(&next.metadata.cluster_settings)
+        {
+            tracing::error!(%error, "cannot use the cluster settings");
+        }
+    }
+
+    /// Opening may replay and replaying may need a command, so it waits until this command is
+    /// through: [`Core::open_waiting_shards`].
+    fn reopen_shards(&self, index: &IndexState) {
+        for slot in index.shards.iter() {
+            let not_yet = Error::new(ErrorKind::ShardDamaged, "the shard is not open yet").with_index(&*index.name);
+            slot.replace(Err(not_yet));
+            slot.reopen.store(true, Ordering::Release);
+        }
+    }
+
+    /// Opens the shards of indices that were just opened.
+    pub(crate) fn open_waiting_shards(&self) {
+        let state = self.state();
+        for (index, slot) in state.slots() {
+            if slot.reopen.load(Ordering::Acquire)
+                && let Err(error) = self.open_shard(index, slot)
+            {
+                tracing::error!(index = &*index.name, shard = slot.number, %error, "cannot open a shard");
+            }
+        }
+    }
+
+    /// Takes over the cluster settings that the engine knows.
+    pub(crate) fn use_cluster_settings(&self, settings: &SettingsMap) -> Result<()> {
+        let settings = ClusterSettings::read(settings)?;
+        self.disk_watch.set_flood_stage(
+            settings.flood_stage.unwrap_or(self.config.flood_stage),
+            settings
+                .flood_stage_headroom_bytes
+                .unwrap_or(self.config.flood_stage_headroom_bytes_max),
+        );
+        self.search_buckets_max.store(
+            settings.search_buckets_max.unwrap_or(self.config.search_buckets_max),
+            Ordering::Relaxed,
+        );
+        Ok(())
+    }
+
+    /// Measures what rollover conditions are held against.
+    fn with_facts(&self, mut command: Command) -> Command {
+        if let Command::Rollover { target, facts, .. } = &mut command {
+            let state = self.state();
+            let write_index = firn_model::names::resolve_write(target, &state.metadata, self.now_ms());
+            // A target that cannot be written to is refused by the command itself.
+            if let Ok(write) = write_index
+                && let Some(index) = state.indices.get(&write.index)
+            {
+                *facts = measure(index);
+            }
+        }
+        command
+    }
+}
+
+/// Cluster settings that the engine itself obeys; `None`: not set.
+#[derive(Debug, Default, PartialEq)]
+struct ClusterSettings {
+    flood_stage: Option<Watermark>,
+    flood_stage_headroom_bytes: Option<u64>,
+    search_buckets_max: Option<usize>,
+}
+
+impl ClusterSettings {
+    fn read(settings: &SettingsMap) -> Result<Self> {
+        let text = |name: &str| -> Option<String> {
+            match settings.get(name)? {
+                Value::String(text) => Some(text.clone()),
+                other => Some(other.to_string()),
+            }
+        };
+        let named = |name: &'static str| {
+            move |error: Error| Error::illegal_argument(format!("failed to parse setting [{name}]")).caused_by(error)
+        };
+        Ok(Self {
+            flood_stage: text(FLOOD_STAGE)
+                .map(|text| Watermark::parse(&text).map_err(named(FLOOD_STAGE)))
+                .transpose()?,
+            flood_stage_headroom_bytes: text(FLOOD_STAGE_HEADROOM)
+                .map(|text| parse_bytes(&text).map_err(named(FLOOD_STAGE_HEADROOM)))
+                .transpose()?,
+            search_buckets_max: text(MAX_BUCKETS)
+                .map(|text| {
+                    text.parse().map_err(|_| {
+                        named(MAX_BUCKETS)(Error::illegal_argument(format!("[{text}] is not a whole number")))
+                    })
+                })
+                .transpose()?,
+        })
+    }
+}
+
+/// An index whose metadata may have changed, around the same slots.
+fn changed(old: &Arc<IndexState>, index: &Arc<IndexMetadata>) -> Result<Arc<IndexState>> {
+    if Arc::ptr_eq(&old.metadata, index) {
+        return Ok(Arc::clone(old));
+    }
+    index_state(index, Arc::clone(&old.shards))
+}
+
+/// Indices of `next` that `before` lacks.
+fn created<'a>(before: &'a State, next: &'a State) -> impl Iterator<Item = &'a Arc<IndexState>> {
+    next.indices.iter().filter_map(|(name, index)| {
+        let existed = before
+            .indices
+            .get(name)
+            .is_some_and(|old| old.metadata.uuid == index.metadata.uuid);
+        (!existed).then_some(index)
+    })
+}
+
+/// Nobody may write to a deleted index's shards; searches that hold a snapshot finish on it.
+fn abandon(index: &IndexState) {
+    for slot in index.shards.iter() {
+        if let Ok(shard) = &*slot.replace(Err(Error::index_not_found(&*index.name))) {
+            shard.abandon();
+        }
+        slot.release_waiters();
+    }
+}
+
+fn close_shards(index: &IndexState) {
+    for slot in index.shards.iter() {
+        if let Ok(shard) = &*slot.replace(Err(closed_error(&index.name)))
+            && let Err(error) = shard.close()
+        {
+            tracing::warn!(index = &*index.name, shard = slot.number, %error, "cannot flush a shard that is closed");
+        }
+        slot.release_waiters();
+    }
+}
+
+fn use_settings(index: &IndexState) {
+    let settings = &index.metadata.settings;
+    for slot in index.shards.iter() {
+        if let Ok(shard) = slot.shard() {
+            shard.set_durability(
+                settings.durability,
+                settings.sync_interval_ms,
+                settings.flush_threshold_bytes,
+            );
+        }
+    }
+}
+
+fn measure(index: &IndexState) -> RolloverFacts {
+    let mut facts = RolloverFacts::default();
+    for slot in index.shards.iter() {
+        if let Ok(shard) = slot.shard() {
+            let stats = shard.stats();
+            facts.doc_count += stats.doc_count;
+            facts.size_bytes += stats.store_bytes;
+            facts.shard_doc_count_max = facts.shard_doc_count_max.max(stats.doc_count);
+            facts.shard_size_bytes_max = facts.shard_size_bytes_max.max(stats.store_bytes);
+        }
+    }
+    facts
+}

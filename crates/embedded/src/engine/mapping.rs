@@ -1,0 +1,65 @@
+//! Mapping documents whose fields the index may not know yet.
+
+use bytes::Bytes;
+use firn_model::mapping::Mapping;
+use firn_model::metadata::Command;
+use firn_model::{ErrorKind, Result};
+use std::sync::Arc;
+
+use super::Core;
+use crate::mapper::{MappedDocument, Unmapped, map_document};
+
+/// Passes over a document before what is still unmapped is flattened: the second sees the fields
+/// that the first one found, the third those of a concurrent writer that gave them another type.
+pub(crate) const MAPPING_PASSES: usize = 3;
+
+/// What a pass does with unmapped fields.
+pub(crate) fn unmapped_in(pass: usize) -> Unmapped {
+    if pass + 1 < MAPPING_PASSES {
+        Unmapped::Report
+    } else {
+        Unmapped::Flatten
+    }
+}
+
+impl Core {
+    /// Maps one document, adding its new fields to the index first.
+    pub(crate) fn map_adding_fields(&self, index: &str, source: &Bytes, id: Option<&str>) -> Result<MappedDocument> {
+        let mut pass = 0;
+        loop {
+            let state = self.state();
+            let mapped = map_document(&state.index(index)?.compiled, source, id, unmapped_in(pass))?;
+            match mapped.new_fields {
+                Some(fields) if pass + 1 < MAPPING_PASSES => self.add_fields(index, fields)?,
+                _ => return Ok(mapped.document),
+            }
+            pass += 1;
+        }
+    }
+
+    /// Adds fields found in documents; durable and published when this returns.
+    pub(crate) fn add_fields(&self, index: &str, fields: Mapping) -> Result<()> {
+        self.execute(Command::AddDynamicFields {
+            name: index.to_owned(),
+            mapping: Arc::new(fields),
+        })?;
+        Ok(())
+    }
+
+    /// Maps what comes from the WAL. It was acknowledged, so it is kept even if the mapping would
+    /// refuse it now (`dynamic: strict` set later): whole in `_source`, with no field indexed.
+    pub(crate) fn map_for_replay(&self, index: &str, source: &Bytes) -> Result<MappedDocument> {
+        match self.map_adding_fields(index, source, None) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::DocumentParsing | ErrorKind::StrictDynamicMapping
+                ) =>
+            {
+                tracing::warn!(index, %error, "an acknowledged event does not fit its mapping any more");
+                Ok(MappedDocument::source_only(source.clone()))
+            }
+            mapped => mapped,
+        }
+    }
+}

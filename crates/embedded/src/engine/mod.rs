@@ -1,0 +1,259 @@
+//! [`Embedded`]: the engine on one machine.
+//!
+//! Four fixed pools do the work, so that nothing heavy runs on the threads of the async runtime:
+//! writes, searches (and reads by id on threads of their own), maintenance (commands, refreshes,
+//! flushes), and merges. State is published whole ([`state::State`]); commands are taken one at a
+//! time and stored before they are published. A write is answered by the thread that synced its
+//! WAL; no thread waits for a sync.
+
+mod admin;
+mod commands;
+mod get;
+mod ids;
+pub(crate) mod mapping;
+mod open;
+mod searching;
+pub(crate) mod state;
+mod stats;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use firn_engine::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, ShardsOutcome};
+use firn_engine::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
+use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
+use firn_engine::{Engine, RequestContext};
+use firn_model::metadata::{Command, Metadata, Outcome};
+use firn_model::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+pub use self::open::{DamagedShard, RecoveryReport};
+use self::state::{ShardFactory, State};
+use crate::bulk::pressure::Pressure;
+use crate::catalog::Catalog;
+use crate::config::EmbeddedConfig;
+use crate::disk_watch::DiskWatch;
+use crate::lock::NodeLock;
+use crate::pool::Pool;
+use crate::ticker::Ticker;
+
+/// The engine on Tantivy: one machine, one data folder, one process.
+///
+/// Dropping it without [`Engine::close`] loses nothing that was acknowledged; the next start has
+/// more to replay.
+pub struct Embedded {
+    core: Arc<Core>,
+    ticker: Mutex<Option<Ticker>>,
+    recovery: RecoveryReport,
+}
+
+/// What all parts of the engine share.
+pub(crate) struct Core {
+    pub(crate) config: EmbeddedConfig,
+    pub(crate) factory: ShardFactory,
+    pub(crate) state: ArcSwap<State>,
+    pub(crate) commands: Mutex<Commands>,
+    /// Held until the engine is closed or dropped.
+    lock: Mutex<Option<NodeLock>>,
+    pub(crate) write_pool: Pool,
+    /// Shared with the search itself, whose segments are tasks of their own.
+    pub(crate) search_pool: Arc<Pool>,
+    pub(crate) get_pool: Pool,
+    pub(crate) maintenance_pool: Pool,
+    pub(crate) merge_pool: Pool,
+    pub(crate) pressure: Arc<Pressure>,
+    pub(crate) disk_watch: DiskWatch,
+    /// `search.max_buckets` of now.
+    pub(crate) search_buckets_max: AtomicUsize,
+    /// Picks the shard of documents whose id firn makes.
+    pub(crate) next_shard: AtomicU64,
+    closing: AtomicBool,
+}
+
+/// What only one command at a time may touch.
+pub(crate) struct Commands {
+    /// `None` once the engine is closed.
+    pub(crate) catalog: Option<Catalog>,
+    pub(crate) random: fastrand::Rng,
+}
+
+impl Core {
+    /// The state of now.
+    pub(crate) fn state(&self) -> Arc<State> {
+        self.state.load_full()
+    }
+
+    /// ms since the epoch in UTC.
+    pub(crate) fn now_ms(&self) -> i64 {
+        (self.config.now_ms)()
+    }
+
+    /// Fails once the engine is closing.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(closing_error());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+}
+
+/// Whoever comes while the node stops should come again.
+pub(crate) fn closing_error() -> Error {
+    Error::new(ErrorKind::Rejected, "rejected execution: the node is shutting down")
+}
+
+/// Runs `work` on `pool` and waits for its answer without blocking the calling thread.
+pub(crate) async fn run_on<T: Send + 'static>(
+    pool: &Pool,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let (sender, receiver) = oneshot::channel();
+    pool.spawn(move || {
+        // The receiver is gone if the client is.
+        let _ = sender.send(work());
+    })?;
+    receiver.await.unwrap_or_else(|_| Err(panicked()))
+}
+
+/// The answer of work that ended without one.
+pub(crate) fn panicked() -> Error {
+    Error::internal("the request failed by a bug, see the log")
+}
+
+impl Embedded {
+    /// Opens or makes a data folder: takes its lock, reads the catalog, opens every shard and
+    /// replays what no flush covered. A damaged shard refuses alone. Blocks; call it outside of
+    /// async threads.
+    pub fn open(config: EmbeddedConfig) -> Result<Arc<Self>> {
+        let (core, recovery) = open::open(config)?;
+        let ticker = Ticker::start(Arc::clone(&core));
+        Ok(Arc::new(Self {
+            core,
+            ticker: Mutex::new(Some(ticker)),
+            recovery,
+        }))
+    }
+
+    /// What [`Embedded::open`] found.
+    pub fn recovery_report(&self) -> &RecoveryReport {
+        &self.recovery
+    }
+
+    fn stop_background(&self) {
+        self.core.closing.store(true, Ordering::Release);
+        if let Some(ticker) = self.ticker.lock().take() {
+            ticker.stop();
+        }
+        self.core.write_pool.close();
+        self.core.get_pool.close();
+        self.core.maintenance_pool.close();
+        self.core.merge_pool.close();
+        self.core.search_pool.close();
+    }
+
+    fn release_files(&self) {
+        self.core.commands.lock().catalog = None;
+        *self.core.lock.lock() = None;
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.stop_background();
+        self.release_files();
+    }
+}
+
+#[async_trait]
+impl Engine for Embedded {
+    async fn metadata(&self, _ctx: &RequestContext) -> Result<Arc<Metadata>> {
+        Ok(Arc::clone(&self.core.state.load().metadata))
+    }
+
+    async fn execute(&self, _ctx: &RequestContext, command: Command) -> Result<Outcome> {
+        self.core.check_open()?;
+        let core = Arc::clone(&self.core);
+        run_on(&self.core.maintenance_pool, move || {
+            let opens = matches!(command, Command::SetClosed { closed: false, .. });
+            let outcome = core.execute(command)?;
+            if opens {
+                core.open_waiting_shards();
+            }
+            Ok(outcome)
+        })
+        .await
+    }
+
+    async fn bulk(&self, _ctx: &RequestContext, request: BulkRequest) -> Result<BulkResponse> {
+        self.core.check_open()?;
+        crate::bulk::bulk(&self.core, request).await
+    }
+
+    async fn get(&self, _ctx: &RequestContext, requests: Vec<GetRequest>) -> Result<Vec<Result<GetResult>>> {
+        self.core.check_open()?;
+        let core = Arc::clone(&self.core);
+        run_on(&self.core.get_pool, move || Ok(core.get_all(&requests))).await
+    }
+
+    async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
+        self.core.check_open()?;
+        searching::search(&self.core, ctx, request).await
+    }
+
+    async fn refresh(&self, _ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
+        self.core.check_open()?;
+        let core = Arc::clone(&self.core);
+        run_on(&self.core.maintenance_pool, move || core.refresh(&target)).await
+    }
+
+    async fn flush(&self, _ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
+        self.core.check_open()?;
+        let core = Arc::clone(&self.core);
+        run_on(&self.core.maintenance_pool, move || core.flush(&target)).await
+    }
+
+    async fn force_merge(&self, _ctx: &RequestContext, request: ForceMergeRequest) -> Result<ShardsOutcome> {
+        self.core.check_open()?;
+        let core = Arc::clone(&self.core);
+        run_on(&self.core.merge_pool, move || core.force_merge(&request)).await
+    }
+
+    async fn stats(&self, _ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>> {
+        let core = Arc::clone(&self.core);
+        run_on(&self.core.get_pool, move || core.stats(&target)).await
+    }
+
+    async fn node_stats(&self, _ctx: &RequestContext) -> Result<NodeStats> {
+        Ok(self.core.node_stats())
+    }
+
+    async fn analyze(&self, _ctx: &RequestContext, request: AnalyzeRequest) -> Result<Vec<AnalyzedToken>> {
+        self.core.check_open()?;
+        run_on(&self.core.get_pool, move || admin::analyze(&request)).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        // On a thread of its own, so that the caller's timers (a deadline, a second Ctrl-C) live on.
+        let (sender, receiver) = oneshot::channel();
+        self.core.closing.store(true, Ordering::Release);
+        let ticker = self.ticker.lock().take();
+        let core = Arc::clone(&self.core);
+        std::thread::Builder::new()
+            .name("close".to_owned())
+            .spawn(move || {
+                if let Some(ticker) = ticker {
+                    ticker.stop();
+                }
+                let _ = sender.send(core.close());
+            })
+            .map_err(Error::from)?;
+        receiver.await.unwrap_or_else(|_| Err(panicked()))
+    }
+}

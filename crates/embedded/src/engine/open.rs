@@ -1,0 +1,291 @@
+//! Opening a data folder, and closing it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use firn_model::ids::AutoId;
+use firn_model::metadata::{IndexMetadata, Metadata};
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::wal::Syncer;
+use parking_lot::Mutex;
+
+use super::ids::fresh_uuid;
+use super::state::{IndexState, ShardFactory, ShardSlot, State, closed_error};
+use super::{Commands, Core};
+use crate::bulk::pressure::Pressure;
+use crate::catalog::Catalog;
+use crate::config::EmbeddedConfig;
+use crate::disk_watch::DiskWatch;
+use crate::lock::NodeLock;
+use crate::mapper::CompiledMapping;
+use crate::pool::Pool;
+use crate::shard::Shard;
+
+/// What opening found, for the log.
+#[derive(Debug, Clone, Default)]
+pub struct RecoveryReport {
+    /// Indices in the catalog.
+    pub index_count: usize,
+    /// Shards that serve.
+    pub shard_count: usize,
+    /// Shards that refuse, each with its reason.
+    pub damaged: Vec<DamagedShard>,
+    /// Folders of no index, left by a crash and removed.
+    pub removed_folder_count: usize,
+    /// How long it took, ms.
+    pub took_ms: u64,
+}
+
+/// A shard that does not serve.
+#[derive(Debug, Clone)]
+pub struct DamagedShard {
+    /// Its index.
+    pub index: String,
+    /// Its number.
+    pub shard: u32,
+    /// Why.
+    pub error: Error,
+}
+
+/// Threads that sync WALs: one sync serves everyone who waits for one shard, so a few threads
+/// keep any disk busy.
+const SYNC_THREADS: usize = 4;
+/// Reads by id and statistics.
+const GET_THREADS: usize = 2;
+/// Commands, refreshes and flushes.
+const MAINTENANCE_THREADS: usize = 2;
+/// Requests that wait for the two pools above, and force-merges.
+const QUEUE_LIMIT: usize = 1000;
+/// A write buffer larger than this indexes no faster.
+const BUFFER_BYTES_MAX: u64 = 96 << 20;
+
+pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)> {
+    let started = Instant::now();
+    let path = &config.path_data;
+    std::fs::create_dir_all(path).map_err(|error| {
+        Error::internal(format!("cannot make the data folder [{}]", path.display())).caused_by(error)
+    })?;
+    let lock = NodeLock::take(path)?;
+    let catalog = Catalog::open(&path.join("catalog.redb"))?;
+    // The name of the new catalog file itself must survive a power loss.
+    std::fs::File::open(path).and_then(|dir| dir.sync_all())?;
+
+    let mut random = fastrand::Rng::with_seed(config.seed ^ (config.now_ms)() as u64);
+    let metadata = load_metadata(&catalog, &mut random)?;
+    let factory = shard_factory(&config);
+    config.disk.create_dir_all(&factory.indices_dir())?;
+    config.disk.sync_dir(path)?;
+    let removed_folder_count = factory.remove_unreferenced(&metadata)?;
+
+    let state = initial_state(metadata, (config.now_ms)())?;
+    let core = Arc::new(Core {
+        factory,
+        state: ArcSwap::from_pointee(state),
+        commands: Mutex::new(Commands {
+            catalog: Some(catalog),
+            random,
+        }),
+        lock: Mutex::new(Some(lock)),
+        write_pool: Pool::new("write", config.write_threads, config.write_queue_limit),
+        search_pool: Arc::new(Pool::new("search", config.search_threads, config.search_queue_limit)),
+        get_pool: Pool::new("get", GET_THREADS, QUEUE_LIMIT),
+        maintenance_pool: Pool::new("maintenance", MAINTENANCE_THREADS, QUEUE_LIMIT),
+        merge_pool: Pool::new("merge", config.merge_threads, QUEUE_LIMIT),
+        pressure: Pressure::new(config.write_bytes_in_flight_max),
+        disk_watch: DiskWatch::new(
+            config.path_data.clone(),
+            config.space_probe(),
+            config.flood_stage,
+            config.flood_stage_headroom_bytes_max,
+        ),
+        search_buckets_max: AtomicUsize::new(config.search_buckets_max),
+        next_shard: AtomicU64::new(0),
+        closing: AtomicBool::new(false),
+        config,
+    });
+    let settings = core.state().metadata.cluster_settings.clone();
+    core.use_cluster_settings(&settings)?;
+    core.disk_watch.observe();
+
+    let mut report = core.open_all_shards();
+    report.removed_folder_count = removed_folder_count;
+    report.took_ms = started.elapsed().as_millis() as u64;
+    Ok((core, report))
+}
+
+fn load_metadata(catalog: &Catalog, random: &mut fastrand::Rng) -> Result<Metadata> {
+    let stored = catalog.load()?;
+    if !stored.cluster_uuid.is_empty() {
+        return Ok(stored);
+    }
+    let mut metadata = stored.clone();
+    metadata.cluster_uuid = fresh_uuid(random);
+    catalog.store(&stored, &metadata)?;
+    Ok(metadata)
+}
+
+fn shard_factory(config: &EmbeddedConfig) -> ShardFactory {
+    let buffers_max = config.write_threads.clamp(1, 8);
+    ShardFactory {
+        path_data: config.path_data.clone(),
+        disk: Arc::clone(&config.disk),
+        syncer: Arc::new(Syncer::new(SYNC_THREADS)),
+        buffers_max,
+        buffer_bytes_max: (config.indexing_buffer_bytes / buffers_max as u64).clamp(1 << 20, BUFFER_BYTES_MAX) as usize,
+    }
+}
+
+fn initial_state(metadata: Metadata, now_ms: i64) -> Result<State> {
+    let mut indices = BTreeMap::new();
+    for (name, index) in &metadata.indices {
+        let not_yet = |number| {
+            let reason = Error::new(ErrorKind::ShardDamaged, "the shard is not open yet").with_index(name);
+            ShardSlot::new(number, Err(reason), now_ms)
+        };
+        let shards = (0..index.settings.number_of_shards).map(not_yet).collect();
+        indices.insert(name.clone(), index_state(index, shards)?);
+    }
+    Ok(State {
+        metadata: Arc::new(metadata),
+        indices,
+    })
+}
+
+/// The state of an index around its slots.
+pub(super) fn index_state(index: &Arc<IndexMetadata>, shards: Arc<[Arc<ShardSlot>]>) -> Result<Arc<IndexState>> {
+    Ok(Arc::new(IndexState {
+        compiled: Arc::new(CompiledMapping::new(Arc::clone(&index.mapping), &index.settings)?),
+        metadata: Arc::clone(index),
+        name: index.name.as_str().into(),
+        tag: AutoId::tag_of(&index.uuid),
+        shards,
+    }))
+}
+
+impl Core {
+    /// Opens every shard, several at a time.
+    fn open_all_shards(&self) -> RecoveryReport {
+        let state = self.state();
+        let slots: Vec<_> = state.slots().collect();
+        let next = AtomicUsize::new(0);
+        let report = Mutex::new(RecoveryReport {
+            index_count: state.indices.len(),
+            ..RecoveryReport::default()
+        });
+        let threads = self.config.write_threads.max(2).min(slots.len());
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some((index, slot)) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let opened = self.open_shard(index, slot);
+                        let mut report = report.lock();
+                        match opened {
+                            Ok(()) => report.shard_count += 1,
+                            Err(error) if error.kind() == ErrorKind::IndexClosed => {}
+                            Err(error) => report.damaged.push(DamagedShard {
+                                index: index.name.to_string(),
+                                shard: slot.number,
+                                error,
+                            }),
+                        }
+                    }
+                });
+            }
+        });
+        report.into_inner()
+    }
+
+    /// Opens one shard into its slot; a failure stays there as the slot's reason.
+    pub(crate) fn open_shard(&self, index: &IndexState, slot: &ShardSlot) -> Result<()> {
+        let _one_at_a_time = slot.opening.lock();
+        if slot.shard().is_ok_and(|shard| shard.failure().is_none()) {
+            return Ok(());
+        }
+        // What was there has failed, or this would not be called; two shards may never write to
+        // the same files.
+        let being_opened = Error::new(ErrorKind::ShardDamaged, "the shard is being opened").with_index(&*index.name);
+        if let Ok(failed) = &*slot.replace(Err(being_opened)) {
+            failed.abandon();
+        }
+        slot.reopen.store(false, Ordering::Release);
+        let opened = self.open_shard_files(index, slot.number);
+        let result = opened.as_ref().map(|_| ()).map_err(Error::clone);
+        if let Err(error) = &result {
+            // A full disk or an I/O error may pass; damage does not.
+            let may_pass = matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::Internal);
+            slot.reopen.store(may_pass, Ordering::Release);
+        }
+        slot.replace(opened);
+        slot.changed.store(true, Ordering::Relaxed);
+        self.abandon_if_deleted(index, slot);
+        result
+    }
+
+    fn open_shard_files(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
+        if index.metadata.closed {
+            return Err(closed_error(&index.name));
+        }
+        let config = self.factory.shard_config(&index.metadata, number);
+        if !Shard::exists(&*self.config.disk, &config.dir)? {
+            return Err(Error::new(
+                ErrorKind::ShardDamaged,
+                format!(
+                    "shard [{}][{number}] is damaged: its files are missing from [{}]",
+                    index.name,
+                    config.dir.display()
+                ),
+            )
+            .with_index(&*index.name));
+        }
+        Shard::open(config, &|source| self.map_for_replay(&index.name, source))
+    }
+
+    /// The index may have been deleted while its shard was being opened.
+    fn abandon_if_deleted(&self, index: &IndexState, slot: &ShardSlot) {
+        let state = self.state();
+        let alive = state
+            .indices
+            .get(&*index.name)
+            .is_some_and(|now| now.metadata.uuid == index.metadata.uuid);
+        if !alive && let Ok(shard) = slot.shard() {
+            shard.abandon();
+        }
+    }
+
+    /// Makes everything durable and releases the files.
+    pub(super) fn close(&self) -> Result<()> {
+        self.write_pool.close();
+        self.get_pool.close();
+        self.maintenance_pool.close();
+        self.merge_pool.close();
+        self.search_pool.close();
+        let state = self.state();
+        let slots: Vec<_> = state.slots().collect();
+        let next = AtomicUsize::new(0);
+        let failure: Mutex<Option<Error>> = Mutex::new(None);
+        std::thread::scope(|scope| {
+            for _ in 0..self.config.write_threads.clamp(1, 4) {
+                scope.spawn(|| {
+                    while let Some((index, slot)) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        slot.release_waiters();
+                        let previous = slot.replace(Err(super::closing_error()));
+                        if let Ok(shard) = &*previous
+                            && let Err(error) = shard.close()
+                        {
+                            failure.lock().get_or_insert(error.with_index(&*index.name));
+                        }
+                    }
+                });
+            }
+        });
+        self.commands.lock().catalog = None;
+        *self.lock.lock() = None;
+        match failure.into_inner() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}

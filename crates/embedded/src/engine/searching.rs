@@ -1,0 +1,147 @@
+//! From an index expression to shards, and to the search pool.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use firn_engine::query::Query;
+use firn_engine::search::{SearchRequest, SearchResponse};
+use firn_engine::{Cancel, RequestContext};
+use firn_model::Result;
+use firn_model::names::{ResolvedIndex, resolve};
+use firn_model::routing::shard_for;
+
+use super::state::{IndexState, ShardSlot, State, add_us};
+use super::{Core, run_on};
+use crate::due::is_search_idle;
+use crate::search::{FailedShard, SearchLimits, ShardSearch};
+use crate::ticker::{policy_of, view_of};
+
+/// Stops the search when the future that waits for it is dropped: the client is gone.
+struct CancelOnDrop(Option<Cancel>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some(cancel) = &self.0 {
+            cancel.cancel();
+        }
+    }
+}
+
+pub(super) async fn search(core: &Arc<Core>, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
+    let mut guard = CancelOnDrop(Some(ctx.cancel.clone()));
+    let (shared, ctx) = (Arc::clone(core), ctx.clone());
+    let response = run_on(&core.search_pool, move || shared.search_now(&ctx, request)).await;
+    guard.0 = None;
+    response
+}
+
+impl Core {
+    /// Searches on the calling thread, one of the search pool, and on those that come free.
+    fn search_now(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
+        // It may have waited long in the queue.
+        ctx.check()?;
+        let state = self.state();
+        let now_ms = self.now_ms();
+        let targets = resolve(
+            &request.target.expression,
+            request.target.options,
+            &state.metadata,
+            now_ms,
+        )?;
+        let mut slots: Vec<Arc<ShardSlot>> = Vec::new();
+        let mut shards = Vec::new();
+        for target in &targets {
+            let index = state.index(&target.name)?;
+            let filters = target.filters.iter().map(Query::parse).collect::<Result<Vec<_>>>()?;
+            for number in shard_numbers(target, &request.routing, index.shards.len() as u32) {
+                let slot = &index.shards[number as usize];
+                shards.push(self.searchable(&state, index, slot, &filters, now_ms));
+                slots.push(Arc::clone(slot));
+            }
+        }
+        let limits = SearchLimits {
+            buckets_max: self.search_buckets_max.load(Ordering::Relaxed),
+            memory_bytes_max: self.config.search_memory_bytes_max,
+        };
+        let started = Instant::now();
+        let response = crate::search::search(shards, Arc::new(request), &self.search_pool, ctx, now_ms, limits);
+        for slot in slots {
+            slot.counters.search_total.fetch_add(1, Ordering::Relaxed);
+            add_us(&slot.counters.search_us, started);
+        }
+        response
+    }
+
+    fn searchable(
+        &self,
+        _state: &State,
+        index: &IndexState,
+        slot: &ShardSlot,
+        filters: &[Query],
+        now_ms: i64,
+    ) -> Result<ShardSearch, FailedShard> {
+        let shard = slot.shard().map_err(|error| FailedShard {
+            index: index.name.to_string(),
+            shard: slot.number,
+            error,
+        })?;
+        // An index that nobody searched is not refreshed by the clock, so its first search is
+        // the one that does it (Elasticsearch's search idle).
+        let idle = is_search_idle(&view_of(slot, &shard), &policy_of(self, index), now_ms);
+        slot.searched_ms.store(now_ms, Ordering::Relaxed);
+        if idle
+            && index.metadata.settings.refresh_interval_ms.is_some()
+            && shard.needs_refresh()
+            && let Err(error) = slot.refresh(now_ms)
+        {
+            tracing::warn!(index = &*index.name, shard = slot.number, %error, "cannot refresh before a search");
+        }
+        let settings = &index.metadata.settings;
+        Ok(ShardSearch {
+            snapshot: shard.snapshot(),
+            mapping: Arc::clone(&index.metadata.mapping),
+            filters: filters.to_vec(),
+            max_result_window: settings.max_result_window,
+            default_fields: settings.query_default_fields.clone(),
+        })
+    }
+}
+
+/// The shards that routing leaves, in order: those of the request, those of the alias, or what
+/// both have in common.
+fn shard_numbers(target: &ResolvedIndex, routing: &[String], shard_count: u32) -> Vec<u32> {
+    let values: Vec<&String> = match (routing.is_empty(), target.routing.is_empty()) {
+        (true, true) => return (0..shard_count).collect(),
+        (false, true) => routing.iter().collect(),
+        (true, false) => target.routing.iter().collect(),
+        (false, false) => routing.iter().filter(|value| target.routing.contains(value)).collect(),
+    };
+    let mut numbers: Vec<u32> = values.into_iter().map(|value| shard_for(value, shard_count)).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routing_picks_shards() {
+        let target = |routing: &[&str]| ResolvedIndex {
+            name: "logs".to_owned(),
+            filters: Vec::new(),
+            routing: routing.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        let numbers = |alias: &[&str], request: &[&str]| {
+            let request: Vec<_> = request.iter().map(|text| (*text).to_owned()).collect();
+            shard_numbers(&target(alias), &request, 8)
+        };
+        assert_eq!(numbers(&[], &[]), (0..8).collect::<Vec<_>>());
+        assert_eq!(numbers(&[], &["a"]), vec![shard_for("a", 8)]);
+        assert_eq!(numbers(&["a"], &[]), vec![shard_for("a", 8)]);
+        assert_eq!(numbers(&["a", "b"], &["b"]), vec![shard_for("b", 8)]);
+        assert_eq!(numbers(&["a"], &["b"]), Vec::<u32>::new());
+    }
+}

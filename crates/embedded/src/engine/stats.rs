@@ -1,0 +1,116 @@
+//! Numbers about shards and the node.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use firn_engine::admin::{IndexStats, NodeStats, SegmentStats, ShardStats};
+use firn_engine::search::IndexTarget;
+use firn_model::Result;
+use firn_model::names::resolve;
+
+use super::Core;
+use super::state::ShardSlot;
+use crate::segment::Segment;
+
+impl Core {
+    /// Every shard of the target, by index name.
+    pub(super) fn stats(&self, target: &IndexTarget) -> Result<Vec<IndexStats>> {
+        let state = self.state();
+        let resolved = resolve(&target.expression, target.options, &state.metadata, self.now_ms())?;
+        let mut indices: Vec<IndexStats> = resolved
+            .iter()
+            .filter_map(|target| state.indices.get(&target.name))
+            .map(|index| IndexStats {
+                index: index.name.to_string(),
+                uuid: index.metadata.uuid.clone(),
+                shards: index.shards.iter().map(|slot| shard_stats(slot)).collect(),
+            })
+            .collect();
+        indices.sort_by(|left, right| left.index.cmp(&right.index));
+        Ok(indices)
+    }
+
+    /// The node. Cheap.
+    pub(super) fn node_stats(&self) -> NodeStats {
+        let space = self.disk_watch.space();
+        let search = self.search_pool.stats();
+        let write = self.write_pool.stats();
+        NodeStats {
+            disk_total_bytes: space.total_bytes,
+            disk_available_bytes: space.available_bytes,
+            write_block: self.disk_watch.block_reason(),
+            search_active: search.active,
+            search_queued: search.queued,
+            search_rejected: search.rejected,
+            search_completed: search.completed,
+            search_threads: search.threads,
+            write_active: write.active,
+            write_queued: write.queued,
+            write_rejected: write.rejected + self.pressure.rejected(),
+            write_completed: write.completed,
+            write_threads: write.threads,
+            write_bytes_in_flight: self.pressure.bytes(),
+        }
+    }
+}
+
+fn shard_stats(slot: &ShardSlot) -> ShardStats {
+    let counters = &slot.counters;
+    let ms = |counter: &AtomicU64| counter.load(Ordering::Relaxed) / 1000;
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let mut stats = ShardStats {
+        shard: slot.number,
+        max_seq_no: -1,
+        indexing_time_ms: ms(&counters.index_us),
+        search_total: count(&counters.search_total),
+        search_time_ms: ms(&counters.search_us),
+        get_total: count(&counters.get_total),
+        refresh_time_ms: ms(&counters.refresh_us),
+        flush_time_ms: ms(&counters.flush_us),
+        ..ShardStats::default()
+    };
+    let shard = match slot.shard() {
+        Ok(shard) => shard,
+        Err(error) => {
+            stats.failure = Some(error.to_string());
+            return stats;
+        }
+    };
+    let numbers = shard.stats();
+    stats.failure = shard.failure().map(|error| error.to_string());
+    stats.store_size_bytes = numbers.store_bytes;
+    stats.translog_size_bytes = numbers.wal_bytes;
+    stats.translog_operations = numbers.wal_ops;
+    stats.max_seq_no = numbers.max_seq_no.map_or(-1, |seq_no| seq_no as i64);
+    stats.indexing_total = numbers.index_total;
+    stats.delete_total = numbers.delete_total;
+    stats.refresh_total = numbers.refresh_total;
+    stats.flush_total = numbers.flush_total;
+    stats.merge_total = numbers.merge_total;
+    stats.merge_time_ms = numbers.merge_ms_total;
+    stats.merge_current = numbers.merges_current;
+    stats.buffered_doc_count = numbers.buffer_doc_count;
+    stats.buffer_size_bytes = numbers.buffer_bytes;
+    stats.segments = shard
+        .snapshot()
+        .segments
+        .iter()
+        .map(|segment| segment_stats(segment))
+        .collect();
+    stats.segments.sort_by_key(|segment| segment.generation);
+    // What a search can find, which a refresh may be about to change.
+    stats.doc_count = stats.segments.iter().map(|segment| segment.doc_count).sum();
+    stats.deleted_count = stats.segments.iter().map(|segment| segment.deleted_count).sum();
+    stats
+}
+
+fn segment_stats(segment: &Segment) -> SegmentStats {
+    SegmentStats {
+        name: format!("_{}", segment.generation),
+        generation: segment.generation,
+        doc_count: u64::from(segment.max_doc - segment.deleted_count),
+        deleted_count: u64::from(segment.deleted_count),
+        size_bytes: segment.size_bytes,
+        committed: segment.committed,
+        time_range_ms: segment.time_range_ms,
+    }
+}

@@ -1,0 +1,284 @@
+//! The clock of the engine: one thread that looks at every shard several times a second and hands
+//! work to the pools. It never does the work itself, so nothing holds it up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use firn_model::ErrorKind;
+use parking_lot::{Condvar, Mutex};
+
+use crate::due::{Policy, ShardView, due};
+use crate::engine::Core;
+use crate::engine::state::{IndexState, ShardSlot};
+use crate::shard::Shard;
+
+/// Time between two looks. A tenth of the default refresh interval, so that a refresh comes at
+/// most a tenth late.
+const TICK: Duration = Duration::from_millis(100);
+/// Every so many ticks: the disk, merges, shards that failed.
+const SLOW_EVERY: u64 = 10;
+
+/// The running clock.
+pub(crate) struct Ticker {
+    stopped: Arc<Stop>,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Stop {
+    stopped: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Ticker {
+    /// Starts it.
+    pub(crate) fn start(core: Arc<Core>) -> Self {
+        let stopped = Arc::new(Stop::default());
+        let stop = Arc::clone(&stopped);
+        let thread = std::thread::Builder::new()
+            .name("ticker".to_owned())
+            .spawn(move || {
+                for number in 1.. {
+                    let mut stopped = stop.stopped.lock();
+                    if !*stopped {
+                        stop.wake.wait_until(&mut stopped, Instant::now() + TICK);
+                    }
+                    if *stopped {
+                        return;
+                    }
+                    drop(stopped);
+                    core.tick(number);
+                }
+            })
+            .expect("the operating system starts a thread");
+        Self { stopped, thread }
+    }
+
+    /// Stops it and waits for its thread; what it handed to the pools goes on.
+    pub(crate) fn stop(self) {
+        *self.stopped.stopped.lock() = true;
+        self.stopped.wake.notify_all();
+        let _ = self.thread.join();
+    }
+}
+
+impl Core {
+    fn tick(self: &Arc<Self>, number: u64) {
+        let slow = number.is_multiple_of(SLOW_EVERY);
+        if slow {
+            self.disk_watch.observe();
+        }
+        let state = self.state();
+        let now_ms = self.now_ms();
+        let mut buffers: Vec<(u64, &Arc<IndexState>, &Arc<ShardSlot>)> = Vec::new();
+        for (index, slot) in state.slots() {
+            let shard = slot.shard();
+            if slow {
+                self.recover(index, slot, shard.as_deref().ok());
+            }
+            let Ok(shard) = shard else { continue };
+            let due = due(&view_of(slot, &shard), &policy_of(self, index), now_ms);
+            if due.refresh {
+                self.refresh_in_background(index, slot);
+            }
+            if due.flush {
+                self.flush_in_background(index, slot);
+            }
+            if slow {
+                self.merge_in_background(index, slot);
+            }
+            let bytes = shard.buffer_bytes();
+            if bytes > 0 {
+                buffers.push((bytes, index, slot));
+            }
+        }
+        self.bound_buffers(buffers);
+    }
+
+    /// A shard that an I/O error stopped is opened again: its WAL knows what was acknowledged.
+    fn recover(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>, shard: Option<&Shard>) {
+        if let Some(failure) = shard.and_then(Shard::failure) {
+            tracing::error!(index = &*index.name, shard = slot.number, error = %failure, "a shard failed");
+            slot.reopen.store(true, Ordering::Release);
+        }
+        let busy = [&slot.refreshing, &slot.flushing, &slot.merging, &slot.writing_out]
+            .iter()
+            .any(|flag| flag.load(Ordering::Acquire));
+        // Opening writes too: on a full disk it would only fail again.
+        if busy || !slot.reopen.load(Ordering::Acquire) || self.disk_watch.block_reason().is_some() {
+            return;
+        }
+        let (core, index, slot) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
+        self.maintenance_pool
+            .spawn_admitted(move || match core.open_shard(&index, &slot) {
+                Ok(()) => tracing::info!(index = &*index.name, shard = slot.number, "the shard serves again"),
+                Err(error) => {
+                    tracing::error!(index = &*index.name, shard = slot.number, %error, "cannot open the shard again");
+                }
+            });
+    }
+
+    fn refresh_in_background(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>) {
+        let core = Arc::clone(self);
+        self.in_background(
+            index,
+            slot,
+            "refresh",
+            |slot| &slot.refreshing,
+            move |slot| slot.refresh(core.now_ms()).map(|_| ()),
+        );
+    }
+
+    fn flush_in_background(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>) {
+        self.in_background(
+            index,
+            slot,
+            "flush",
+            |slot| &slot.flushing,
+            |slot| slot.flush().map(|_| ()),
+        );
+    }
+
+    /// Queues maintenance of a shard, unless the same is queued or running.
+    fn in_background(
+        &self,
+        index: &Arc<IndexState>,
+        slot: &Arc<ShardSlot>,
+        what: &'static str,
+        flag: fn(&ShardSlot) -> &AtomicBool,
+        work: impl FnOnce(&ShardSlot) -> firn_model::Result<()> + Send + 'static,
+    ) {
+        if flag(slot).swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (index, shared) = (Arc::clone(index), Arc::clone(slot));
+        let queued = self.maintenance_pool.spawn(move || {
+            let _lowered = Lowered(flag(&shared));
+            if let Err(error) = work(&shared)
+                && !is_gone(error.kind())
+            {
+                tracing::warn!(index = &*index.name, shard = shared.number, %error, "cannot {what} a shard");
+            }
+        });
+        if queued.is_err() {
+            flag(slot).store(false, Ordering::Release);
+        }
+    }
+
+    /// Looks for a merge where segments came; one at a time per shard, and none while the disk is
+    /// past its watermark, as a merge needs room for what it writes.
+    fn merge_in_background(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>) {
+        if self.disk_watch.block_reason().is_some()
+            || !slot.changed.load(Ordering::Relaxed)
+            || slot.merging.swap(true, Ordering::AcqRel)
+        {
+            return;
+        }
+        slot.changed.store(false, Ordering::Relaxed);
+        let (core, index, shared) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
+        let queued = self.merge_pool.spawn(move || {
+            let _lowered = Lowered(&shared.merging);
+            yield_to_others();
+            if core.is_closing() {
+                return;
+            }
+            match shared.shard().and_then(|shard| shard.merge_tick()) {
+                // Where one merge was worth it the next may be; others' turn comes first.
+                Ok(merged) => {
+                    if merged {
+                        shared.changed.store(true, Ordering::Relaxed);
+                    }
+                }
+                Err(error) if is_gone(error.kind()) => {}
+                Err(error) => {
+                    tracing::warn!(index = &*index.name, shard = shared.number, %error, "cannot merge segments");
+                }
+            }
+        });
+        if queued.is_err() {
+            slot.merging.store(false, Ordering::Release);
+            slot.changed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes the largest buffers out as segments while all together are past their limit.
+    fn bound_buffers(self: &Arc<Self>, mut buffers: Vec<(u64, &Arc<IndexState>, &Arc<ShardSlot>)>) {
+        let mut total: u64 = buffers.iter().map(|(bytes, ..)| bytes).sum();
+        if total <= self.config.indexing_buffer_bytes {
+            return;
+        }
+        buffers.sort_unstable_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
+        for (bytes, index, slot) in buffers {
+            if total <= self.config.indexing_buffer_bytes {
+                return;
+            }
+            self.in_background(
+                index,
+                slot,
+                "write out",
+                |slot| &slot.writing_out,
+                |slot| {
+                    slot.shard()?.write_out_buffers()?;
+                    slot.changed.store(true, Ordering::Relaxed);
+                    Ok(())
+                },
+            );
+            total -= bytes;
+        }
+    }
+}
+
+/// Lowers a flag when the work ends, also by a panic.
+struct Lowered<'a>(&'a AtomicBool);
+
+impl Drop for Lowered<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// The shard was deleted or closed, or the node is stopping: nothing to report.
+fn is_gone(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::IndexNotFound | ErrorKind::IndexClosed | ErrorKind::Rejected
+    )
+}
+
+/// Merging waits for nobody and nobody waits for merging: the scheduler may prefer writes and
+/// searches. On Linux priorities are those of threads; elsewhere it would be the whole process.
+fn yield_to_others() {
+    #[cfg(target_os = "linux")]
+    {
+        thread_local!(static DONE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
+        if !DONE.replace(true) {
+            let _ = rustix::process::setpriority_process(None, 10);
+        }
+    }
+}
+
+/// A shard as the ticker sees it.
+pub(crate) fn view_of(slot: &ShardSlot, shard: &Shard) -> ShardView {
+    ShardView {
+        unsearchable: shard.needs_refresh(),
+        unflushed: slot.unflushed.load(Ordering::Relaxed),
+        wal_full: shard.needs_flush(),
+        waiters: slot.has_waiters(),
+        refreshed_ms: slot.refreshed_ms.load(Ordering::Relaxed),
+        searched_ms: slot.searched_ms.load(Ordering::Relaxed),
+        written_ms: slot.written_ms.load(Ordering::Relaxed),
+    }
+}
+
+/// What decides over the shards of an index.
+pub(crate) fn policy_of(core: &Core, index: &IndexState) -> Policy {
+    let settings = &index.metadata.settings;
+    Policy {
+        refresh_interval_ms: settings.refresh_interval_ms,
+        refresh_explicit: settings.typed.contains_key("index.refresh_interval"),
+        search_idle_after_ms: core.config.search_idle_after_ms,
+        idle_flush_after_ms: core.config.idle_flush_after_ms,
+    }
+}

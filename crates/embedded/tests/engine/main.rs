@@ -1,0 +1,10 @@
+//! The engine through its interface, on real folders and on a simulated disk.
+
+mod catalog_crash;
+mod data_streams;
+mod disk_full;
+mod lifecycle;
+mod model;
+mod node;
+mod reading;
+mod writing;
