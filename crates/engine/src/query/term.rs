@@ -1,6 +1,14 @@
 //! `term`.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::params::{boost, flag, print_field, put_boost, put_flag, scalar, single_field, unsupported};
+use super::{Budget, Query};
+use crate::{Error, Result};
+
+pub(super) const NAME: &str = "term";
 
 /// An exact value.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,4 +21,91 @@ pub struct Term {
     pub boost: f32,
     /// ASCII letters match in either case.
     pub case_insensitive: bool,
+}
+
+/// `{"field": value}` or `{"field": {"value": value, …}}`.
+pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
+    let (field, value) = single_field(NAME, body)?;
+    let mut query = Term {
+        field: field.to_owned(),
+        value: Value::Null,
+        boost: 1.0,
+        case_insensitive: false,
+    };
+    match value {
+        Value::Object(params) => {
+            for (key, value) in params {
+                match key.as_str() {
+                    "value" | "term" => query.value = scalar(NAME, key, value)?,
+                    "boost" => query.boost = boost(NAME, value)?,
+                    "case_insensitive" => query.case_insensitive = flag(NAME, key, value)?,
+                    _ => return Err(unsupported(NAME, key)),
+                }
+            }
+        }
+        value => query.value = scalar(NAME, "value", value)?,
+    }
+    if query.value.is_null() {
+        return Err(Error::illegal_argument("value cannot be null"));
+    }
+    Ok(Query::Term(query))
+}
+
+impl Term {
+    pub(super) fn print(&self) -> Value {
+        let mut body = Map::new();
+        body.insert("value".into(), self.value.clone());
+        put_boost(&mut body, self.boost);
+        put_flag(&mut body, "case_insensitive", self.case_insensitive);
+        print_field(NAME, &self.field, body)
+    }
+
+    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
+        fields.insert(self.field.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::query::test_support::{check, check_fields, check_refused};
+
+    #[test]
+    fn parses() {
+        check(json!({"term": {"a.b": "x"}}), json!({"term": {"a.b": {"value": "x"}}}));
+        check(json!({"term": {"a": 1.50}}), json!({"term": {"a": {"value": 1.5}}}));
+        check(
+            json!({"term": {"a": {"value": true, "boost": 2, "case_insensitive": "true"}}}),
+            json!({"term": {"a": {"value": true, "boost": 2.0, "case_insensitive": true}}}),
+        );
+    }
+
+    #[test]
+    fn refuses() {
+        check_refused(
+            json!({"term": {"a": 1, "b": 2}}),
+            "[term] query doesn't support multiple fields, found [a] and [b]",
+        );
+        check_refused(
+            json!({"term": {"a": {"value": 1, "foo": 2}}}),
+            "[term] query does not support [foo]",
+        );
+        check_refused(
+            json!({"term": {"a": ["x"]}}),
+            "[term] query does not support array of values",
+        );
+        check_refused(json!({"term": {"a": null}}), "value cannot be null");
+        check_refused(json!({"term": {"a": {"boost": 1}}}), "value cannot be null");
+        check_refused(json!({"term": {}}), "[term] field name is null or empty");
+        check_refused(
+            json!({"term": {"a": {"value": 1, "_name": "n"}}}),
+            "named query ([_name] of [term]) is not implemented by firn",
+        );
+    }
+
+    #[test]
+    fn fields_read() {
+        check_fields(json!({"term": {"a.b": "x"}}), &["a.b"]);
+    }
 }

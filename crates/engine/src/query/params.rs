@@ -1,0 +1,167 @@
+//! What all queries read alike: the one field, boosts, flags, and the errors in Elasticsearch's
+//! words.
+
+use serde_json::{Map, Value};
+
+use crate::json::{as_bool, as_f32, as_i64, as_text, print_f32, token};
+use crate::{Error, Result};
+
+/// The object that follows a query's name.
+pub(super) fn object<'v>(query: &str, body: &'v Value) -> Result<&'v Map<String, Value>> {
+    match body {
+        Value::Object(object) => Ok(object),
+        _ => Err(Error::parsing(format!(
+            "[{query}] query malformed, no start_object after query name"
+        ))),
+    }
+}
+
+/// The only entry of `{"field": value}`.
+pub(super) fn single_field<'v>(query: &str, body: &'v Value) -> Result<(&'v str, &'v Value)> {
+    let mut entries = object(query, body)?.iter();
+    let Some((field, value)) = entries.next() else {
+        return Err(Error::illegal_argument(format!(
+            "[{query}] field name is null or empty"
+        )));
+    };
+    if let Some((second, _)) = entries.next() {
+        // `_name` stands beside the parameters; as a second field it is only confusing.
+        let named = [field.as_str(), second].contains(&"_name");
+        return Err(if named {
+            unsupported(query, "_name")
+        } else {
+            Error::parsing(format!(
+                "[{query}] query doesn't support multiple fields, found [{field}] and [{second}]"
+            ))
+        });
+    }
+    if field.is_empty() {
+        return Err(Error::illegal_argument(format!(
+            "[{query}] field name is null or empty"
+        )));
+    }
+    Ok((field, value))
+}
+
+/// The error of a parameter that a query does not take; features of Elasticsearch that firn lacks
+/// are named as such.
+pub(super) fn unsupported(query: &str, param: &str) -> Error {
+    match param {
+        "_name" => Error::not_implemented(format!("named query ([_name] of [{query}])")),
+        _ => Error::parsing(format!("[{query}] query does not support [{param}]")),
+    }
+}
+
+/// The error of a parameter that Elasticsearch takes and firn does not yet.
+pub(super) fn not_yet(query: &str, param: &str) -> Error {
+    Error::not_implemented(format!("parameter [{param}] of query [{query}]"))
+}
+
+fn wrong_type(query: &str, param: &str, value: &Value) -> Error {
+    Error::parsing(format!(
+        "[{query}] query does not support [{}] for [{param}]",
+        token(value)
+    ))
+}
+
+/// A finite boost that is not negative.
+pub(super) fn boost(query: &str, value: &Value) -> Result<f32> {
+    let boost = as_f32(value).ok_or_else(|| wrong_type(query, "boost", value))?;
+    if boost < 0.0 {
+        return Err(Error::illegal_argument(format!(
+            "negative [boost] are not allowed in [{query}], use a value between 0 and 1 to deboost"
+        )));
+    }
+    // Not -0.0, which would print and compare otherwise.
+    Ok(boost + 0.0)
+}
+
+/// A string (numbers and booleans count as their text).
+pub(super) fn text(query: &str, param: &str, value: &Value) -> Result<String> {
+    as_text(value).ok_or_else(|| wrong_type(query, param, value))
+}
+
+/// A boolean.
+pub(super) fn flag(query: &str, param: &str, value: &Value) -> Result<bool> {
+    as_bool(value).ok_or_else(|| wrong_type(query, param, value))
+}
+
+/// A whole number from 0.
+pub(super) fn count(query: &str, param: &str, value: &Value) -> Result<u32> {
+    let number = as_i64(value).ok_or_else(|| wrong_type(query, param, value))?;
+    u32::try_from(number)
+        .ok()
+        .filter(|number| *number <= i32::MAX as u32)
+        .ok_or_else(|| Error::illegal_argument(format!("[{query}] {param} cannot be [{number}]")))
+}
+
+/// A string, number or boolean as it is.
+pub(super) fn scalar(query: &str, param: &str, value: &Value) -> Result<Value> {
+    match value {
+        Value::String(_) | Value::Number(_) | Value::Bool(_) => Ok(value.clone()),
+        Value::Null => Err(Error::illegal_argument("value cannot be null")),
+        Value::Array(_) => Err(Error::parsing(format!(
+            "[{query}] query does not support array of values"
+        ))),
+        Value::Object(_) => Err(wrong_type(query, param, value)),
+    }
+}
+
+/// `rewrite`: the ways that give every match the boost as its score are what firn does; the
+/// others score.
+pub(super) fn rewrite(query: &str, value: &Value) -> Result<()> {
+    match text(query, "rewrite", value)?.as_str() {
+        "constant_score" | "constant_score_blended" | "constant_score_boolean" => Ok(()),
+        other => Err(Error::not_implemented(format!("[rewrite: {other}] of query [{query}]"))),
+    }
+}
+
+/// `zero_terms_query`: true for `all`.
+pub(super) fn zero_terms(query: &str, value: &Value) -> Result<bool> {
+    match value.as_str() {
+        Some(text) if text.eq_ignore_ascii_case("all") => Ok(true),
+        Some(text) if text.eq_ignore_ascii_case("none") => Ok(false),
+        _ => Err(Error::parsing(format!(
+            "[{query}] Unsupported zero_terms_query value [{value}]"
+        ))),
+    }
+}
+
+/// `AND` or `OR`: true for `AND`.
+pub(super) fn operator(query: &str, param: &str, value: &Value) -> Result<bool> {
+    match value.as_str() {
+        Some(text) if text.eq_ignore_ascii_case("and") => Ok(true),
+        Some(text) if text.eq_ignore_ascii_case("or") => Ok(false),
+        _ => Err(Error::parsing(format!(
+            "[{query}] query requires {param} to be either 'and' or 'or', not {value}"
+        ))),
+    }
+}
+
+/// Inserts `boost` unless it is 1.
+pub(super) fn put_boost(body: &mut Map<String, Value>, boost: f32) {
+    if boost != 1.0 {
+        body.insert("boost".into(), print_f32(boost));
+    }
+}
+
+/// Inserts `key` with `value` if it holds.
+pub(super) fn put_flag(body: &mut Map<String, Value>, key: &str, flag: bool) {
+    if flag {
+        body.insert(key.into(), true.into());
+    }
+}
+
+/// `{query: {field: body}}`.
+pub(super) fn print_field(query: &str, field: &str, body: Map<String, Value>) -> Value {
+    let mut by_field = Map::new();
+    by_field.insert(field.into(), Value::Object(body));
+    print(query, by_field)
+}
+
+/// `{query: body}`.
+pub(super) fn print(query: &str, body: Map<String, Value>) -> Value {
+    let mut printed = Map::new();
+    printed.insert(query.into(), Value::Object(body));
+    Value::Object(printed)
+}
