@@ -6,8 +6,12 @@
 //! documents of a segment are alive, which segments make up a shard and what a field's type is
 //! are firn's own records, not Tantivy's.
 
+pub mod analysis;
+mod directory;
 pub mod mapper;
+mod parallel;
 pub mod pool;
 pub mod schema;
+pub mod search;
 pub mod segment;
 pub mod shard;

@@ -7,6 +7,7 @@ use tantivy::schema::Field;
 use tantivy::schema::document::{Document, ReferenceValue, ReferenceValueLeaf, Value};
 
 use super::CompiledMapping;
+use super::compiled::PATH_IGNORED;
 use crate::schema::{Class, Fields, fields};
 use firn_model::mapping::Analyzer;
 
@@ -121,6 +122,18 @@ impl MappedDocument {
     /// Memory it holds besides its source, bytes.
     pub fn heap_bytes(&self) -> usize {
         self.arena.capacity() + self.entries.capacity() * size_of::<Entry>() + self.extra_paths.capacity() * 8
+    }
+
+    /// Names of fields whose value did not fit, sorted.
+    pub(crate) fn ignored(&self) -> Vec<String> {
+        let mut names: Vec<String> = self
+            .entries
+            .iter()
+            .filter(|entry| entry.class == 0 && entry.path == PATH_IGNORED)
+            .filter_map(|entry| self.leaf(entry.value).as_str().map(str::to_owned))
+            .collect();
+        names.sort_unstable();
+        names
     }
 
     /// Tells it its place in the shard.

@@ -7,24 +7,77 @@
 //! trims the WAL; a merge makes few segments of many. The files are described in
 //! `docs/formats/shard.md`.
 
+mod apply;
+mod buffer;
+mod commit;
 mod config;
+mod deletes;
+mod filter;
+mod flush;
+mod get;
+mod live;
+mod merge;
+mod record;
+mod recovery;
+mod state;
+#[cfg(test)]
+mod tests;
+mod versions;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use firn_engine::document::{Expectation, StoredDocument, Written};
-use firn_model::Result;
+use firn_model::settings::Durability;
+use firn_model::{Error, Result};
 use firn_storage::disk::Disk;
-use firn_storage::wal::Position;
+use firn_storage::wal::{Position, Wal};
+use parking_lot::Mutex;
 
+use self::commit::CommitPoint;
 pub use self::config::ShardConfig;
+use self::live::OpenSegment;
+use self::state::State;
 use crate::mapper::MappedDocument;
 use crate::segment::ShardSnapshot;
 
 /// One shard of an index. All methods may be called from several threads; those that do heavy
 /// work block the calling thread, so none may be called on an async thread.
-pub struct Shard {}
+///
+/// Locks are taken in this order: `merge_lock`, `refresh_lock`, `commit_lock`, the lock of a
+/// buffer's writer, `state`, `merged_away`, the lock of a buffer's queue.
+pub struct Shard {
+    config: ShardConfig,
+    /// Set once, before anyone else sees the shard: a replay needs the shard before its WAL is open.
+    wal: OnceLock<Wal>,
+    durability: Mutex<Durability>,
+    flush_threshold_bytes: AtomicU64,
+    state: Mutex<State>,
+    /// One flush at a time; guards the last commit point.
+    commit_lock: Mutex<CommitPoint>,
+    /// One refresh at a time.
+    refresh_lock: Mutex<()>,
+    /// One merge at a time.
+    merge_lock: Mutex<()>,
+    /// Segments that merges replaced since the last flush.
+    merged_away: Mutex<Vec<Arc<OpenSegment>>>,
+    snapshot: ArcSwap<ShardSnapshot>,
+    counters: Counters,
+}
+
+#[derive(Default)]
+struct Counters {
+    refreshes: AtomicU64,
+    flushes: AtomicU64,
+    merges: AtomicU64,
+    merged_docs: AtomicU64,
+    merged_bytes: AtomicU64,
+    merge_ms: AtomicU64,
+    merges_current: AtomicU64,
+}
 
 /// One operation, its document mapped already.
 pub enum ShardOp {
@@ -109,119 +162,170 @@ pub struct ShardStats {
 
 impl Shard {
     /// Makes the files of an empty shard, durably. The folder must not hold one already.
-    pub fn create(_config: ShardConfig) -> Result<Arc<Shard>> {
-        todo!()
+    pub fn create(config: ShardConfig) -> Result<Arc<Shard>> {
+        Self::create_new(config)
     }
 
     /// Opens a shard and replays its WAL. Idempotent: a crash during it changes nothing.
     ///
     /// [`firn_model::ErrorKind::ShardDamaged`] names the file and, in the WAL, the offset.
-    pub fn open(_config: ShardConfig, _map: &ReplayMapper<'_>) -> Result<Arc<Shard>> {
-        todo!()
+    pub fn open(config: ShardConfig, map: &ReplayMapper<'_>) -> Result<Arc<Shard>> {
+        Self::open_existing(config, map)
     }
 
     /// Whether a folder holds a shard.
-    pub fn exists(_disk: &dyn Disk, _dir: &Path) -> Result<bool> {
-        todo!()
+    pub fn exists(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+        Ok(!commit::numbers(disk, dir)?.is_empty())
     }
 
     /// Applies a batch: each operation succeeds or fails alone. The documents are indexed when
     /// this returns, and acknowledged once [`Self::wait_durable`] says so. The error is of the
     /// whole batch: the shard is closed or its disk failed, and nothing may be acknowledged.
-    pub fn apply(&self, _ops: Vec<ShardOp>) -> Result<Applied> {
-        todo!()
+    pub fn apply(&self, ops: Vec<ShardOp>) -> Result<Applied> {
+        self.apply_batch(ops)
     }
 
     /// Calls back, on any thread, maybe at once, when everything up to `position` is as durable
     /// as the index demands ([`firn_model::settings::Durability::Async`]: at once).
-    pub fn wait_durable(&self, _position: Position, _callback: Box<dyn FnOnce(Result<()>) + Send>) {
-        todo!()
+    pub fn wait_durable(&self, position: Position, callback: Box<dyn FnOnce(Result<()>) + Send>) {
+        match *self.durability.lock() {
+            Durability::Async => callback(Ok(())),
+            Durability::Request => self.wal().wait_durable(position, callback),
+        }
     }
 
     /// Reads a document. `realtime`: what is applied, else only what is searchable.
-    pub fn get(&self, _id: &str, _realtime: bool) -> Result<Option<StoredDocument>> {
-        todo!()
+    pub fn get(&self, id: &str, realtime: bool) -> Result<Option<StoredDocument>> {
+        if realtime {
+            self.get_realtime(id)
+        } else {
+            self.get_searchable(id)
+        }
     }
 
     /// Makes everything applied so far searchable; false if there was nothing to do.
     pub fn refresh(&self) -> Result<bool> {
-        todo!()
+        self.refresh_now()
     }
 
     /// Whether a refresh would show something new.
     pub fn needs_refresh(&self) -> bool {
-        todo!()
+        self.state.lock().dirty
     }
 
     /// Writes the buffers out as segments to free their memory, without making them searchable.
     pub fn write_out_buffers(&self) -> Result<()> {
-        todo!()
+        self.write_out_all()
     }
 
     /// Makes everything applied so far durable as segments, writes a commit point and trims the
     /// WAL. False if there was nothing to do.
     pub fn flush(&self) -> Result<bool> {
-        todo!()
+        self.flush_now()
     }
 
-    /// Whether the WAL is past `flush_threshold_bytes`.
+    /// Whether the WAL is past the flush threshold.
     pub fn needs_flush(&self) -> bool {
-        todo!()
+        let threshold = self.flush_threshold_bytes.load(Ordering::Relaxed);
+        self.wal().size_bytes() >= threshold && self.state.lock().uncommitted_ops > 0
+    }
+
+    /// Whether a flush would make something durable that only the WAL holds, or free space.
+    pub fn has_uncommitted(&self) -> bool {
+        let state = self.state.lock();
+        state.uncommitted_ops > 0 || state.commit_needed
     }
 
     /// Picks and runs at most one merge; false if none is worth it. Long; never blocks writes.
     pub fn merge_tick(&self) -> Result<bool> {
-        todo!()
+        self.merge_one()
     }
 
     /// Merges down to at most `max_segments` segments, or only rewrites segments with deletes.
-    /// Ends with a flush.
-    pub fn force_merge(&self, _max_segments: usize, _only_expunge_deletes: bool) -> Result<()> {
-        todo!()
+    /// Ends with a flush and a refresh.
+    pub fn force_merge(&self, max_segments: usize, only_expunge_deletes: bool) -> Result<()> {
+        self.force_merge_now(max_segments, only_expunge_deletes)
     }
 
     /// What searches see.
     pub fn snapshot(&self) -> Arc<ShardSnapshot> {
-        todo!()
+        self.snapshot.load_full()
     }
 
     /// Numbers.
     pub fn stats(&self) -> ShardStats {
-        todo!()
+        let counter = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.counters;
+        let state = self.state.lock();
+        let segments = &state.segments;
+        ShardStats {
+            doc_count: state.live_docs(),
+            deleted_count: segments.iter().map(|segment| u64::from(segment.deletes.count())).sum(),
+            store_bytes: segments.iter().map(|segment| segment.open.meta.size_bytes).sum(),
+            segment_count: segments.len() as u64,
+            buffer_bytes: state.buffers.iter().map(buffer::BufferState::memory_bytes).sum(),
+            buffer_doc_count: state.buffers.iter().map(|buffer| u64::from(buffer.docs)).sum(),
+            wal_bytes: self.wal().size_bytes(),
+            wal_ops: state.uncommitted_ops,
+            max_seq_no: state.next_seq_no.checked_sub(1),
+            index_total: state.index_total,
+            delete_total: state.delete_total,
+            refresh_total: counter(&counters.refreshes),
+            flush_total: counter(&counters.flushes),
+            merge_total: counter(&counters.merges),
+            merge_docs_total: counter(&counters.merged_docs),
+            merge_bytes_total: counter(&counters.merged_bytes),
+            merge_ms_total: counter(&counters.merge_ms),
+            merges_current: counter(&counters.merges_current),
+        }
     }
 
     /// Memory of the write buffers, bytes. Cheap.
     pub fn buffer_bytes(&self) -> u64 {
-        todo!()
+        let state = self.state.lock();
+        state.buffers.iter().map(buffer::BufferState::memory_bytes).sum()
     }
 
     /// Takes changed settings of the index: durability, sync interval and flush threshold.
-    pub fn set_durability(
-        &self,
-        _durability: firn_model::settings::Durability,
-        _sync_interval_ms: u64,
-        _flush_threshold_bytes: u64,
-    ) {
-        todo!()
+    pub fn set_durability(&self, durability: Durability, sync_interval_ms: u64, flush_threshold_bytes: u64) {
+        *self.durability.lock() = durability;
+        self.wal()
+            .set_sync_interval(recovery::sync_interval(durability, sync_interval_ms));
+        self.flush_threshold_bytes
+            .store(flush_threshold_bytes, Ordering::Relaxed);
     }
 
     /// Reads every byte of every segment against its checksum.
     pub fn verify(&self) -> Result<()> {
-        todo!()
+        let segments: Vec<_> = {
+            let state = self.state.lock();
+            state.segments.iter().map(|segment| Arc::clone(&segment.open)).collect()
+        };
+        // A merge may remove one meanwhile; its files stay until the next flush, which waits.
+        let _commit = self.commit_lock.lock();
+        segments.iter().try_for_each(|segment| segment.verify(&self.config))
     }
 
-    /// Why the shard stopped taking writes, if it did: an I/O error. Opening it again recovers.
-    pub fn failure(&self) -> Option<firn_model::Error> {
-        todo!()
+    /// Why the shard stopped taking writes, if it did: an I/O error. Dropping it and opening it
+    /// again recovers what was acknowledged.
+    pub fn failure(&self) -> Option<Error> {
+        self.state.lock().stopped.clone().or_else(|| self.wal().failure())
     }
 
     /// Flushes, and refuses everything from here on.
     pub fn close(&self) -> Result<()> {
-        todo!()
+        let flushed = self.flush_now();
+        self.abandon();
+        flushed.map(|_| ())
     }
 
     /// Refuses everything from here on without a flush: the shard is about to be deleted.
     pub fn abandon(&self) {
-        todo!()
+        let closed = state::closed(&self.config);
+        self.state.lock().stop(closed);
+    }
+
+    fn wal(&self) -> &Wal {
+        self.wal.get().expect("the WAL is open once the shard is")
     }
 }

@@ -1,0 +1,189 @@
+//! Commit points: which segments make up a shard, durably. Format: `docs/formats/shard.md`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::disk::Disk;
+use serde::{Deserialize, Serialize};
+
+use super::deletes::DeleteSet;
+use crate::directory::FileSum;
+
+/// First word of a commit point.
+const MAGIC: &str = "firn-shard";
+/// The only version of the format so far.
+const VERSION: u32 = 1;
+
+/// What a commit point says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct CommitPoint {
+    /// Counts up; also in the file's name.
+    pub(super) number: u64,
+    pub(super) index_uuid: String,
+    pub(super) shard: u32,
+    /// All operations below are in the segments.
+    pub(super) next_seq_no: u64,
+    /// Folder names below are used up.
+    pub(super) next_generation: u64,
+    /// Replay starts here.
+    pub(super) wal_generation: u64,
+    pub(super) segments: Vec<CommittedSegment>,
+}
+
+/// A segment in a commit point.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct CommittedSegment {
+    #[serde(flatten)]
+    pub(super) meta: SegmentMeta,
+    /// `None`: nothing is deleted.
+    pub(super) deletes: Option<DeletesFile>,
+}
+
+/// What never changes about a segment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct SegmentMeta {
+    pub(super) generation: u64,
+    pub(super) docs: u32,
+    /// Documents whose id the user gave.
+    pub(super) user_ids: u32,
+    pub(super) time_range_ms: Option<(i64, i64)>,
+    pub(super) without_time: u32,
+    pub(super) seq_no_range: (u64, u64),
+    /// Whether documents stand in the order of their sequence numbers.
+    pub(super) ordered: bool,
+    pub(super) size_bytes: u64,
+    pub(super) files: BTreeMap<String, FileSum>,
+}
+
+/// A file of deletes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct DeletesFile {
+    /// Its name, in `segments/`.
+    pub(super) name: String,
+    pub(super) count: u32,
+    pub(super) sum: FileSum,
+}
+
+impl CommitPoint {
+    /// Writes it beside the one before, durably.
+    pub(super) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
+        let body = serde_json::to_vec_pretty(self)?;
+        let mut bytes = format!("{MAGIC} {VERSION} {:08x} {}\n", crc32c::crc32c(&body), body.len()).into_bytes();
+        bytes.extend_from_slice(&body);
+        disk.write_atomic(&dir.join(file_name(self.number)), &bytes)?;
+        Ok(())
+    }
+
+    /// The newest commit point of a folder; `None`: it holds none.
+    pub(super) fn read_newest(disk: &dyn Disk, dir: &Path) -> Result<Option<Self>> {
+        match numbers(disk, dir)?.last() {
+            Some(number) => Self::read(disk, &dir.join(file_name(*number))).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn read(disk: &dyn Disk, path: &Path) -> Result<Self> {
+        let bytes = disk.read(path)?;
+        let damaged = |what: &str| damaged(path, what);
+        let end = bytes
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .ok_or_else(|| damaged("its first line has no end"))?;
+        let header = std::str::from_utf8(&bytes[..end]).map_err(|_| damaged("its first line is no text"))?;
+        let body = &bytes[end + 1..];
+        let parts: Vec<&str> = header.split(' ').collect();
+        let [magic, version, crc, length] = parts[..] else {
+            return Err(damaged("its first line is not that of a commit point"));
+        };
+        if magic != MAGIC {
+            return Err(damaged("its first line is not that of a commit point"));
+        }
+        if version != VERSION.to_string() {
+            return Err(damaged(&format!(
+                "it has format version {version}, this firn reads {VERSION}"
+            )));
+        }
+        let whole = length.parse() == Ok(body.len());
+        let intact = u32::from_str_radix(crc, 16) == Ok(crc32c::crc32c(body));
+        if !whole || !intact {
+            return Err(damaged("its checksum does not match"));
+        }
+        serde_json::from_slice(body).map_err(|error| damaged(&error.to_string()))
+    }
+}
+
+/// Numbers of the commit points in a folder, ascending.
+pub(super) fn numbers(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>> {
+    let mut numbers: Vec<u64> = match disk.list(dir) {
+        Ok(entries) => entries.iter().filter_map(|entry| parse_name(&entry.name)).collect(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// `commit-N.json`.
+pub(super) fn file_name(number: u64) -> String {
+    format!("commit-{number}.json")
+}
+
+fn parse_name(name: &str) -> Option<u64> {
+    name.strip_prefix("commit-")?.strip_suffix(".json")?.parse().ok()
+}
+
+/// The folder of segments.
+pub(super) fn segments_dir(dir: &Path) -> PathBuf {
+    dir.join("segments")
+}
+
+/// The folder of one segment.
+pub(super) fn segment_dir(dir: &Path, generation: u64) -> PathBuf {
+    segments_dir(dir).join(format!("_{generation}"))
+}
+
+/// Writes deletes, durably.
+pub(super) fn write_deletes(
+    disk: &dyn Disk,
+    dir: &Path,
+    generation: u64,
+    number: u64,
+    deletes: &DeleteSet,
+) -> Result<DeletesFile> {
+    let name = format!("_{generation}.del-{number}");
+    let bytes = deletes.to_bytes();
+    disk.write_atomic(&segments_dir(dir).join(&name), &bytes)?;
+    Ok(DeletesFile {
+        name,
+        count: deletes.count(),
+        sum: FileSum {
+            len: bytes.len() as u64,
+            crc: crc32c::crc32c(&bytes),
+        },
+    })
+}
+
+/// Reads deletes and checks them.
+pub(super) fn read_deletes(disk: &dyn Disk, dir: &Path, file: &DeletesFile, docs: u32) -> Result<DeleteSet> {
+    let path = segments_dir(dir).join(&file.name);
+    let bytes = match disk.read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(damaged(&path, "it is missing")),
+        Err(error) => return Err(error.into()),
+    };
+    if bytes.len() as u64 != file.sum.len || crc32c::crc32c(&bytes) != file.sum.crc {
+        return Err(damaged(&path, "its checksum does not match"));
+    }
+    DeleteSet::from_bytes(&bytes, docs)
+        .filter(|deletes| deletes.count() == file.count)
+        .ok_or_else(|| damaged(&path, "it does not fit its segment"))
+}
+
+/// The error of a shard whose file is damaged.
+pub(super) fn damaged(path: &Path, what: &str) -> Error {
+    Error::new(
+        ErrorKind::ShardDamaged,
+        format!("file [{}] of the shard is damaged: {what}", path.display()),
+    )
+}

@@ -1,0 +1,155 @@
+//! Which documents of a buffer or segment are deleted.
+
+use std::sync::Arc;
+
+use tantivy::directory::OwnedBytes;
+
+use crate::segment::AliveBits;
+
+/// A set of document ids. Clones are cheap and share memory until one of them changes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DeleteSet {
+    words: Arc<Vec<u64>>,
+    count: u32,
+}
+
+impl DeleteSet {
+    pub(super) fn contains(&self, doc: u32) -> bool {
+        self.words
+            .get(doc as usize / 64)
+            .is_some_and(|word| word & (1 << (doc % 64)) != 0)
+    }
+
+    /// False: it was there.
+    pub(super) fn insert(&mut self, doc: u32) -> bool {
+        if self.contains(doc) {
+            return false;
+        }
+        let words = Arc::make_mut(&mut self.words);
+        let word = doc as usize / 64;
+        if words.len() <= word {
+            words.resize(word + 1, 0);
+        }
+        words[word] |= 1 << (doc % 64);
+        self.count += 1;
+        true
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Ids in `self` that are not in `older`, ascending.
+    pub(super) fn since(&self, older: &DeleteSet) -> Vec<u32> {
+        let mut docs = Vec::new();
+        for (index, word) in self.words.iter().enumerate() {
+            let mut new = word & !older.words.get(index).copied().unwrap_or(0);
+            while new != 0 {
+                docs.push(index as u32 * 64 + new.trailing_zeros());
+                new &= new - 1;
+            }
+        }
+        docs
+    }
+
+    /// The complement within `0..max_doc`, as Tantivy has it; `None`: nothing is deleted.
+    pub(super) fn to_alive(&self, max_doc: u32) -> Option<AliveBits> {
+        if self.count == 0 {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(4 + (max_doc as usize).div_ceil(64) * 8);
+        bytes.extend_from_slice(&max_doc.to_le_bytes());
+        for index in 0..(max_doc as usize).div_ceil(64) {
+            let mut alive = !self.words.get(index).copied().unwrap_or(0);
+            let in_word = max_doc - index as u32 * 64;
+            if in_word < 64 {
+                alive &= (1 << in_word) - 1;
+            }
+            bytes.extend_from_slice(&alive.to_le_bytes());
+        }
+        Some(AliveBits::open(OwnedBytes::new(bytes)))
+    }
+
+    /// Its words, little-endian.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// From [`Self::to_bytes`]; `None`: no such set within `max_doc`.
+    pub(super) fn from_bytes(bytes: &[u8], max_doc: u32) -> Option<Self> {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let count = words.iter().map(|word| word.count_ones()).sum();
+        let highest = words
+            .iter()
+            .enumerate()
+            .rev()
+            .find(|(_, word)| **word != 0)
+            .map(|(index, word)| index as u32 * 64 + 63 - word.leading_zeros());
+        if !rest.is_empty() || highest.is_some_and(|highest| highest >= max_doc) {
+            return None;
+        }
+        Some(Self {
+            words: Arc::new(words),
+            count,
+        })
+    }
+}
+
+/// From the ids of a segment to those of the segment it is merged into: how many documents before
+/// it survived.
+pub(super) struct Ranks {
+    /// Survivors before each word of 64.
+    before: Vec<u32>,
+    alive: Vec<u64>,
+}
+
+impl Ranks {
+    /// `dropped`: what the merge left out.
+    pub(super) fn new(dropped: &DeleteSet, max_doc: u32) -> Self {
+        let mut before = Vec::new();
+        let mut alive = Vec::new();
+        let mut total = 0;
+        for index in 0..(max_doc as usize).div_ceil(64) {
+            let word = !dropped.words.get(index).copied().unwrap_or(0);
+            before.push(total);
+            total += word.count_ones();
+            alive.push(word);
+        }
+        Self { before, alive }
+    }
+
+    /// The new id of a document that survived, counted from the first of its segment.
+    pub(super) fn rank(&self, doc: u32) -> u32 {
+        let word = doc as usize / 64;
+        let below = self.alive[word] & ((1u64 << (doc % 64)) - 1);
+        self.before[word] + below.count_ones()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets() {
+        let mut set = DeleteSet::default();
+        assert!(set.to_alive(10).is_none());
+        assert!(set.insert(3) && set.insert(130) && !set.insert(3));
+        let older = set.clone();
+        assert!(set.insert(64));
+        assert_eq!(set.since(&older), [64]);
+        assert_eq!((set.count(), older.count()), (3, 2));
+        let alive = set.to_alive(131).unwrap();
+        assert_eq!(alive.num_alive_docs(), 128);
+        assert!(alive.is_deleted(130) && alive.is_alive(129));
+        let read = DeleteSet::from_bytes(&set.to_bytes(), 131).unwrap();
+        assert_eq!(read.since(&DeleteSet::default()), [3, 64, 130]);
+        assert!(DeleteSet::from_bytes(&set.to_bytes(), 130).is_none());
+        let ranks = Ranks::new(&set, 131);
+        assert_eq!(
+            (ranks.rank(0), ranks.rank(4), ranks.rank(65), ranks.rank(129)),
+            (0, 3, 63, 127)
+        );
+    }
+}

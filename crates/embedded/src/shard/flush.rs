@@ -1,0 +1,404 @@
+//! From buffers to segments, from segments to snapshots, from segments to commit points.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use firn_model::{Error, Result};
+
+use super::Shard;
+use super::buffer::{Buffer, Writer, tantivy_error};
+use super::commit::{
+    CommitPoint, CommittedSegment, DeletesFile, SegmentMeta, file_name, numbers, segment_dir, segments_dir,
+    write_deletes,
+};
+use super::deletes::DeleteSet;
+use super::filter::{self, IdFilter};
+use super::live::{FILTER_FILE, LiveSegment, OpenSegment};
+use super::state::{State, TOMBSTONES_MAX};
+use crate::segment::ShardSnapshot;
+
+impl Shard {
+    /// Stops the shard: its files may not be as its memory says.
+    pub(super) fn fail(&self, error: Error) -> Error {
+        tracing::error!(index = %self.config.index, shard = self.config.shard, %error, "the shard stopped");
+        self.state.lock().stop(error.clone());
+        error
+    }
+
+    /// Makes segments of buffers that are past their limits.
+    pub(super) fn write_out_full_buffers(&self) -> Result<()> {
+        let full = {
+            let mut state = self.state.lock();
+            let total: u64 = state.buffers.iter().map(super::buffer::BufferState::memory_bytes).sum();
+            let largest = state
+                .buffers
+                .iter()
+                .filter(|buffer| !buffer.sealed)
+                .map(super::buffer::BufferState::memory_bytes)
+                .max()
+                .unwrap_or(0);
+            let too_much = total > self.config.buffer_bytes_max as u64;
+            let mut full = Vec::new();
+            for buffer in state.buffers.iter_mut().filter(|buffer| !buffer.sealed) {
+                let by_docs = buffer.docs >= self.config.segment_docs_max;
+                let by_bytes = too_much && buffer.memory_bytes() == largest && buffer.docs > 0 && full.is_empty();
+                if by_docs || by_bytes {
+                    buffer.sealed = true;
+                    full.push(Arc::clone(&buffer.buffer));
+                }
+            }
+            full
+        };
+        for buffer in full {
+            self.finish(&buffer)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a segment of a sealed buffer, unless another thread does; returns when it is there.
+    pub(super) fn finish(&self, buffer: &Arc<Buffer>) -> Result<()> {
+        let mut slot = buffer.writer.lock();
+        let Some(mut writer) = slot.take() else {
+            return self.state.lock().check_running();
+        };
+        self.finish_writer(buffer, &mut writer)
+            .and_then(|()| self.publish_segment(buffer, writer))
+            .map_err(|error| self.fail(error))
+    }
+
+    fn finish_writer(&self, buffer: &Buffer, writer: &mut Writer) -> Result<()> {
+        self.state.lock().check_running()?;
+        buffer.drain_into(writer)
+    }
+
+    fn publish_segment(&self, buffer: &Buffer, writer: Writer) -> Result<()> {
+        let (meta, hashes) = self.describe(buffer);
+        let Writer { tantivy, directory } = writer;
+        let index = tantivy.finalize().map_err(tantivy_error)?;
+        let filter = (!hashes.is_empty()).then(|| IdFilter::build(hashes.iter().copied(), hashes.len()));
+        let meta = finish_folder(meta, &directory, filter.as_ref())?;
+        let open = OpenSegment::from_index(index, meta, filter)?;
+        let mut state = self.state.lock();
+        let position = state
+            .buffers
+            .iter()
+            .position(|state| state.buffer.generation == buffer.generation)
+            .ok_or_else(|| Error::internal("a write buffer went away"))?;
+        let finished = state.buffers.remove(position);
+        state.segments.push(LiveSegment {
+            open,
+            deletes: finished.deletes,
+            committed_deletes: None,
+            committed: false,
+            published: None,
+        });
+        state.dirty = true;
+        state.commit_needed = true;
+        Ok(())
+    }
+
+    /// What a sealed buffer holds, and the hashes of its ids.
+    fn describe(&self, buffer: &Buffer) -> (SegmentMeta, Vec<u64>) {
+        let state = self.state.lock();
+        let found = state
+            .buffers
+            .iter()
+            .find(|state| state.buffer.generation == buffer.generation);
+        let mut meta = SegmentMeta {
+            generation: buffer.generation,
+            docs: 0,
+            user_ids: 0,
+            time_range_ms: None,
+            without_time: 0,
+            seq_no_range: (0, 0),
+            ordered: true,
+            size_bytes: 0,
+            files: Default::default(),
+        };
+        let Some(found) = found else {
+            return (meta, Vec::new());
+        };
+        let made: u32 = found.runs.iter().map(|run| run.count).sum();
+        meta.docs = found.docs;
+        meta.user_ids = found.docs - made;
+        meta.time_range_ms = found.time_range_ms;
+        meta.without_time = found.without_time;
+        meta.seq_no_range = found.seq_no_range.unwrap_or((0, 0));
+        let hashes = found.ids.keys().map(|id| filter::hash(id)).collect();
+        (meta, hashes)
+    }
+
+    /// Seals every buffer that holds something.
+    fn seal_all(state: &mut State) -> Vec<Arc<Buffer>> {
+        let mut sealed = Vec::new();
+        for buffer in state.buffers.iter_mut().filter(|buffer| buffer.docs > 0) {
+            buffer.sealed = true;
+            sealed.push(Arc::clone(&buffer.buffer));
+        }
+        sealed
+    }
+
+    pub(super) fn write_out_all(&self) -> Result<()> {
+        let sealed = {
+            let mut state = self.state.lock();
+            state.check_running()?;
+            Self::seal_all(&mut state)
+        };
+        for buffer in sealed {
+            self.finish(&buffer)?;
+        }
+        Ok(())
+    }
+
+    /// Shows searches what is in segments now.
+    pub(super) fn publish(&self, state: &mut State) {
+        let mut segments: Vec<_> = state.segments.iter_mut().map(LiveSegment::publish).collect();
+        segments.sort_by_key(|segment| std::cmp::Reverse(segment.time_range_ms.map(|(_, high)| high)));
+        state.dirty = state.buffers.iter().any(|buffer| buffer.docs > 0);
+        self.snapshot.store(Arc::new(ShardSnapshot {
+            index: Arc::clone(&self.config.index),
+            index_tag: self.config.index_tag,
+            shard: self.config.shard,
+            segments,
+        }));
+    }
+
+    pub(super) fn refresh_now(&self) -> Result<bool> {
+        let _refreshing = self.refresh_lock.lock();
+        {
+            let state = self.state.lock();
+            state.check_running()?;
+            if !state.dirty {
+                return Ok(false);
+            }
+        }
+        self.write_out_all()?;
+        let mut state = self.state.lock();
+        state.check_running()?;
+        self.publish(&mut state);
+        self.counters.refreshes.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    pub(super) fn flush_now(&self) -> Result<bool> {
+        let mut committed = self.commit_lock.lock();
+        // The cut: everything applied before it is in the segments and sealed buffers of this list,
+        // with the deletes of this moment; everything after it is in the WAL from `wal_generation`.
+        let cut = {
+            let mut state = self.state.lock();
+            state.check_running()?;
+            if !state.commit_needed && state.uncommitted_ops == 0 {
+                return Ok(false);
+            }
+            // Documents still in queues belong to it: they have their places.
+            let sealed = Self::seal_all(&mut state);
+            let wal_generation = match self.wal().rotate() {
+                Ok(generation) => generation,
+                Err(error) => {
+                    state.stop(error.clone());
+                    return Err(error);
+                }
+            };
+            state.uncommitted_ops = 0;
+            state.commit_needed = false;
+            let segments = state
+                .segments
+                .iter()
+                .map(|segment| (segment.generation(), segment.deletes.clone()));
+            let buffers = state
+                .buffers
+                .iter()
+                .filter(|buffer| buffer.sealed)
+                .map(|buffer| (buffer.buffer.generation, buffer.deletes.clone()));
+            Cut {
+                parts: segments.chain(buffers).collect(),
+                held: state.segments.iter().map(|segment| Arc::clone(&segment.open)).collect(),
+                sealed,
+                wal_generation,
+                next_seq_no: state.next_seq_no,
+                next_generation: state.next_generation,
+            }
+        };
+        let result = self.commit(cut, &mut committed);
+        if let Err(error) = &result {
+            // The segments are still there and the WAL is whole: the next flush tries again.
+            tracing::warn!(index = %self.config.index, shard = self.config.shard, %error, "a flush failed");
+            let mut state = self.state.lock();
+            state.commit_needed = true;
+        }
+        result.map(|()| true)
+    }
+
+    fn commit(&self, cut: Cut, committed: &mut CommitPoint) -> Result<()> {
+        // Whatever the cut sealed earlier may be in another thread's hands: finishing waits for it.
+        for buffer in &cut.sealed {
+            self.finish(buffer)?;
+        }
+        let mut point = CommitPoint {
+            number: committed.number + 1,
+            index_uuid: self.config.index_uuid.to_string(),
+            shard: self.config.shard,
+            next_seq_no: cut.next_seq_no,
+            next_generation: cut.next_generation,
+            wal_generation: cut.wal_generation,
+            segments: Vec::with_capacity(cut.parts.len()),
+        };
+        for (generation, deletes) in &cut.parts {
+            let held = cut.held.iter().find(|open| open.meta.generation == *generation);
+            let open = match held {
+                Some(open) => Arc::clone(open),
+                None => self.open_segment(*generation)?,
+            };
+            let before = committed
+                .segments
+                .iter()
+                .find(|segment| segment.meta.generation == *generation);
+            if before.is_none() {
+                self.sync_segment(&open.meta)?;
+            }
+            let deletes = self.commit_deletes(&open.meta, deletes, before, point.number)?;
+            point.segments.push(CommittedSegment {
+                meta: open.meta.clone(),
+                deletes,
+            });
+        }
+        self.config.disk.sync_dir(&segments_dir(&self.config.dir))?;
+        point.write(&*self.config.disk, &self.config.dir)?;
+        *committed = point;
+        self.after_commit(committed);
+        Ok(())
+    }
+
+    /// The segment that a buffer of the cut became. A merge may have taken it by now: then its
+    /// files are still there, because nothing is removed while a flush runs.
+    fn open_segment(&self, generation: u64) -> Result<Arc<OpenSegment>> {
+        let state = self.state.lock();
+        let merged = self.merged_away.lock();
+        state
+            .segments
+            .iter()
+            .map(|segment| &segment.open)
+            .chain(merged.iter())
+            .find(|open| open.meta.generation == generation)
+            .cloned()
+            .ok_or_else(|| Error::internal(format!("segment _{generation} went away during a flush")))
+    }
+
+    fn sync_segment(&self, meta: &SegmentMeta) -> Result<()> {
+        let dir = segment_dir(&self.config.dir, meta.generation);
+        for name in meta.files.keys() {
+            self.config.disk.sync_file(&dir.join(name))?;
+        }
+        self.config.disk.sync_dir(&dir)?;
+        Ok(())
+    }
+
+    fn commit_deletes(
+        &self,
+        meta: &SegmentMeta,
+        deletes: &DeleteSet,
+        before: Option<&CommittedSegment>,
+        number: u64,
+    ) -> Result<Option<DeletesFile>> {
+        if deletes.count() == 0 {
+            return Ok(None);
+        }
+        // Deletes only ever grow, so the same count is the same set.
+        match before.and_then(|before| before.deletes.clone()) {
+            Some(file) if file.count == deletes.count() => Ok(Some(file)),
+            _ => write_deletes(&*self.config.disk, &self.config.dir, meta.generation, number, deletes).map(Some),
+        }
+    }
+
+    /// Notes what is durable, and removes what no commit point and no live segment needs.
+    fn after_commit(&self, point: &CommitPoint) {
+        let live: HashSet<u64> = {
+            let mut state = self.state.lock();
+            for committed in &point.segments {
+                let generation = committed.meta.generation;
+                if let Some(segment) = state
+                    .segments
+                    .iter_mut()
+                    .find(|segment| segment.generation() == generation)
+                {
+                    segment.committed = true;
+                    segment.committed_deletes.clone_from(&committed.deletes);
+                }
+            }
+            if state.tombstones.len() > TOMBSTONES_MAX {
+                state.tombstones.clear();
+            }
+            let segments = state.segments.iter().map(LiveSegment::generation);
+            let buffers = state.buffers.iter().map(|buffer| buffer.buffer.generation);
+            segments
+                .chain(buffers)
+                .chain(state.merging_into.iter().copied())
+                .chain(point.segments.iter().map(|segment| segment.meta.generation))
+                .collect()
+        };
+        self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = self.wal().trim(point.wal_generation) {
+            tracing::warn!(index = %self.config.index, shard = self.config.shard, %error, "the WAL could not be trimmed");
+        }
+        self.merged_away
+            .lock()
+            .retain(|open| live.contains(&open.meta.generation));
+        if let Err(error) = self.remove_unneeded(point, &live) {
+            tracing::warn!(index = %self.config.index, shard = self.config.shard, %error, "old files could not be removed");
+        }
+    }
+
+    /// Removes folders and files that neither `point` names nor `live` holds.
+    pub(super) fn remove_unneeded(&self, point: &CommitPoint, live: &HashSet<u64>) -> Result<()> {
+        let disk = &*self.config.disk;
+        let dir = &self.config.dir;
+        for number in numbers(disk, dir)? {
+            if number < point.number {
+                disk.remove_file(&dir.join(file_name(number)))?;
+            }
+        }
+        let folder = segments_dir(dir);
+        let deletes: HashSet<&str> = point
+            .segments
+            .iter()
+            .filter_map(|segment| segment.deletes.as_ref())
+            .map(|file| file.name.as_str())
+            .collect();
+        for entry in disk.list(&folder)? {
+            let generation = entry.name.strip_prefix('_').and_then(|name| name.parse().ok());
+            let path = folder.join(&entry.name);
+            match generation {
+                Some(generation) if entry.is_dir && !live.contains(&generation) => disk.remove_dir_all(&path)?,
+                None if !entry.is_dir && !deletes.contains(entry.name.as_str()) => disk.remove_file(&path)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a flush makes durable.
+struct Cut {
+    parts: Vec<(u64, DeleteSet)>,
+    /// Segments as they were, though a merge may take them meanwhile.
+    held: Vec<Arc<OpenSegment>>,
+    sealed: Vec<Arc<Buffer>>,
+    wal_generation: u64,
+    next_seq_no: u64,
+    next_generation: u64,
+}
+
+/// Writes what belongs to a segment's folder besides Tantivy's own files, and completes `meta`.
+pub(super) fn finish_folder(
+    mut meta: SegmentMeta,
+    directory: &crate::directory::DiskDirectory,
+    filter: Option<&IdFilter>,
+) -> Result<SegmentMeta> {
+    if let Some(filter) = filter {
+        directory.write_small(FILTER_FILE, filter.as_bytes())?;
+    }
+    meta.files = directory.finish()?;
+    meta.size_bytes = meta.files.values().map(|sum| sum.len).sum();
+    Ok(meta)
+}

@@ -1,0 +1,79 @@
+//! Reads by id.
+
+use firn_engine::document::StoredDocument;
+use firn_model::Result;
+
+use super::Shard;
+use super::filter;
+use super::live::{OpenSegment, made_seq_no};
+use super::versions::Place;
+use crate::segment::Segment;
+
+impl Shard {
+    pub(super) fn get_realtime(&self, id: &str) -> Result<Option<StoredDocument>> {
+        loop {
+            let (open, doc) = {
+                let state = self.state.lock();
+                state.check_running()?;
+                let Some(found) = state.find(&self.config, id)? else {
+                    return Ok(None);
+                };
+                match found.place {
+                    Place::Segment(index) => (Some(state.segments[index].open.clone()), found.doc),
+                    Place::Buffer(index) => {
+                        let entry = state.buffers[index].ids.get(id).filter(|entry| entry.doc == found.doc);
+                        if let Some(kept) = entry.and_then(|entry| entry.kept.as_ref()) {
+                            return Ok(Some(StoredDocument {
+                                source: kept.source.clone(),
+                                version: found.version,
+                                seq_no: found.seq_no,
+                                primary_term: 1,
+                                routing: kept.routing.as_deref().map(str::to_owned),
+                                ignored: kept.ignored.clone(),
+                            }));
+                        }
+                        (None, found.doc)
+                    }
+                }
+            };
+            match open {
+                Some(open) => return open.read(doc).map(Some),
+                // Its source is in a buffer that cannot be read: make a segment of it.
+                None => self.write_out_all()?,
+            }
+        }
+    }
+
+    pub(super) fn get_searchable(&self, id: &str) -> Result<Option<StoredDocument>> {
+        let snapshot = self.snapshot.load_full();
+        let hash = filter::hash(id);
+        let made = made_seq_no(&self.config, id);
+        for segment in &snapshot.segments {
+            let Some(open) = self.open_of(segment) else {
+                continue;
+            };
+            let is_alive = |doc| segment.is_alive(doc);
+            let mut found = open.find_id(id, hash, &is_alive)?;
+            if let (None, Some(seq_no)) = (found, made) {
+                found = open.find_made(seq_no, &is_alive)?;
+            }
+            if let Some(doc) = found {
+                return open.read(doc).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The open form of a published segment; merged ones are held until the next flush.
+    fn open_of(&self, segment: &Segment) -> Option<std::sync::Arc<OpenSegment>> {
+        let state = self.state.lock();
+        let merged = self.merged_away.lock();
+        state
+            .segments
+            .iter()
+            .map(|live| &live.open)
+            .chain(merged.iter())
+            .find(|open| open.meta.generation == segment.generation)
+            .cloned()
+    }
+}

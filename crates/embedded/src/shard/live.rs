@@ -1,0 +1,284 @@
+//! Segments as the shard holds them: open for reading, with the deletes of this moment.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use firn_engine::document::StoredDocument;
+use firn_model::Result;
+use firn_model::ids::AutoId;
+use tantivy::columnar::Column;
+use tantivy::schema::{IndexRecordOption, TantivyDocument, Value};
+use tantivy::store::StoreReader;
+use tantivy::{DocSet, Index, SegmentReader, TERMINATED, Term};
+
+use super::buffer::tantivy_error;
+use super::commit::{DeletesFile, SegmentMeta, damaged, segment_dir};
+use super::config::ShardConfig;
+use super::deletes::DeleteSet;
+use super::filter::IdFilter;
+use crate::analysis;
+use crate::directory::DiskDirectory;
+use crate::schema::{IGNORED, fields};
+use crate::segment::{AliveBits, Segment};
+
+/// The file of ids' hashes in a segment's folder.
+pub(super) const FILTER_FILE: &str = "ids.filter";
+
+/// The unchanging part of a segment, open.
+pub(super) struct OpenSegment {
+    pub(super) meta: SegmentMeta,
+    pub(super) index: Index,
+    pub(super) reader: SegmentReader,
+    seq_nos: Column<u64>,
+    versions: Option<Column<u64>>,
+    /// `None`: no user-given ids.
+    pub(super) filter: Option<IdFilter>,
+}
+
+/// A segment and what changes about it, under the shard's lock.
+pub(super) struct LiveSegment {
+    pub(super) open: Arc<OpenSegment>,
+    pub(super) deletes: DeleteSet,
+    /// The deletes in the last commit point.
+    pub(super) committed_deletes: Option<DeletesFile>,
+    /// Whether a commit point names it.
+    pub(super) committed: bool,
+    /// What searches got last, and with how many deletes.
+    pub(super) published: Option<Arc<Segment>>,
+}
+
+impl OpenSegment {
+    /// Opens the folder of a segment; `meta` says what is in it. Lengths of all files are checked,
+    /// checksums are not: see [`Self::verify`].
+    pub(super) fn open(config: &ShardConfig, meta: SegmentMeta) -> Result<Arc<Self>> {
+        let dir = segment_dir(&config.dir, meta.generation);
+        for (name, sum) in &meta.files {
+            let path = dir.join(name);
+            match config.disk.len(&path) {
+                Ok(len) if len == sum.len => {}
+                Ok(len) => return Err(damaged(&path, &format!("it has {len} bytes instead of {}", sum.len))),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    return Err(damaged(&path, "it is missing"));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let directory = DiskDirectory::open(Arc::clone(&config.disk), dir.clone());
+        let index = Index::open(directory).map_err(|error| damaged(&dir, &error.to_string()))?;
+        let filter = if meta.user_ids > 0 && meta.files.contains_key(FILTER_FILE) {
+            let path = dir.join(FILTER_FILE);
+            let bytes = config.disk.read(&path)?;
+            if crc32c::crc32c(&bytes) != meta.files[FILTER_FILE].crc {
+                return Err(damaged(&path, "its checksum does not match"));
+            }
+            Some(IdFilter::from_bytes(bytes).ok_or_else(|| damaged(&path, "it is no filter"))?)
+        } else {
+            None
+        };
+        Self::from_index(index, meta, filter).map_err(|error| match error.kind() {
+            firn_model::ErrorKind::Internal => damaged(&dir, error.reason()),
+            _ => error,
+        })
+    }
+
+    /// A segment that was just written.
+    pub(super) fn from_index(mut index: Index, meta: SegmentMeta, filter: Option<IdFilter>) -> Result<Arc<Self>> {
+        index.set_tokenizers(analysis::tokenizers());
+        let segments = index.searchable_segments().map_err(tantivy_error)?;
+        let [segment] = &segments[..] else {
+            return Err(firn_model::Error::internal(format!(
+                "a folder holds {} segments instead of one",
+                segments.len()
+            )));
+        };
+        let reader = SegmentReader::open(segment).map_err(tantivy_error)?;
+        if reader.max_doc() != meta.docs {
+            return Err(firn_model::Error::internal(format!(
+                "the segment holds {} documents instead of {}",
+                reader.max_doc(),
+                meta.docs
+            )));
+        }
+        let seq_nos = reader.fast_fields().u64("_seq_no").map_err(tantivy_error)?;
+        let versions = reader.fast_fields().column_opt("_version").map_err(tantivy_error)?;
+        Ok(Arc::new(Self {
+            meta,
+            index,
+            reader,
+            seq_nos,
+            versions,
+            filter,
+        }))
+    }
+
+    pub(super) fn seq_no(&self, doc: u32) -> u64 {
+        self.seq_nos.first(doc).unwrap_or(0)
+    }
+
+    pub(super) fn version(&self, doc: u32) -> u64 {
+        self.versions
+            .as_ref()
+            .and_then(|versions| versions.first(doc))
+            .unwrap_or(1)
+    }
+
+    /// The live document with a user-given id.
+    pub(super) fn find_id(&self, id: &str, hash: u64, is_alive: &dyn Fn(u32) -> bool) -> Result<Option<u32>> {
+        if self.meta.user_ids == 0 || self.filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
+            return Ok(None);
+        }
+        let field = fields().id;
+        let inverted = self.reader.inverted_index(field).map_err(tantivy_error)?;
+        let postings = inverted.read_postings(&Term::from_field_text(field, id), IndexRecordOption::Basic)?;
+        let Some(mut postings) = postings else {
+            return Ok(None);
+        };
+        while postings.doc() != TERMINATED {
+            if is_alive(postings.doc()) {
+                return Ok(Some(postings.doc()));
+            }
+            postings.advance();
+        }
+        Ok(None)
+    }
+
+    /// The live document whose id the shard made at `seq_no`.
+    pub(super) fn find_made(&self, seq_no: u64, is_alive: &dyn Fn(u32) -> bool) -> Result<Option<u32>> {
+        let (low, high) = self.meta.seq_no_range;
+        if !(low..=high).contains(&seq_no) {
+            return Ok(None);
+        }
+        let candidate = if self.meta.ordered {
+            let mut range = 0..self.meta.docs;
+            while range.start < range.end {
+                let middle = range.start + (range.end - range.start) / 2;
+                if self.seq_no(middle) < seq_no {
+                    range.start = middle + 1;
+                } else {
+                    range.end = middle;
+                }
+            }
+            Some(range.start).filter(|doc| *doc < self.meta.docs && self.seq_no(*doc) == seq_no)
+        } else {
+            let mut docs = Vec::new();
+            self.seq_nos
+                .get_docids_for_value_range(seq_no..=seq_no, 0..self.meta.docs, &mut docs);
+            docs.first().copied()
+        };
+        match candidate.filter(|doc| is_alive(*doc)) {
+            // A document with an id of its own may have been written at that number.
+            Some(doc) if self.meta.user_ids > 0 && self.stored(doc)?.1.is_some() => Ok(None),
+            found => Ok(found),
+        }
+    }
+
+    /// The stored part of a document: source, own id, routing.
+    fn stored(&self, doc: u32) -> Result<(Bytes, Option<String>, Option<String>)> {
+        let store: StoreReader = self.reader.get_store_reader(1)?;
+        let document: TantivyDocument = store.get(doc).map_err(tantivy_error)?;
+        let fields = fields();
+        let text = |field| {
+            document
+                .get_first(field)
+                .and_then(|value| value.as_str())
+                .map(str::to_owned)
+        };
+        let source = document
+            .get_first(fields.source)
+            .and_then(|value| value.as_bytes())
+            .map(Bytes::copy_from_slice)
+            .unwrap_or_default();
+        Ok((source, text(fields.stored_id), text(fields.routing)))
+    }
+
+    /// A document as a read by id answers it.
+    pub(super) fn read(&self, doc: u32) -> Result<StoredDocument> {
+        let (source, _, routing) = self.stored(doc)?;
+        let mut ignored = Vec::new();
+        if let Some(column) = self
+            .reader
+            .fast_fields()
+            .str(&format!("kw.{IGNORED}"))
+            .map_err(tantivy_error)?
+        {
+            for ord in column.term_ords(doc) {
+                let mut name = String::new();
+                column.ord_to_str(ord, &mut name)?;
+                ignored.push(name);
+            }
+        }
+        ignored.sort_unstable();
+        Ok(StoredDocument {
+            source,
+            version: self.version(doc),
+            seq_no: self.seq_no(doc),
+            primary_term: 1,
+            routing,
+            ignored,
+        })
+    }
+
+    /// Reads every byte of every file against its checksum.
+    pub(super) fn verify(&self, config: &ShardConfig) -> Result<()> {
+        let dir = segment_dir(&config.dir, self.meta.generation);
+        for (name, sum) in &self.meta.files {
+            verify_file(config, &dir.join(name), sum.crc)?;
+        }
+        Ok(())
+    }
+}
+
+fn verify_file(config: &ShardConfig, path: &Path, crc: u32) -> Result<()> {
+    let bytes = config.disk.map(path)?;
+    if crc32c::crc32c(&bytes) != crc {
+        return Err(damaged(path, "its checksum does not match"));
+    }
+    Ok(())
+}
+
+impl LiveSegment {
+    pub(super) fn generation(&self) -> u64 {
+        self.open.meta.generation
+    }
+
+    pub(super) fn live_docs(&self) -> u32 {
+        self.open.meta.docs - self.deletes.count()
+    }
+
+    /// What searches get: the same as last time if nothing changed.
+    pub(super) fn publish(&mut self) -> Arc<Segment> {
+        if let Some(published) = &self.published
+            && published.deleted_count == self.deletes.count()
+            && published.committed == self.committed
+        {
+            return Arc::clone(published);
+        }
+        let meta = &self.open.meta;
+        let alive: Option<Arc<AliveBits>> = match &self.published {
+            Some(published) if published.deleted_count == self.deletes.count() => published.alive.clone(),
+            _ => self.deletes.to_alive(meta.docs).map(Arc::new),
+        };
+        let segment = Arc::new(Segment {
+            generation: meta.generation,
+            reader: self.open.reader.clone(),
+            alive,
+            max_doc: meta.docs,
+            deleted_count: self.deletes.count(),
+            time_range_ms: meta.time_range_ms,
+            without_time_count: meta.without_time,
+            seq_no_range: meta.seq_no_range,
+            size_bytes: meta.size_bytes,
+            committed: self.committed,
+        });
+        self.published = Some(Arc::clone(&segment));
+        segment
+    }
+}
+
+/// The number in an id that this shard made.
+pub(super) fn made_seq_no(config: &ShardConfig, id: &str) -> Option<u64> {
+    AutoId::decode(id)
+        .filter(|made| made.index_tag == config.index_tag && u32::from(made.shard) == config.shard)
+        .map(|made| made.seq_no)
+}

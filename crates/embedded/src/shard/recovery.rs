@@ -1,0 +1,210 @@
+//! Making, opening and replaying a shard.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use firn_model::settings::Durability;
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::wal::{Wal, WalOptions};
+use parking_lot::Mutex;
+
+use super::apply::{bury, place};
+use super::commit::{CommitPoint, damaged, file_name, read_deletes, segments_dir};
+use super::config::ShardConfig;
+use super::live::{LiveSegment, OpenSegment};
+use super::record::{self, Operation};
+use super::state::State;
+use super::{Counters, ReplayMapper, Shard};
+use crate::mapper::MappedDocument;
+use crate::segment::ShardSnapshot;
+
+impl Shard {
+    pub(super) fn create_new(config: ShardConfig) -> Result<Arc<Self>> {
+        if Self::exists(&*config.disk, &config.dir)? {
+            return Err(Error::new(
+                ErrorKind::ResourceAlreadyExists,
+                format!("folder [{}] holds a shard already", config.dir.display()),
+            ));
+        }
+        let disk = &*config.disk;
+        // Left-overs of a creation that a crash cut short: it was never acknowledged.
+        if disk.exists(&config.dir)? {
+            disk.remove_dir_all(&config.dir)?;
+        }
+        disk.create_dir_all(&segments_dir(&config.dir))?;
+        let wal = open_wal(&config, 1, &mut |_, _| Ok(()))?;
+        let first = CommitPoint {
+            number: 1,
+            index_uuid: config.index_uuid.to_string(),
+            shard: config.shard,
+            next_seq_no: 0,
+            next_generation: 1,
+            wal_generation: wal.generation(),
+            segments: Vec::new(),
+        };
+        first.write(disk, &config.dir)?;
+        for dir in [
+            Some(config.dir.as_path()),
+            config.dir.parent(),
+            config.dir.parent().and_then(Path::parent),
+        ] {
+            if let Some(dir) = dir.filter(|dir| !dir.as_os_str().is_empty()) {
+                disk.sync_dir(dir)?;
+            }
+        }
+        let shard = Self::assemble(config, State::new(), first);
+        let _ = shard.wal.set(wal);
+        Ok(Arc::new(shard))
+    }
+
+    pub(super) fn open_existing(config: ShardConfig, map: &ReplayMapper<'_>) -> Result<Arc<Self>> {
+        let Some(point) = CommitPoint::read_newest(&*config.disk, &config.dir)? else {
+            return Err(Error::new(
+                ErrorKind::ShardDamaged,
+                format!("folder [{}] holds no commit point of a shard", config.dir.display()),
+            ));
+        };
+        if point.index_uuid != *config.index_uuid || point.shard != config.shard {
+            let path = config.dir.join(file_name(point.number));
+            return Err(damaged(
+                &path,
+                &format!(
+                    "it belongs to shard {} of the index with uuid {}",
+                    point.shard, point.index_uuid
+                ),
+            ));
+        }
+        let mut state = State::new();
+        state.next_seq_no = point.next_seq_no;
+        state.next_generation = point.next_generation;
+        for committed in &point.segments {
+            let deletes = match &committed.deletes {
+                None => Default::default(),
+                Some(file) => read_deletes(&*config.disk, &config.dir, file, committed.meta.docs)?,
+            };
+            state.segments.push(LiveSegment {
+                open: OpenSegment::open(&config, committed.meta.clone())?,
+                deletes,
+                committed_deletes: committed.deletes.clone(),
+                committed: true,
+                published: None,
+            });
+        }
+        let wal_generation = point.wal_generation;
+        let shard = Self::assemble(config, state, point);
+        shard.remove_left_overs()?;
+        let wal = open_wal(&shard.config, wal_generation, &mut |payload, _| {
+            shard.replay(payload, map)
+        })?;
+        let _ = shard.wal.set(wal);
+        shard.refresh_now()?;
+        let mut state = shard.state.lock();
+        shard.publish(&mut state);
+        drop(state);
+        Ok(Arc::new(shard))
+    }
+
+    fn assemble(config: ShardConfig, state: State, point: CommitPoint) -> Self {
+        let snapshot = ShardSnapshot {
+            index: Arc::clone(&config.index),
+            index_tag: config.index_tag,
+            shard: config.shard,
+            segments: Vec::new(),
+        };
+        Self {
+            durability: Mutex::new(config.durability),
+            flush_threshold_bytes: config.flush_threshold_bytes.into(),
+            config,
+            wal: std::sync::OnceLock::new(),
+            state: Mutex::new(state),
+            commit_lock: Mutex::new(point),
+            refresh_lock: Mutex::new(()),
+            merge_lock: Mutex::new(()),
+            merged_away: Mutex::default(),
+            snapshot: ArcSwap::from_pointee(snapshot),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Removes segments and deletes that no commit point names: what a crash left.
+    fn remove_left_overs(&self) -> Result<()> {
+        let point = self.commit_lock.lock().clone();
+        let live: HashSet<u64> = point.segments.iter().map(|segment| segment.meta.generation).collect();
+        self.remove_unneeded(&point, &live)
+    }
+
+    /// Applies a record again: what it says happened, so nothing is checked.
+    fn replay(&self, payload: &[u8], map: &ReplayMapper<'_>) -> Result<()> {
+        let mut documents = Vec::new();
+        let mut state = self.state.lock();
+        let target = state.pick_buffer(&self.config)?;
+        record::read(payload, &mut |seq_no, version, operation| {
+            state.next_seq_no = state.next_seq_no.max(seq_no + 1);
+            state.uncommitted_ops += 1;
+            match operation {
+                Operation::Delete { id } => {
+                    let found = state.find(&self.config, id)?;
+                    bury(&mut state, found, id, seq_no, version);
+                }
+                Operation::Index { id, routing, source } => {
+                    let found = match id {
+                        Some(id) => state.find(&self.config, id)?,
+                        None => None,
+                    };
+                    let mut document = map(&source).unwrap_or_else(|error| {
+                        // It was acknowledged, so it stays, though its mapping changed under it.
+                        tracing::warn!(index = %self.config.index, %error, "a replayed event does not fit its mapping");
+                        MappedDocument::source_only(source)
+                    });
+                    let (id, routing) = (id.map(str::to_owned), routing.map(str::to_owned));
+                    place(&mut state, target, found, id, routing, seq_no, version, &mut document);
+                    documents.push(document);
+                }
+            }
+            Ok(())
+        })?;
+        let buffer = Arc::clone(&state.buffers[target].buffer);
+        self.hand_over(state, &buffer, documents)
+    }
+}
+
+fn open_wal(
+    config: &ShardConfig,
+    from_generation: u64,
+    replay: &mut dyn FnMut(&[u8], u64) -> Result<()>,
+) -> Result<Wal> {
+    let options = WalOptions {
+        sync_interval: sync_interval(config.durability, config.sync_interval_ms),
+        keep_from_generation: from_generation,
+        ..WalOptions::default()
+    };
+    let identity = identity(config);
+    let dir = config.dir.join("wal");
+    Wal::open(
+        Arc::clone(&config.disk),
+        &dir,
+        identity,
+        options,
+        &config.syncer,
+        &mut |record| replay(record.payload, record.offset),
+    )
+}
+
+pub(super) fn sync_interval(durability: Durability, interval_ms: u64) -> Option<Duration> {
+    (durability == Durability::Async).then(|| Duration::from_millis(interval_ms))
+}
+
+/// Ties the WAL to its shard: FNV-1a of the index's uuid and the shard's number.
+fn identity(config: &ShardConfig) -> u64 {
+    let shard = config.shard.to_le_bytes();
+    config
+        .index_uuid
+        .bytes()
+        .chain(shard)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+}
