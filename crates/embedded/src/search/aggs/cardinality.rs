@@ -1,0 +1,224 @@
+//! `cardinality`: how many distinct values.
+//!
+//! Strings are marked by ordinal, and each is hashed once per segment however often it occurs.
+
+use std::collections::HashSet;
+
+use firn_engine::aggs::cardinality::{Sketch, hash_bytes, hash_u64};
+use firn_engine::aggs::{Cardinality, Partial};
+use firn_model::Result;
+use tantivy::DocId;
+use tantivy::columnar::StrColumn;
+
+use super::super::column::{self, NumColumn, Number, ValueBlock};
+use super::super::compile::Compiler;
+use super::super::field::Numeric;
+use super::super::memory::Memory;
+use super::source::{self, Source};
+use super::table::Mixer;
+use super::{Collector, Scope};
+
+/// `cardinality`, resolved.
+pub(super) struct CardinalityPlan {
+    source: Source,
+    empty: Sketch,
+    /// The hash of documents without a value.
+    missing: Option<u64>,
+}
+
+impl CardinalityPlan {
+    pub(super) fn compile(compiler: &Compiler, part: &Cardinality) -> Result<Self> {
+        let source = Source::compile(compiler, &part.field)?;
+        let numeric = source.numeric();
+        let missing = match (&part.missing, &source) {
+            (None, _) => None,
+            (Some(value), Source::Numbers { .. } | Source::MetaNumbers(_)) => {
+                let number = source::missing_number(&numeric, value, compiler.now_ms)?;
+                let number = match number {
+                    // Dates come in ms, and are hashed as they are stored.
+                    Number::Int(ms) => Number::Int(ms * i128::from(numeric.units_per_ms())),
+                    Number::Float(value) => match numeric {
+                        Numeric::Scaled(factor) => Number::Float((value * factor).round()),
+                        _ => Number::Float(value),
+                    },
+                };
+                Some(hash_number(&numeric, number))
+            }
+            (Some(value), Source::Strings { is_ip, .. }) => {
+                Some(hash_bytes(source::stored_string(*is_ip, value)?.as_bytes()))
+            }
+            (Some(value), _) => Some(hash_bytes(source::stored_string(false, value)?.as_bytes())),
+        };
+        Ok(Self {
+            source,
+            empty: part.sketch(),
+            missing,
+        })
+    }
+
+    pub(super) fn open(&self, scope: Scope) -> Result<Box<dyn Collector>> {
+        let reader = &scope.segment.reader;
+        let numbers = |column: Option<NumColumn>| column.map(|column| Values::Numbers(column, self.source.numeric()));
+        let values = match &self.source {
+            Source::Numbers { path, .. } => numbers(NumColumn::open(reader, path)?),
+            Source::MetaNumbers(name) => numbers(NumColumn::open_named(reader, name)?),
+            Source::Strings { class, path, .. } => column::open_strings(reader, *class, path)?.map(Values::Strings),
+            Source::Constant(text) => Some(Values::One(hash_bytes(text.as_bytes()))),
+            Source::Nothing => None,
+        };
+        Ok(Box::new(CardinalityCollector {
+            values,
+            missing: self.missing,
+            empty: self.empty.clone(),
+            first: Vec::new(),
+            others: HashSet::default(),
+            sketches: Vec::new(),
+            hashed: 0,
+            accounted: 0,
+            block: ValueBlock::default(),
+            memory: scope.memory.clone(),
+        }))
+    }
+}
+
+/// Hashes a stored number alike whatever type its column has.
+fn hash_number(numeric: &Numeric, number: Number) -> u64 {
+    match (numeric, number) {
+        (Numeric::Float { .. } | Numeric::Scaled(_), number) => hash_u64((number.as_f64() + 0.0).to_bits()),
+        (_, Number::Int(value)) => hash_u64(value as u64),
+        (_, Number::Float(value)) => hash_u64(value as i64 as u64),
+    }
+}
+
+enum Values {
+    Numbers(NumColumn, Numeric),
+    Strings(StrColumn),
+    /// One value for every document, by its hash.
+    One(u64),
+}
+
+/// Rough bytes of a hash in a set.
+const HASH_BYTES: usize = 24;
+
+struct CardinalityCollector {
+    values: Option<Values>,
+    missing: Option<u64>,
+    empty: Sketch,
+    /// Ordinals seen in parent bucket 0, one bit each.
+    first: Vec<u64>,
+    /// Ordinals seen in the others.
+    others: HashSet<(u32, u64), Mixer>,
+    /// By parent bucket: what was hashed at once.
+    sketches: Vec<Sketch>,
+    /// Values hashed at once so far.
+    hashed: usize,
+    accounted: usize,
+    block: ValueBlock,
+    memory: Memory,
+}
+
+impl CardinalityCollector {
+    fn grow(&mut self, buckets: &[u32]) -> Result<()> {
+        let needed = buckets.iter().copied().max().map_or(0, |bucket| bucket as usize + 1);
+        if needed > self.sketches.len() {
+            self.memory.take((needed - self.sketches.len()) * size_of::<Sketch>())?;
+            self.sketches.resize_with(needed, || self.empty.clone());
+        }
+        Ok(())
+    }
+
+    /// Takes the memory that this many hashes can have made sketches grow by.
+    fn account(&mut self, hashed: usize) -> Result<()> {
+        self.hashed += hashed;
+        // A sketch stops growing at 256 KB.
+        let bytes = (self.hashed * HASH_BYTES).min(self.sketches.len() << 18);
+        if bytes > self.accounted {
+            self.memory.take(bytes - self.accounted)?;
+            self.accounted = bytes;
+        }
+        Ok(())
+    }
+}
+
+impl Collector for CardinalityCollector {
+    fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()> {
+        self.grow(buckets)?;
+        let mut hashed = 0;
+        let block = &mut self.block;
+        let read = match &self.values {
+            Some(Values::Strings(strings)) => {
+                block.read(strings.ords(), docs);
+                if self.first.is_empty() {
+                    let words = strings.num_terms().div_ceil(64);
+                    self.memory.take(words * 8)?;
+                    self.first.resize(words, 0);
+                }
+                let before = self.others.len();
+                for (&position, &ordinal) in block.positions.iter().zip(&block.raws) {
+                    match buckets[position as usize] {
+                        0 => self.first[(ordinal / 64) as usize] |= 1 << (ordinal % 64),
+                        bucket => drop(self.others.insert((bucket, ordinal))),
+                    }
+                }
+                self.memory.take((self.others.len() - before) * HASH_BYTES)?;
+                true
+            }
+            Some(Values::Numbers(column, numeric)) => {
+                block.read(&column.column, docs);
+                for (&position, &raw) in block.positions.iter().zip(&block.raws) {
+                    let hash = hash_number(numeric, column.number(raw));
+                    self.sketches[buckets[position as usize] as usize].insert(hash);
+                }
+                hashed += block.raws.len();
+                true
+            }
+            Some(Values::One(hash)) => {
+                for &bucket in buckets {
+                    self.sketches[bucket as usize].insert(*hash);
+                }
+                return Ok(());
+            }
+            None => false,
+        };
+        if let Some(missing) = self.missing {
+            let mut next = 0;
+            for (position, &bucket) in buckets.iter().enumerate() {
+                let start = next;
+                while read && self.block.positions.get(next) == Some(&(position as u32)) {
+                    next += 1;
+                }
+                if next == start {
+                    self.sketches[bucket as usize].insert(missing);
+                }
+            }
+        }
+        self.account(hashed)
+    }
+
+    fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
+        self.sketches.resize_with(bucket_count, || self.empty.clone());
+        if let Some(Values::Strings(strings)) = &self.values {
+            let mut seen: Vec<(u64, u32)> = self.others.drain().map(|(bucket, ordinal)| (ordinal, bucket)).collect();
+            for (word, &bits) in self.first.iter().enumerate() {
+                let mut bits = bits;
+                while bits != 0 {
+                    seen.push((word as u64 * 64 + u64::from(bits.trailing_zeros()), 0));
+                    bits &= bits - 1;
+                }
+            }
+            seen.sort_unstable();
+            let ordinals: Vec<u64> = seen.iter().map(|(ordinal, _)| *ordinal).collect();
+            let mut next = 0;
+            let sketches = &mut self.sketches;
+            strings.dictionary().sorted_ords_to_term_cb(&ordinals, |term| {
+                if let Some((_, bucket)) = seen.get(next) {
+                    if let Some(sketch) = sketches.get_mut(*bucket as usize) {
+                        sketch.insert(hash_bytes(term));
+                    }
+                }
+                next += 1;
+            })?;
+        }
+        Ok(self.sketches.into_iter().map(Partial::Cardinality).collect())
+    }
+}

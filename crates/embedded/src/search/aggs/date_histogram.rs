@@ -1,0 +1,298 @@
+//! `date_histogram`: a bucket per interval.
+
+use firn_engine::aggs::{Bucket, DateHistogram, DateHistogramPartial, Partial, ValueFormat};
+use firn_model::dates::Rounding;
+use firn_model::{Error, Result};
+use tantivy::DocId;
+
+use super::super::column::{NumColumn, Number, ValueBlock};
+use super::super::compile::Compiler;
+use super::super::field::Numeric;
+use super::source::{self, Source};
+use super::table::Table;
+use super::{Collector, Level, Scope};
+
+/// Up to so many intervals between the first and the last date of a segment are laid out at once.
+const STARTS_MAX: usize = 1 << 16;
+/// Rough bytes of a bucket that is handed on.
+const BUCKET_BYTES: usize = 100;
+
+/// `date_histogram`, resolved.
+pub(super) struct HistogramPlan {
+    source: Source,
+    format: ValueFormat,
+    rounding: Rounding,
+    /// First and last start of a bucket, the last excluded.
+    hard_bounds: (Option<i64>, Option<i64>),
+    missing_ms: Option<i64>,
+}
+
+impl HistogramPlan {
+    pub(super) fn compile(compiler: &Compiler, part: &DateHistogram) -> Result<Self> {
+        let source = Source::compile(compiler, &part.field)?;
+        let numeric = match &source {
+            Source::Numbers { numeric, .. } => numeric.clone(),
+            Source::Nothing => Numeric::Integer,
+            // Unmapped fields look like keywords that no segment has.
+            Source::Strings { .. } if compiler.mapping.resolve(&part.field).is_none() => Numeric::Integer,
+            _ => return Err(unsupported(&part.field)),
+        };
+        let is_date = numeric.date_format().is_some();
+        if matches!(&source, Source::Numbers { .. }) && !is_date && !matches!(numeric, Numeric::Integer) {
+            return Err(unsupported(&part.field));
+        }
+        let missing_ms = match &part.missing {
+            None => None,
+            Some(value) => match source::missing_number(&numeric, value, compiler.now_ms)? {
+                Number::Int(ms) => Some(i64::try_from(ms).unwrap_or(i64::MAX)),
+                Number::Float(ms) => Some(ms as i64),
+            },
+        };
+        let hard_bounds = match numeric.date_format() {
+            Some(format) => part.hard_bounds_ms(format, Some(compiler.now_ms))?,
+            None => (None, None),
+        };
+        let format = match &source {
+            Source::Strings { .. } => ValueFormat::Raw,
+            source => source.value_format(part.format.as_deref())?,
+        };
+        Ok(Self {
+            format,
+            rounding: part.rounding()?,
+            hard_bounds,
+            missing_ms,
+            source,
+        })
+    }
+
+    pub(super) fn open(&self, scope: Scope, sub: Level) -> Result<Box<dyn Collector>> {
+        let column = match &self.source {
+            Source::Numbers { path, .. } => NumColumn::open(&scope.segment.reader, path)?,
+            _ => None,
+        };
+        let units_per_ms = self.source.numeric().units_per_ms();
+        let starts = Starts::new(&self.rounding, column.as_ref(), units_per_ms, self.missing_ms);
+        Ok(Box::new(HistogramCollector {
+            table: Table::new(starts.width(), !sub.is_empty(), scope.memory),
+            multivalued: column
+                .as_ref()
+                .is_some_and(|column| column.column.get_cardinality().is_multivalue()),
+            column,
+            units_per_ms,
+            starts,
+            missing_ms: self.missing_ms,
+            hard_bounds: self.hard_bounds,
+            format: self.format.clone(),
+            sub,
+            values: ValueBlock::default(),
+            parents: Vec::new(),
+            keys: Vec::new(),
+            docs: Vec::new(),
+            slots: Vec::new(),
+        }))
+    }
+}
+
+fn unsupported(field: &str) -> Error {
+    Error::illegal_argument(format!(
+        "Field [{field}] of this type is not supported for aggregation [date_histogram]"
+    ))
+}
+
+/// The intervals of a segment. A bucket's key is its number among them.
+enum Starts {
+    /// All as wide as this, from `first` on.
+    Even { first: i64, width: i64, count: usize },
+    /// Each by its start; the last is where the last one ends.
+    Listed(Vec<i64>),
+    /// Too many to list; a bucket's key is its start, moved to be unsigned.
+    Free(Rounding),
+}
+
+const SIGN: u64 = 1 << 63;
+
+impl Starts {
+    fn new(rounding: &Rounding, column: Option<&NumColumn>, units_per_ms: i64, missing_ms: Option<i64>) -> Self {
+        let range = column.map(|column| {
+            let values = &column.column.values;
+            let ms = |raw| source::stored_to_ms(column.as_i64(raw), units_per_ms);
+            (ms(values.min_value()), ms(values.max_value()))
+        });
+        let range = match (range, missing_ms) {
+            (Some((min, max)), Some(missing)) => Some((min.min(missing), max.max(missing))),
+            (None, Some(missing)) => Some((missing, missing)),
+            (range, None) => range,
+        };
+        let Some((min, max)) = range else {
+            return Self::Listed(Vec::new());
+        };
+        let mut starts = vec![rounding.round_down(min)];
+        while let Some(&start) = starts.last() {
+            if start > max {
+                break;
+            }
+            let next = rounding.next(start);
+            if next <= start || starts.len() > STARTS_MAX {
+                return Self::Free(rounding.clone());
+            }
+            starts.push(next);
+        }
+        let width = starts[1..].first().map_or(1, |second| second - starts[0]);
+        let even = starts.windows(2).all(|pair| pair[1] - pair[0] == width);
+        if even {
+            return Self::Even {
+                first: starts[0],
+                width,
+                count: starts.len().saturating_sub(1),
+            };
+        }
+        Self::Listed(starts)
+    }
+
+    fn width(&self) -> Option<u64> {
+        match self {
+            Self::Even { count, .. } => Some(*count as u64),
+            Self::Listed(starts) => Some(starts.len().saturating_sub(1) as u64),
+            Self::Free(_) => None,
+        }
+    }
+
+    /// The key of an instant. `known` is the interval of the instant before (start, end, key):
+    /// events mostly come in order, so it is mostly the same.
+    #[inline]
+    fn key(&self, ms: i64, known: &mut (i64, i64, u64)) -> u64 {
+        if known.0 <= ms && ms < known.1 {
+            return known.2;
+        }
+        *known = match self {
+            Self::Even { first, width, .. } => {
+                let key = ms.saturating_sub(*first).max(0) / width;
+                (first + key * width, first + (key + 1) * width, key as u64)
+            }
+            Self::Listed(starts) => {
+                let after = starts
+                    .partition_point(|start| *start <= ms)
+                    .clamp(1, starts.len().max(2) - 1);
+                (starts[after - 1], starts[after], after as u64 - 1)
+            }
+            Self::Free(rounding) => {
+                let start = rounding.round_down(ms);
+                (start, rounding.next(start), start as u64 ^ SIGN)
+            }
+        };
+        known.2
+    }
+
+    fn start(&self, key: u64) -> i64 {
+        match self {
+            Self::Even { first, width, .. } => first + key as i64 * width,
+            Self::Listed(starts) => starts.get(key as usize).copied().unwrap_or_default(),
+            Self::Free(_) => (key ^ SIGN) as i64,
+        }
+    }
+}
+
+struct HistogramCollector {
+    column: Option<NumColumn>,
+    units_per_ms: i64,
+    starts: Starts,
+    missing_ms: Option<i64>,
+    hard_bounds: (Option<i64>, Option<i64>),
+    multivalued: bool,
+    table: Table,
+    format: ValueFormat,
+    sub: Level,
+    values: ValueBlock,
+    parents: Vec<u32>,
+    keys: Vec<u64>,
+    docs: Vec<DocId>,
+    slots: Vec<u32>,
+}
+
+/// No interval yet.
+const UNKNOWN: (i64, i64, u64) = (0, 0, 0);
+
+impl Collector for HistogramCollector {
+    fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()> {
+        self.keys.clear();
+        let mut known = UNKNOWN;
+        if let Some(column) = &self.column {
+            self.values.read(&column.column, docs);
+            let bounded = self.hard_bounds != (None, None);
+            if self.values.raws.len() == docs.len() && !self.multivalued && !bounded {
+                for &raw in &self.values.raws {
+                    let ms = source::stored_to_ms(column.as_i64(raw), self.units_per_ms);
+                    self.keys.push(self.starts.key(ms, &mut known));
+                }
+                self.table.add(buckets, &self.keys, &mut self.slots)?;
+                return match self.sub.is_empty() {
+                    true => Ok(()),
+                    false => self.sub.collect(docs, &self.slots),
+                };
+            }
+        }
+        self.parents.clear();
+        self.docs.clear();
+        let mut next = 0;
+        let mut own = Vec::new();
+        for (position, (&doc, &parent)) in docs.iter().zip(buckets).enumerate() {
+            own.clear();
+            if let Some(column) = &self.column {
+                while self.values.positions.get(next) == Some(&(position as u32)) {
+                    let ms = source::stored_to_ms(column.as_i64(self.values.raws[next]), self.units_per_ms);
+                    own.push(self.starts.key(ms, &mut known));
+                    next += 1;
+                }
+            }
+            if own.is_empty() {
+                own.extend(self.missing_ms.map(|ms| self.starts.key(ms, &mut known)));
+            }
+            // A document is once in a bucket, however many of its dates are.
+            own.sort_unstable();
+            own.dedup();
+            for &key in &own {
+                let start = self.starts.start(key);
+                let inside = self.hard_bounds.0.is_none_or(|min| start >= min)
+                    && self.hard_bounds.1.is_none_or(|max| start < max);
+                if inside {
+                    self.docs.push(doc);
+                    self.parents.push(parent);
+                    self.keys.push(key);
+                }
+            }
+        }
+        self.table.add(&self.parents, &self.keys, &mut self.slots)?;
+        match self.sub.is_empty() {
+            true => Ok(()),
+            false => self.sub.collect(&self.docs, &self.slots),
+        }
+    }
+
+    fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
+        let sub = std::mem::replace(&mut self.sub, Level(Vec::new()));
+        let mut below = match sub.is_empty() {
+            true => Vec::new(),
+            false => sub.finish(self.table.slot_count())?,
+        };
+        let entries = self.table.entries();
+        self.table.memory().take(entries.len() * BUCKET_BYTES)?;
+        let mut partials: Vec<DateHistogramPartial> = (0..bucket_count)
+            .map(|_| DateHistogramPartial {
+                format: self.format.clone(),
+                ..DateHistogramPartial::default()
+            })
+            .collect();
+        for (slot, entry) in entries.into_iter().enumerate() {
+            if let Some(partial) = partials.get_mut(entry.parent as usize) {
+                partial.buckets.insert(
+                    self.starts.start(entry.key),
+                    Bucket {
+                        doc_count: entry.count,
+                        sub: below.get_mut(slot).map(std::mem::take).unwrap_or_default(),
+                    },
+                );
+            }
+        }
+        Ok(partials.into_iter().map(Partial::DateHistogram).collect())
+    }
+}

@@ -1,0 +1,185 @@
+//! `min`, `max`, `sum`, `avg`, `stats`, `value_count`: one number of a field's values.
+
+use firn_engine::aggs::{Metric, MetricPartial, Partial, ValueFormat};
+use firn_model::{Error, Result};
+use tantivy::DocId;
+use tantivy::columnar::Column;
+
+use super::super::column::{self, NumColumn, ValueBlock};
+use super::super::compile::Compiler;
+use super::super::field::{Numeric, Target};
+use super::super::memory::Memory;
+use super::source::{self, Source};
+use super::{Collector, Scope};
+
+/// A metric, resolved.
+pub(super) struct MetricPlan {
+    source: Source,
+    format: ValueFormat,
+    missing: Option<f64>,
+    /// Only the number of values matters, which may be strings.
+    counts_only: bool,
+}
+
+impl MetricPlan {
+    /// `name` is the aggregation's, for messages.
+    pub(super) fn compile(compiler: &Compiler, part: &Metric, name: &str, counts_only: bool) -> Result<Self> {
+        let mut source = Source::compile(compiler, &part.field)?;
+        let unmapped = match compiler.resolve(&part.field) {
+            Target::Field(field) => field.mapping.is_none(),
+            _ => false,
+        };
+        if !counts_only {
+            match &source {
+                Source::Strings { .. } | Source::Constant(_) if unmapped => source = Source::Nothing,
+                Source::Strings { .. } | Source::Constant(_) => {
+                    let kind = match compiler.resolve(&part.field) {
+                        Target::Field(field) => field.type_name(),
+                        _ => "keyword",
+                    };
+                    return Err(Error::illegal_argument(format!(
+                        "Field [{}] of type [{kind}] is not supported for aggregation [{name}]",
+                        part.field
+                    )));
+                }
+                _ => {}
+            }
+        }
+        let missing = match &part.missing {
+            None => None,
+            Some(_) if counts_only => Some(1.0),
+            Some(value) => Some(source::missing_number(&source.numeric(), value, compiler.now_ms)?.as_f64()),
+        };
+        let format = match (&source, counts_only) {
+            (_, true) => ValueFormat::Raw,
+            (source, false) => source.value_format(part.format.as_deref())?,
+        };
+        Ok(Self {
+            source,
+            format,
+            missing,
+            counts_only,
+        })
+    }
+
+    pub(super) fn open(&self, scope: Scope) -> Result<Box<dyn Collector>> {
+        let reader = &scope.segment.reader;
+        let values = match &self.source {
+            Source::Numbers { path, .. } => NumColumn::open(reader, path)?.map(Values::Numbers),
+            Source::MetaNumbers(name) => NumColumn::open_named(reader, name)?.map(Values::Numbers),
+            Source::Strings { class, path, .. } => {
+                column::open_strings(reader, *class, path)?.map(|strings| Values::Strings(strings.ords().clone()))
+            }
+            Source::Constant(_) => Some(Values::One),
+            Source::Nothing => None,
+        };
+        Ok(Box::new(MetricCollector {
+            values,
+            numeric: self.source.numeric(),
+            missing: self.missing,
+            counts_only: self.counts_only,
+            format: self.format.clone(),
+            states: Vec::new(),
+            block: ValueBlock::default(),
+            memory: scope.memory.clone(),
+        }))
+    }
+}
+
+enum Values {
+    Numbers(NumColumn),
+    Strings(Column<u64>),
+    /// One value for every document.
+    One,
+}
+
+struct MetricCollector {
+    values: Option<Values>,
+    numeric: Numeric,
+    missing: Option<f64>,
+    counts_only: bool,
+    format: ValueFormat,
+    /// By parent bucket.
+    states: Vec<MetricPartial>,
+    block: ValueBlock,
+    memory: Memory,
+}
+
+impl MetricCollector {
+    fn grow(&mut self, buckets: &[u32]) -> Result<()> {
+        let needed = buckets.iter().copied().max().map_or(0, |bucket| bucket as usize + 1);
+        if needed > self.states.len() {
+            self.memory
+                .take((needed - self.states.len()) * size_of::<MetricPartial>())?;
+            self.states.resize_with(needed, MetricPartial::default);
+        }
+        Ok(())
+    }
+}
+
+impl Collector for MetricCollector {
+    fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()> {
+        self.grow(buckets)?;
+        let (states, block) = (&mut self.states, &mut self.block);
+        let read = match &self.values {
+            Some(Values::Numbers(column)) => {
+                block.read(&column.column, docs);
+                if self.counts_only {
+                    for &position in &block.positions {
+                        states[buckets[position as usize] as usize].count += 1;
+                    }
+                } else {
+                    for (&position, &raw) in block.positions.iter().zip(&block.raws) {
+                        let value = self.numeric.value(column.as_f64(raw));
+                        states[buckets[position as usize] as usize].add(value);
+                    }
+                }
+                true
+            }
+            Some(Values::Strings(column)) => {
+                block.read(column, docs);
+                if column.get_cardinality().is_multivalue() {
+                    block.sort_distinct();
+                }
+                for &position in &block.positions {
+                    states[buckets[position as usize] as usize].count += 1;
+                }
+                true
+            }
+            Some(Values::One) => {
+                for &bucket in buckets {
+                    states[bucket as usize].count += 1;
+                }
+                return Ok(());
+            }
+            None => false,
+        };
+        let Some(missing) = self.missing else {
+            return Ok(());
+        };
+        let mut next = 0;
+        for (position, &bucket) in buckets.iter().enumerate() {
+            let start = next;
+            while read && block.positions.get(next) == Some(&(position as u32)) {
+                next += 1;
+            }
+            if next == start {
+                states[bucket as usize].add(missing);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
+        self.states.resize_with(bucket_count, MetricPartial::default);
+        let format = &self.format;
+        Ok(self
+            .states
+            .into_iter()
+            .map(|mut state| {
+                state.format = format.clone();
+                Partial::Metric(state)
+            })
+            .collect())
+    }
+}

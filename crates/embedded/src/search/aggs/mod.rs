@@ -1,0 +1,173 @@
+//! Aggregations over the matching documents of a segment.
+//!
+//! A [`Plan`] is an aggregation tree resolved against a shard's mapping. Opened on a segment it
+//! becomes a tree of collectors that take blocks of documents, each with the number of the parent
+//! bucket it fell into: bucket numbers are dense, so all state is in vectors and nothing is looked
+//! up by name or boxed per document. Strings are ordinals until a collector is finished.
+
+mod cardinality;
+mod date_histogram;
+mod filter;
+mod metric;
+mod source;
+mod table;
+mod terms;
+
+use firn_engine::aggs::{AggregationKind, Aggregations, Partial, Partials};
+use firn_model::Result;
+use tantivy::DocId;
+
+use super::compile::Compiler;
+use super::memory::Memory;
+use crate::segment::Segment;
+
+/// Aggregations of one level, resolved.
+pub(super) struct Plan(Vec<Node>);
+
+struct Node {
+    name: String,
+    kind: Kind,
+    sub: Plan,
+}
+
+enum Kind {
+    Terms(terms::TermsPlan),
+    DateHistogram(date_histogram::HistogramPlan),
+    Metric(metric::MetricPlan),
+    Cardinality(cardinality::CardinalityPlan),
+    Filter(filter::FilterPlan),
+}
+
+/// What opening a collector needs.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    segment: &'a Segment,
+    memory: &'a Memory,
+    /// The segment is all that its shard has to say: `terms` may cut to what a shard reports.
+    whole_shard: bool,
+}
+
+/// Takes matching documents.
+trait Collector: Send {
+    /// Takes a block: `docs` ascend (and repeat where a parent has several values), `docs[i]`
+    /// falls into the parent bucket `buckets[i]`.
+    fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()>;
+
+    /// One result per parent bucket, of which there are `bucket_count`.
+    fn finish(self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>>;
+}
+
+impl Plan {
+    /// Resolves aggregations; fails for fields that they cannot read.
+    pub(super) fn compile(compiler: &Compiler, aggregations: &Aggregations) -> Result<Self> {
+        let mut nodes = Vec::with_capacity(aggregations.0.len());
+        for (name, aggregation) in &aggregations.0 {
+            let kind = match &aggregation.kind {
+                AggregationKind::Terms(terms) => Kind::Terms(terms::TermsPlan::compile(compiler, name, terms)?),
+                AggregationKind::DateHistogram(part) => {
+                    Kind::DateHistogram(date_histogram::HistogramPlan::compile(compiler, part)?)
+                }
+                AggregationKind::Min(part)
+                | AggregationKind::Max(part)
+                | AggregationKind::Sum(part)
+                | AggregationKind::Avg(part)
+                | AggregationKind::Stats(part) => Kind::Metric(metric::MetricPlan::compile(
+                    compiler,
+                    part,
+                    aggregation.kind.name(),
+                    false,
+                )?),
+                AggregationKind::ValueCount(part) => Kind::Metric(metric::MetricPlan::compile(
+                    compiler,
+                    part,
+                    aggregation.kind.name(),
+                    true,
+                )?),
+                AggregationKind::Cardinality(part) => {
+                    Kind::Cardinality(cardinality::CardinalityPlan::compile(compiler, part)?)
+                }
+                AggregationKind::Filter(query) => Kind::Filter(filter::FilterPlan::compile(compiler, query)?),
+            };
+            nodes.push(Node {
+                name: name.clone(),
+                kind,
+                sub: Self::compile(compiler, &aggregation.sub)?,
+            });
+        }
+        Ok(Self(nodes))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Opens the collectors of a segment.
+    pub(super) fn open(&self, segment: &Segment, memory: &Memory, whole_shard: bool) -> Result<SegmentAggs> {
+        let scope = Scope {
+            segment,
+            memory,
+            whole_shard,
+        };
+        Ok(SegmentAggs(self.level(scope)?))
+    }
+
+    fn level(&self, scope: Scope) -> Result<Level> {
+        let mut collectors = Vec::with_capacity(self.0.len());
+        for node in &self.0 {
+            let sub = node.sub.level(scope)?;
+            let collector: Box<dyn Collector> = match &node.kind {
+                Kind::Terms(plan) => plan.open(scope, sub)?,
+                Kind::DateHistogram(plan) => plan.open(scope, sub)?,
+                Kind::Metric(plan) => plan.open(scope)?,
+                Kind::Cardinality(plan) => plan.open(scope)?,
+                Kind::Filter(plan) => plan.open(scope, sub)?,
+            };
+            collectors.push((node.name.clone(), collector));
+        }
+        Ok(Level(collectors))
+    }
+}
+
+/// The collectors of a segment.
+pub(super) struct SegmentAggs(Level);
+
+impl SegmentAggs {
+    /// Takes matching documents; `zeros` are as many zeros.
+    pub(super) fn collect(&mut self, docs: &[DocId], zeros: &[u32]) -> Result<()> {
+        self.0.collect(docs, zeros)
+    }
+
+    /// What was found.
+    pub(super) fn finish(self) -> Result<Partials> {
+        Ok(self.0.finish(1)?.pop().unwrap_or_default())
+    }
+}
+
+/// The collectors below one aggregation.
+struct Level(Vec<(String, Box<dyn Collector>)>);
+
+impl Level {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()> {
+        if docs.is_empty() {
+            return Ok(());
+        }
+        for (_, collector) in &mut self.0 {
+            collector.collect(docs, buckets)?;
+        }
+        Ok(())
+    }
+
+    fn finish(self, bucket_count: usize) -> Result<Vec<Partials>> {
+        let mut all: Vec<Partials> = (0..bucket_count).map(|_| Partials::default()).collect();
+        for (name, collector) in self.0 {
+            for (partials, partial) in all.iter_mut().zip(collector.finish(bucket_count)?) {
+                partials.0.insert(name.clone(), partial);
+            }
+        }
+        Ok(all)
+    }
+}

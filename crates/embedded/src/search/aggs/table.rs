@@ -1,0 +1,246 @@
+//! Buckets by parent bucket and key, with their counts.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::LazyLock;
+
+use firn_model::Result;
+
+use super::super::memory::Memory;
+
+/// Counts of one parent are kept in a vector by key up to this many keys.
+const DENSE_ONE_MAX: u64 = 1 << 24;
+/// Counts of several parents are kept in one vector up to this many places.
+const DENSE_MANY_MAX: u64 = 1 << 22;
+/// Rough bytes of a bucket: its entry and its place in a hash table.
+const ENTRY_BYTES: usize = 48;
+
+/// A bucket.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) parent: u32,
+    pub(super) key: u64,
+    pub(super) count: u64,
+}
+
+/// Buckets of one aggregation on one segment. A bucket's slot is its number among them; without
+/// aggregations below, slots are not needed and may not be made.
+pub(super) struct Table {
+    places: Places,
+    entries: Vec<Entry>,
+    memory: Memory,
+    taken: usize,
+    /// Slots are wanted.
+    slotted: bool,
+}
+
+enum Places {
+    /// Counts by `parent * width + key`.
+    Direct { width: u64, counts: Vec<u32> },
+    /// Slots plus one by `parent * width + key`; 0: none yet.
+    Dense { width: u64, slots: Vec<u32> },
+    /// Slots by parent and key.
+    Hashed(HashMap<(u32, u64), u32, Mixer>),
+}
+
+impl Table {
+    /// For keys below `width`; `None`: any keys.
+    pub(super) fn new(width: Option<u64>, slotted: bool, memory: &Memory) -> Self {
+        let places = match width {
+            Some(width) if width <= DENSE_ONE_MAX && slotted => Places::Dense {
+                width,
+                slots: Vec::new(),
+            },
+            Some(width) if width <= DENSE_ONE_MAX => Places::Direct {
+                width,
+                counts: Vec::new(),
+            },
+            _ => Places::Hashed(HashMap::default()),
+        };
+        Self {
+            places,
+            entries: Vec::new(),
+            memory: memory.clone(),
+            taken: 0,
+            slotted,
+        }
+    }
+
+    /// Counts a block of documents: `parents[i]` and `keys[i]` for each. With slots wanted, those
+    /// go to `slots`.
+    pub(super) fn add(&mut self, parents: &[u32], keys: &[u64], slots: &mut Vec<u32>) -> Result<()> {
+        slots.clear();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.make_room(parents)?;
+        match &mut self.places {
+            Places::Direct { width, counts } => {
+                for (&parent, &key) in parents.iter().zip(keys) {
+                    counts[(u64::from(parent) * *width + key) as usize] += 1;
+                }
+                Ok(())
+            }
+            Places::Dense { width, slots: places } => {
+                let before = self.entries.len();
+                for (&parent, &key) in parents.iter().zip(keys) {
+                    let place = &mut places[(u64::from(parent) * *width + key) as usize];
+                    if *place == 0 {
+                        self.entries.push(Entry { parent, key, count: 0 });
+                        *place = self.entries.len() as u32;
+                    }
+                    let slot = *place - 1;
+                    self.entries[slot as usize].count += 1;
+                    slots.push(slot);
+                }
+                let grown = self.entries.len() - before;
+                self.take(grown * ENTRY_BYTES)
+            }
+            Places::Hashed(map) => {
+                let before = self.entries.len();
+                for (&parent, &key) in parents.iter().zip(keys) {
+                    let slot = *map.entry((parent, key)).or_insert_with(|| {
+                        self.entries.push(Entry { parent, key, count: 0 });
+                        self.entries.len() as u32 - 1
+                    });
+                    self.entries[slot as usize].count += 1;
+                    slots.push(slot);
+                }
+                let grown = self.entries.len() - before;
+                self.take(grown * ENTRY_BYTES)
+            }
+        }
+    }
+
+    /// Makes the vectors reach to the largest parent, or gives them up for a hash table.
+    fn make_room(&mut self, parents: &[u32]) -> Result<()> {
+        let (width, length, cell) = match &self.places {
+            Places::Direct { width, counts } => (*width, counts.len() as u64, size_of::<u32>()),
+            Places::Dense { width, slots } => (*width, slots.len() as u64, size_of::<u32>()),
+            Places::Hashed(_) => return Ok(()),
+        };
+        let largest = u64::from(parents.iter().copied().max().unwrap_or(0));
+        let needed = (largest + 1).saturating_mul(width);
+        if needed <= length {
+            return Ok(());
+        }
+        if largest > 0 && needed > DENSE_MANY_MAX {
+            return self.become_hashed();
+        }
+        // Grow by doubling, a whole number of parents at a time.
+        let target = match largest {
+            0 => needed,
+            _ => needed.max(length.saturating_mul(2)).min(DENSE_MANY_MAX.max(needed)),
+        };
+        self.take((target - length) as usize * cell)?;
+        match &mut self.places {
+            Places::Direct { counts, .. } => counts.resize(target as usize, 0),
+            Places::Dense { slots, .. } => slots.resize(target as usize, 0),
+            Places::Hashed(_) => {}
+        }
+        Ok(())
+    }
+
+    fn become_hashed(&mut self) -> Result<()> {
+        if let Places::Direct { width, counts } = &self.places {
+            self.entries = counted(*width, counts);
+            let bytes = self.entries.len() * ENTRY_BYTES;
+            self.take(bytes)?;
+        }
+        let map = self
+            .entries
+            .iter()
+            .enumerate()
+            .map(|(slot, entry)| ((entry.parent, entry.key), slot as u32))
+            .collect();
+        self.places = Places::Hashed(map);
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<()> {
+        if bytes > 0 {
+            self.memory.take(bytes)?;
+            self.taken += bytes;
+        }
+        Ok(())
+    }
+
+    /// The buckets in the order of their slots (or of parent and key, if none were wanted).
+    pub(super) fn entries(&mut self) -> Vec<Entry> {
+        match &self.places {
+            Places::Direct { width, counts } => counted(*width, counts),
+            _ => std::mem::take(&mut self.entries),
+        }
+    }
+
+    /// The budget it takes from.
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// How many slots there are.
+    pub(super) fn slot_count(&self) -> usize {
+        debug_assert!(self.slotted || self.entries.is_empty() || matches!(self.places, Places::Hashed(_)));
+        self.entries.len()
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        self.memory.give(self.taken);
+    }
+}
+
+fn counted(width: u64, counts: &[u32]) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for (parent, row) in counts.chunks(width.max(1) as usize).enumerate() {
+        for (key, &count) in row.iter().enumerate() {
+            if count > 0 {
+                entries.push(Entry {
+                    parent: parent as u32,
+                    key: key as u64,
+                    count: count.into(),
+                });
+            }
+        }
+    }
+    entries
+}
+
+/// Hashes numbers by one multiplication with a secret of this process.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Mixer;
+
+static SECRET: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0) | 1);
+
+impl BuildHasher for Mixer {
+    type Hasher = MixHasher;
+
+    fn build_hasher(&self) -> MixHasher {
+        MixHasher(*SECRET)
+    }
+}
+
+/// See [`Mixer`].
+pub(super) struct MixHasher(u64);
+
+impl Hasher for MixHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(byte.into());
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(value.into());
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        let product = u128::from(self.0 ^ value) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835_u128.wrapping_shr(64);
+        self.0 = ((product >> 64) as u64 ^ product as u64).wrapping_add(*SECRET);
+    }
+}

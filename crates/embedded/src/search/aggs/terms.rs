@@ -1,0 +1,704 @@
+//! `terms`: a bucket per value.
+
+use std::collections::HashMap;
+use std::collections::hash_map;
+
+use firn_engine::aggs::{Bucket, KeyBytes, Partial, Terms, TermsFilter, TermsOrder, TermsPartial, ValueFormat};
+use firn_model::{Error, Result};
+use serde_json::Value;
+use tantivy::columnar::{Column, StrColumn};
+use tantivy::{BitSet, DocId};
+
+use super::super::column::{self, NumColumn, Number, Place, ValueBlock};
+use super::super::compile::Compiler;
+use super::super::field::{Numeric, Parsed};
+use super::super::query::pattern::Pattern;
+use super::source::{self, Source};
+use super::table::{Entry, Table};
+use super::{Collector, Level, Scope};
+use crate::schema;
+
+/// Rough bytes of a bucket that is handed on: key, count and place in a hash table.
+const BUCKET_BYTES: usize = 120;
+/// Numbers this close together are counted in a vector.
+const NUMBER_WIDTH_MAX: u64 = 1 << 16;
+
+/// `terms`, resolved.
+pub(super) struct TermsPlan {
+    source: Source,
+    format: ValueFormat,
+    missing: Option<Missing>,
+    include: Option<Filter>,
+    exclude: Option<Filter>,
+    /// Buckets of no document are wanted, too.
+    zeros: bool,
+    /// What a shard keeps, and the order in which it chooses; `None`: the order needs what is
+    /// below.
+    cut: Option<Cut>,
+}
+
+#[derive(Clone)]
+enum Missing {
+    Number(Number),
+    Text(String),
+}
+
+enum Filter {
+    Pattern(regex::bytes::Regex),
+    Texts(Vec<String>),
+    Numbers(Vec<Number>),
+}
+
+#[derive(Clone)]
+struct Cut {
+    keep: usize,
+    /// (by count, ascending)
+    order: Vec<(bool, bool)>,
+    /// The counts of what was cut are bounded by those that were kept.
+    by_count_descending: bool,
+    by_key: bool,
+}
+
+impl TermsPlan {
+    pub(super) fn compile(compiler: &Compiler, name: &str, terms: &Terms) -> Result<Self> {
+        let source = Source::compile(compiler, &terms.field)?;
+        let numeric = source.numeric();
+        let missing = match (&terms.missing, &source) {
+            (None, _) => None,
+            (Some(value), Source::Numbers { .. } | Source::MetaNumbers(_)) => Some(Missing::Number(
+                source::missing_number(&numeric, value, compiler.now_ms)?,
+            )),
+            (Some(value), Source::Strings { is_ip, .. }) => Some(Missing::Text(source::stored_string(*is_ip, value)?)),
+            (Some(value), _) => Some(Missing::Text(source::stored_string(false, value)?)),
+        };
+        let filter = |filter: &Option<TermsFilter>| {
+            filter
+                .as_ref()
+                .map(|filter| Filter::compile(compiler, name, &source, filter))
+                .transpose()
+        };
+        Ok(Self {
+            format: source.value_format(terms.format.as_deref())?,
+            missing,
+            include: filter(&terms.include)?,
+            exclude: filter(&terms.exclude)?,
+            zeros: terms.min_doc_count == 0,
+            cut: Cut::of(terms),
+            source,
+        })
+    }
+
+    pub(super) fn open(&self, scope: Scope, sub: Level) -> Result<Box<dyn Collector>> {
+        let reader = &scope.segment.reader;
+        let keys = match &self.source {
+            Source::Nothing => match &self.missing {
+                Some(missing) => Keys::Constant(missing_key(missing, false, &Numeric::Integer)),
+                None => return Ok(Box::new(Nothing(self.format.clone()))),
+            },
+            Source::Constant(text) => Keys::Constant(KeyBytes::Str(text.as_str().into())),
+            Source::Strings { class, path, is_ip } => match column::open_strings(reader, *class, path)? {
+                Some(strings) => Keys::Strings { strings, is_ip: *is_ip },
+                None => match &self.missing {
+                    Some(missing) => Keys::Constant(missing_key(missing, *is_ip, &Numeric::Integer)),
+                    None => return Ok(Box::new(Nothing(self.format.clone()))),
+                },
+            },
+            Source::Numbers { path, numeric } => self.numbers(NumColumn::open(reader, path)?, numeric)?,
+            Source::MetaNumbers(name) => self.numbers(NumColumn::open_named(reader, name)?, &Numeric::Integer)?,
+        };
+        let Some(keys) = keys.something() else {
+            return Ok(Box::new(Nothing(self.format.clone())));
+        };
+        let (base, width, missing_key) = self.key_space(&keys)?;
+        let allowed = self.allowed(&keys, base, width)?;
+        Ok(Box::new(TermsCollector {
+            table: Table::new(width, !sub.is_empty(), scope.memory),
+            multivalued: keys
+                .column()
+                .is_some_and(|column| column.get_cardinality().is_multivalue()),
+            keys,
+            base,
+            missing_key,
+            missing: self.missing.clone(),
+            allowed,
+            format: self.format.clone(),
+            zeros: self.zeros,
+            cut: self.cut.clone().filter(|_| scope.whole_shard),
+            sub,
+            values: ValueBlock::default(),
+            parents: Vec::new(),
+            block: Vec::new(),
+            docs: Vec::new(),
+            slots: Vec::new(),
+        }))
+    }
+
+    fn numbers(&self, column: Option<NumColumn>, numeric: &Numeric) -> Result<Keys> {
+        Ok(match (column, &self.missing) {
+            (Some(column), _) => Keys::Numbers {
+                column,
+                numeric: numeric.clone(),
+            },
+            (None, Some(missing)) => Keys::Constant(missing_key(missing, false, numeric)),
+            (None, None) => Keys::Nothing,
+        })
+    }
+
+    /// The raw value that key 0 stands for, how many keys there are (if few enough to count in a
+    /// vector) and the key of documents without a value.
+    fn key_space(&self, keys: &Keys) -> Result<(u64, Option<u64>, Option<u64>)> {
+        Ok(match keys {
+            Keys::Nothing => (0, Some(0), None),
+            Keys::Constant(_) => (0, Some(1), Some(0)),
+            Keys::Strings { strings, .. } => {
+                let terms = strings.num_terms() as u64;
+                let missing = match &self.missing {
+                    Some(Missing::Text(text)) => Some(strings.dictionary().term_ord(text.as_bytes())?.unwrap_or(terms)),
+                    _ => None,
+                };
+                (0, Some(terms + 1), missing)
+            }
+            Keys::Numbers { column, .. } => {
+                let values = &column.column.values;
+                let (min, max) = (values.min_value(), values.max_value());
+                let few = max.checked_sub(min).filter(|width| *width < NUMBER_WIDTH_MAX);
+                // The place after the last number is that of documents without one.
+                match few {
+                    Some(span) => (min, Some(span + 2), self.missing.as_ref().map(|_| span + 1)),
+                    None => (0, None, self.missing.as_ref().map(|_| u64::MAX)),
+                }
+            }
+        })
+    }
+
+    /// Which keys `include` and `exclude` let pass; `None`: all.
+    fn allowed(&self, keys: &Keys, base: u64, width: Option<u64>) -> Result<Option<Allowed>> {
+        if self.include.is_none() && self.exclude.is_none() {
+            return Ok(None);
+        }
+        match keys {
+            Keys::Nothing => Ok(None),
+            Keys::Constant(key) => {
+                let KeyBytes::Str(text) = key else {
+                    return Ok(None);
+                };
+                let mut set = BitSet::with_max_value(1);
+                if self.include.as_ref().is_none_or(|filter| filter.matches(text))
+                    && !self.exclude.as_ref().is_some_and(|filter| filter.matches(text))
+                {
+                    set.insert(0);
+                }
+                Ok(Some(Allowed::Set(set)))
+            }
+            Keys::Strings { strings, .. } => {
+                let count = u32::try_from(strings.num_terms() + 1)
+                    .map_err(|_| Error::internal("a segment has more than 2^32 terms"))?;
+                let mut set = match &self.include {
+                    Some(include) => include.ordinals(strings, count)?,
+                    None => BitSet::with_max_value_and_full(count),
+                };
+                if let Some(exclude) = &self.exclude {
+                    let excluded = exclude.ordinals(strings, count)?;
+                    for ordinal in 0..count {
+                        if excluded.contains(ordinal) {
+                            set.remove(ordinal);
+                        }
+                    }
+                }
+                // A missing value that is no term of the segment has the last place.
+                if let Some(Missing::Text(text)) = &self.missing {
+                    let passes = self.include.as_ref().is_none_or(|filter| filter.matches(text))
+                        && !self.exclude.as_ref().is_some_and(|filter| filter.matches(text));
+                    if passes {
+                        set.insert(count - 1);
+                    } else {
+                        set.remove(count - 1);
+                    }
+                }
+                Ok(Some(Allowed::Set(set)))
+            }
+            Keys::Numbers { column, .. } => {
+                let raws = |filter: &Option<Filter>| -> Option<Vec<u64>> {
+                    let Some(Filter::Numbers(numbers)) = filter else {
+                        return None;
+                    };
+                    let mut keys: Vec<u64> = numbers
+                        .iter()
+                        .filter_map(|&number| match column.place(number) {
+                            Place::At(raw) => raw
+                                .checked_sub(base)
+                                .filter(|key| width.is_none_or(|width| *key < width)),
+                            Place::Before(_) | Place::Past => None,
+                        })
+                        .collect();
+                    keys.sort_unstable();
+                    Some(keys)
+                };
+                Ok(Some(Allowed::Numbers {
+                    include: raws(&self.include),
+                    exclude: raws(&self.exclude),
+                }))
+            }
+        }
+    }
+}
+
+impl Filter {
+    fn compile(compiler: &Compiler, name: &str, source: &Source, filter: &TermsFilter) -> Result<Self> {
+        let is_number = matches!(source, Source::Numbers { .. } | Source::MetaNumbers(_));
+        match filter {
+            TermsFilter::Pattern(_) if is_number => Err(Error::illegal_argument(format!(
+                "Aggregation [{name}] cannot support regular expression style include/exclude settings as they can only \
+                 be applied to string fields. Use an array of numeric values for include/exclude clauses used to filter \
+                 numeric fields"
+            ))),
+            TermsFilter::Pattern(text) => match Pattern::regexp(text)?.compile()? {
+                Some(regex) => Ok(Self::Pattern(regex)),
+                None => Err(Error::illegal_argument(format!("[{name}] has an empty pattern"))),
+            },
+            TermsFilter::Values(values) if is_number => {
+                let numeric = source.numeric();
+                let mut numbers = Vec::with_capacity(values.len());
+                for value in values {
+                    numbers.extend(number_of(&numeric, value, compiler.now_ms)?);
+                }
+                Ok(Self::Numbers(numbers))
+            }
+            TermsFilter::Values(values) => {
+                let is_ip = matches!(source, Source::Strings { is_ip: true, .. });
+                let texts: Result<Vec<_>> = values.iter().map(|value| source::stored_string(is_ip, value)).collect();
+                Ok(Self::Texts(texts?))
+            }
+        }
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        match self {
+            Self::Pattern(regex) => regex.is_match(text.as_bytes()),
+            Self::Texts(texts) => texts.iter().any(|own| own == text),
+            Self::Numbers(_) => false,
+        }
+    }
+
+    fn ordinals(&self, strings: &StrColumn, count: u32) -> Result<BitSet> {
+        let mut set = BitSet::with_max_value(count);
+        match self {
+            Self::Pattern(regex) => {
+                let mut stream = strings.dictionary().stream()?;
+                while stream.advance() {
+                    if regex.is_match(stream.key()) {
+                        set.insert(stream.term_ord() as u32);
+                    }
+                }
+            }
+            Self::Texts(texts) => {
+                for text in texts {
+                    if let Some(ordinal) = strings.dictionary().term_ord(text.as_bytes())? {
+                        set.insert(ordinal as u32);
+                    }
+                }
+            }
+            Self::Numbers(_) => {}
+        }
+        Ok(set)
+    }
+}
+
+fn number_of(numeric: &Numeric, value: &Value, now_ms: i64) -> Result<Option<Number>> {
+    if numeric.date_format().is_some() {
+        let Number::Int(ms) = source::missing_number(numeric, value, now_ms)? else {
+            return Ok(None);
+        };
+        return Ok(Some(Number::Int(ms * i128::from(numeric.units_per_ms()))));
+    }
+    match numeric.parse_exact(value) {
+        Parsed::Number(number) => Ok(Some(number)),
+        Parsed::Never => Ok(None),
+        Parsed::NotANumber => Err(super::super::field::bad_number(value)),
+    }
+}
+
+impl Cut {
+    fn of(terms: &Terms) -> Option<Self> {
+        let mut order = Vec::with_capacity(terms.order.len());
+        for (key, ascending) in &terms.order {
+            match key {
+                TermsOrder::Count => order.push((true, *ascending)),
+                TermsOrder::Key => order.push((false, *ascending)),
+                TermsOrder::Sub(_) => return None,
+            }
+        }
+        if order.is_empty() {
+            order.push((true, false));
+        }
+        Some(Self {
+            keep: terms.shard_size(),
+            by_count_descending: order[0] == (true, false),
+            by_key: !order[0].0,
+            order,
+        })
+        // Errors by bucket are counted where all candidates are at hand.
+        .filter(|_| !terms.show_term_doc_count_error)
+    }
+
+    /// Compares two buckets of one parent by (count, key).
+    fn compare(&self, a: &Entry, b: &Entry) -> std::cmp::Ordering {
+        for (by_count, ascending) in &self.order {
+            let order = if *by_count {
+                a.count.cmp(&b.count)
+            } else {
+                a.key.cmp(&b.key)
+            };
+            let order = if *ascending { order } else { order.reverse() };
+            if order.is_ne() {
+                return order;
+            }
+        }
+        a.key.cmp(&b.key)
+    }
+}
+
+fn missing_key(missing: &Missing, is_ip: bool, numeric: &Numeric) -> KeyBytes {
+    match missing {
+        Missing::Text(text) => string_key(text, is_ip),
+        Missing::Number(number) => number_key(*number, numeric),
+    }
+}
+
+fn string_key(text: &str, is_ip: bool) -> KeyBytes {
+    match is_ip.then(|| schema::decode_ip(text)).flatten() {
+        Some(address) => KeyBytes::Str(address.to_string().into()),
+        None => KeyBytes::Str(text.into()),
+    }
+}
+
+/// The key of a number in the units that aggregations compute with.
+fn number_key(number: Number, numeric: &Numeric) -> KeyBytes {
+    match numeric {
+        Numeric::Float { .. } | Numeric::Scaled(_) => KeyBytes::from_f64(number.as_f64()),
+        _ => match number {
+            Number::Int(value) => match (i64::try_from(value), u64::try_from(value)) {
+                (Ok(value), _) => KeyBytes::I64(value),
+                (_, Ok(value)) => KeyBytes::U64(value),
+                _ => KeyBytes::from_f64(value as f64),
+            },
+            Number::Float(value) => KeyBytes::from_f64(value),
+        },
+    }
+}
+
+/// Where keys come from on a segment.
+enum Keys {
+    Strings {
+        strings: StrColumn,
+        is_ip: bool,
+    },
+    Numbers {
+        column: NumColumn,
+        numeric: Numeric,
+    },
+    /// Every document has this one.
+    Constant(KeyBytes),
+    Nothing,
+}
+
+impl Keys {
+    fn something(self) -> Option<Self> {
+        (!matches!(self, Self::Nothing)).then_some(self)
+    }
+
+    fn column(&self) -> Option<&Column<u64>> {
+        match self {
+            Self::Strings { strings, .. } => Some(strings.ords()),
+            Self::Numbers { column, .. } => Some(&column.column),
+            Self::Constant(_) | Self::Nothing => None,
+        }
+    }
+}
+
+/// Keys that pass.
+enum Allowed {
+    Set(BitSet),
+    /// Sorted.
+    Numbers {
+        include: Option<Vec<u64>>,
+        exclude: Option<Vec<u64>>,
+    },
+}
+
+impl Allowed {
+    fn passes(&self, key: u64) -> bool {
+        match self {
+            Self::Set(set) => set.contains(key as u32),
+            Self::Numbers { include, exclude } => {
+                include.as_ref().is_none_or(|keys| keys.binary_search(&key).is_ok())
+                    && !exclude.as_ref().is_some_and(|keys| keys.binary_search(&key).is_ok())
+            }
+        }
+    }
+}
+
+struct TermsCollector {
+    keys: Keys,
+    /// Key 0 is this raw value.
+    base: u64,
+    /// The key of documents without a value; `None`: they have no bucket.
+    missing_key: Option<u64>,
+    missing: Option<Missing>,
+    allowed: Option<Allowed>,
+    multivalued: bool,
+    table: Table,
+    format: ValueFormat,
+    zeros: bool,
+    cut: Option<Cut>,
+    sub: Level,
+    values: ValueBlock,
+    parents: Vec<u32>,
+    block: Vec<u64>,
+    docs: Vec<DocId>,
+    slots: Vec<u32>,
+}
+
+impl Collector for TermsCollector {
+    fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()> {
+        self.block.clear();
+        let simple = match self.keys.column() {
+            Some(column) => {
+                self.values.read(column, docs);
+                if self.multivalued {
+                    self.values.sort_distinct();
+                }
+                self.missing_key.is_none()
+                    && self.allowed.is_none()
+                    && self.values.raws.len() == docs.len()
+                    && !self.multivalued
+            }
+            None => {
+                self.block.resize(docs.len(), 0);
+                self.allowed.is_none()
+            }
+        };
+        if simple {
+            // One value each: documents and parents are those of the block.
+            if self.keys.column().is_some() {
+                let base = self.base;
+                self.block.extend(self.values.raws.iter().map(|raw| raw - base));
+            }
+            self.table.add(buckets, &self.block, &mut self.slots)?;
+            return match self.sub.is_empty() {
+                true => Ok(()),
+                false => self.sub.collect(docs, &self.slots),
+            };
+        }
+        self.parents.clear();
+        self.docs.clear();
+        let mut next = 0;
+        for (position, (&doc, &parent)) in docs.iter().zip(buckets).enumerate() {
+            let start = next;
+            if self.keys.column().is_some() {
+                while self.values.positions.get(next) == Some(&(position as u32)) {
+                    let key = self.values.raws[next] - self.base;
+                    next += 1;
+                    if self.allowed.as_ref().is_none_or(|allowed| allowed.passes(key)) {
+                        self.docs.push(doc);
+                        self.parents.push(parent);
+                        self.block.push(key);
+                    }
+                }
+                if next > start {
+                    continue;
+                }
+            } else if position == 0 {
+                // Constants were filled in above, to be passed on only if allowed.
+                self.block.clear();
+            }
+            let Some(key) = self.missing_key else {
+                continue;
+            };
+            if self.allowed.as_ref().is_none_or(|allowed| allowed.passes(key)) {
+                self.docs.push(doc);
+                self.parents.push(parent);
+                self.block.push(key);
+            }
+        }
+        self.table.add(&self.parents, &self.block, &mut self.slots)?;
+        match self.sub.is_empty() {
+            true => Ok(()),
+            false => self.sub.collect(&self.docs, &self.slots),
+        }
+    }
+
+    fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
+        let sub_count = if self.sub.is_empty() {
+            0
+        } else {
+            self.table.slot_count()
+        };
+        let sub = std::mem::replace(&mut self.sub, Level(Vec::new()));
+        let has_sub = !sub.is_empty();
+        let mut below = if has_sub { sub.finish(sub_count)? } else { Vec::new() };
+        let mut entries: Vec<(Entry, usize)> = self
+            .table
+            .entries()
+            .into_iter()
+            .enumerate()
+            .map(|(slot, entry)| (entry, slot))
+            .collect();
+        let mut partials: Vec<TermsPartial> = (0..bucket_count)
+            .map(|_| TermsPartial {
+                format: self.format.clone(),
+                ..TermsPartial::default()
+            })
+            .collect();
+        if self.zeros {
+            self.add_zeros(&mut entries, bucket_count)?;
+        }
+        if let Some(cut) = &self.cut {
+            entries = cut_entries(entries, cut, &mut partials);
+        }
+        self.table.memory().take(entries.len() * BUCKET_BYTES)?;
+        entries.sort_unstable_by_key(|(entry, _)| entry.key);
+        let names = self.resolve(&entries)?;
+        for ((entry, slot), name) in entries.into_iter().zip(names) {
+            let Some(partial) = partials.get_mut(entry.parent as usize) else {
+                continue;
+            };
+            let bucket = Bucket {
+                doc_count: entry.count,
+                sub: below.get_mut(slot).map(std::mem::take).unwrap_or_default(),
+            };
+            insert(&mut partial.buckets, name, bucket)?;
+        }
+        Ok(partials.into_iter().map(Partial::Terms).collect())
+    }
+}
+
+fn insert(buckets: &mut HashMap<KeyBytes, Bucket>, key: KeyBytes, bucket: Bucket) -> Result<()> {
+    match buckets.entry(key) {
+        hash_map::Entry::Vacant(vacant) => {
+            vacant.insert(bucket);
+        }
+        // A value for missing ones that some documents really have.
+        hash_map::Entry::Occupied(mut own) => {
+            let own = own.get_mut();
+            own.doc_count += bucket.doc_count;
+            own.sub.merge(bucket.sub)?;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps what a shard reports of each parent.
+fn cut_entries(entries: Vec<(Entry, usize)>, cut: &Cut, partials: &mut [TermsPartial]) -> Vec<(Entry, usize)> {
+    let mut by_parent: Vec<Vec<(Entry, usize)>> = (0..partials.len()).map(|_| Vec::new()).collect();
+    for entry in entries {
+        if let Some(list) = by_parent.get_mut(entry.0.parent as usize) {
+            list.push(entry);
+        }
+    }
+    let mut kept = Vec::new();
+    for (mut list, partial) in by_parent.into_iter().zip(partials) {
+        partial.shards = 1;
+        if list.len() > cut.keep && cut.keep > 0 {
+            list.select_nth_unstable_by(cut.keep - 1, |a, b| cut.compare(&a.0, &b.0));
+            let last = list[cut.keep - 1].0.count;
+            partial.other_doc_count = list[cut.keep..].iter().map(|(entry, _)| entry.count).sum();
+            if cut.by_count_descending {
+                partial.error_upper_bound = last;
+            } else if !cut.by_key {
+                partial.error_unbounded = true;
+            }
+            list.truncate(cut.keep);
+        }
+        kept.extend(list);
+    }
+    kept
+}
+
+impl TermsCollector {
+    /// The keys of entries, which are sorted by key.
+    fn resolve(&self, entries: &[(Entry, usize)]) -> Result<Vec<KeyBytes>> {
+        let missing = |is_ip, numeric: &Numeric| match &self.missing {
+            Some(missing) => missing_key(missing, is_ip, numeric),
+            None => KeyBytes::I64(0),
+        };
+        match &self.keys {
+            Keys::Nothing => Ok(Vec::new()),
+            Keys::Constant(key) => Ok(entries.iter().map(|_| key.clone()).collect()),
+            Keys::Numbers { column, numeric } => Ok(entries
+                .iter()
+                .map(|(entry, _)| {
+                    if Some(entry.key) == self.missing_key {
+                        return missing(false, numeric);
+                    }
+                    let raw = entry.key + self.base;
+                    let number = match numeric {
+                        Numeric::Scaled(_) => Number::Float(numeric.value(column.as_f64(raw))),
+                        Numeric::DateNanos(_) => {
+                            Number::Int(source::stored_to_ms(column.as_i64(raw), numeric.units_per_ms()).into())
+                        }
+                        _ => column.number(raw),
+                    };
+                    number_key(number, numeric)
+                })
+                .collect()),
+            Keys::Strings { strings, is_ip } => {
+                let terms = strings.num_terms() as u64;
+                let ordinals: Vec<u64> = entries
+                    .iter()
+                    .map(|(entry, _)| entry.key)
+                    .filter(|key| *key < terms)
+                    .collect();
+                let mut names = Vec::with_capacity(entries.len());
+                strings.dictionary().sorted_ords_to_term_cb(&ordinals, |bytes| {
+                    names.push(string_key(&String::from_utf8_lossy(bytes), *is_ip));
+                })?;
+                // What is past the last term is the missing value.
+                names.resize_with(entries.len(), || missing(*is_ip, &Numeric::Integer));
+                Ok(names)
+            }
+        }
+    }
+
+    /// Adds the terms of the segment that no document has, for `min_doc_count: 0`.
+    fn add_zeros(&self, entries: &mut Vec<(Entry, usize)>, bucket_count: usize) -> Result<()> {
+        let Keys::Strings { strings, .. } = &self.keys else {
+            return Ok(());
+        };
+        let terms = strings.num_terms();
+        self.table
+            .memory()
+            .take(terms.saturating_mul(bucket_count).saturating_mul(BUCKET_BYTES))?;
+        let known: std::collections::HashSet<(u32, u64)> =
+            entries.iter().map(|(entry, _)| (entry.parent, entry.key)).collect();
+        for parent in 0..bucket_count as u32 {
+            for key in 0..terms as u64 {
+                let passes = self.allowed.as_ref().is_none_or(|allowed| allowed.passes(key));
+                if passes && !known.contains(&(parent, key)) {
+                    entries.push((Entry { parent, key, count: 0 }, usize::MAX));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A segment without any value.
+struct Nothing(ValueFormat);
+
+impl Collector for Nothing {
+    fn collect(&mut self, _docs: &[DocId], _buckets: &[u32]) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
+        Ok((0..bucket_count)
+            .map(|_| {
+                Partial::Terms(TermsPartial {
+                    format: self.0.clone(),
+                    ..TermsPartial::default()
+                })
+            })
+            .collect())
+    }
+}

@@ -1,0 +1,277 @@
+//! Columns of a segment, read as order-preserving `u64`s.
+//!
+//! Tantivy picks the number type of a JSON column by what a segment holds: the same field may be
+//! `i64` in one segment, `u64` or `f64` in the next. [`NumColumn`] hides that, exactly: every
+//! type maps to `u64` in its own order, and [`Place`] says where any number stands in it.
+
+use std::cmp::Ordering;
+use std::ops::RangeInclusive;
+
+use firn_model::{Error, Result};
+use tantivy::columnar::StrColumn;
+use tantivy::columnar::{Cardinality, Column, ColumnIndex, ColumnType, MonotonicallyMappableToU64, NumericalType};
+use tantivy::{DocId, SegmentReader};
+
+use super::paths;
+use crate::schema::Class;
+
+/// Turns a failure of the segment library into ours.
+pub(super) fn failed(error: tantivy::TantivyError) -> Error {
+    Error::internal(format!("reading a segment failed: {error}"))
+}
+
+/// A number of a query or a document.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Number {
+    /// Holds every `i64` and `u64`.
+    Int(i128),
+    /// Never NaN.
+    Float(f64),
+}
+
+impl Number {
+    /// The nearest `f64`.
+    pub(super) fn as_f64(self) -> f64 {
+        match self {
+            Self::Int(value) => value as f64,
+            Self::Float(value) => value,
+        }
+    }
+
+    /// Compares by value, exactly.
+    pub(super) fn compare(self, other: Self) -> Ordering {
+        match (self, other) {
+            (Self::Int(a), Self::Int(b)) => a.cmp(&b),
+            (Self::Float(a), Self::Float(b)) => a.total_cmp(&b),
+            (Self::Int(a), Self::Float(b)) => compare_int_float(a, b),
+            (Self::Float(a), Self::Int(b)) => compare_int_float(b, a).reverse(),
+        }
+    }
+}
+
+fn compare_int_float(int: i128, float: f64) -> Ordering {
+    // The cast saturates, which is right: every `i64` and `u64` is far inside of `i128`.
+    let floor = float.floor();
+    int.cmp(&(floor as i128))
+        .then(if float > floor { Ordering::Less } else { Ordering::Equal })
+}
+
+/// Where a number stands among the raw values of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is this raw value.
+    At(u64),
+    /// It is between the raw value before this one and this one.
+    Before(u64),
+    /// It is larger than every raw value of the column's type.
+    Past,
+}
+
+/// Bounds with inclusion; `None`: open.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NumRange {
+    pub(super) lower: Option<(Number, bool)>,
+    pub(super) upper: Option<(Number, bool)>,
+}
+
+/// A column of numbers.
+#[derive(Clone)]
+pub(super) struct NumColumn {
+    /// Raw values.
+    pub(super) column: Column<u64>,
+    kind: NumericalType,
+}
+
+const NUMERIC: [ColumnType; 3] = [ColumnType::I64, ColumnType::U64, ColumnType::F64];
+
+impl NumColumn {
+    /// The numbers of a field; `None`: the segment has none.
+    pub(super) fn open(reader: &SegmentReader, path: &str) -> Result<Option<Self>> {
+        Self::open_named(reader, &paths::column_name("num", path))
+    }
+
+    /// A column by its full name.
+    pub(super) fn open_named(reader: &SegmentReader, name: &str) -> Result<Option<Self>> {
+        let found = reader
+            .fast_fields()
+            .u64_lenient_for_type(Some(&NUMERIC), name)
+            .map_err(failed)?;
+        Ok(found.and_then(|(column, column_type)| {
+            let kind = column_type.numerical_type()?;
+            Some(Self { column, kind })
+        }))
+    }
+
+    /// The value of a raw one.
+    pub(super) fn number(&self, raw: u64) -> Number {
+        match self.kind {
+            NumericalType::I64 => Number::Int(i64::from_u64(raw).into()),
+            NumericalType::U64 => Number::Int(raw.into()),
+            NumericalType::F64 => Number::Float(f64::from_u64(raw)),
+        }
+    }
+
+    /// The nearest `f64` of a raw value.
+    pub(super) fn as_f64(&self, raw: u64) -> f64 {
+        match self.kind {
+            NumericalType::I64 => i64::from_u64(raw) as f64,
+            NumericalType::U64 => raw as f64,
+            NumericalType::F64 => f64::from_u64(raw),
+        }
+    }
+
+    /// The nearest `i64` below of a raw value.
+    pub(super) fn as_i64(&self, raw: u64) -> i64 {
+        match self.kind {
+            NumericalType::I64 => i64::from_u64(raw),
+            NumericalType::U64 => i64::try_from(raw).unwrap_or(i64::MAX),
+            NumericalType::F64 => f64::from_u64(raw).floor() as i64,
+        }
+    }
+
+    /// Where `number` stands.
+    pub(super) fn place(&self, number: Number) -> Place {
+        match self.kind {
+            NumericalType::I64 => place_int(number, i64::MIN.into(), i64::MAX.into(), |value| {
+                (value as i64).to_u64()
+            }),
+            NumericalType::U64 => place_int(number, 0, u64::MAX.into(), |value| value as u64),
+            NumericalType::F64 => match number {
+                // Adding zero makes -0.0 the same as 0.0.
+                Number::Float(value) => Place::At((value + 0.0).to_u64()),
+                Number::Int(value) => {
+                    let near = value as f64;
+                    match compare_int_float(value, near) {
+                        Ordering::Equal => Place::At(near.to_u64()),
+                        Ordering::Less => Place::Before(near.to_u64()),
+                        Ordering::Greater => Place::Before(near.next_up().to_u64()),
+                    }
+                }
+            },
+        }
+    }
+
+    /// The raw values in a range; `None`: none can be.
+    pub(super) fn raw_range(&self, range: &NumRange) -> Option<RangeInclusive<u64>> {
+        let start = match range.lower {
+            None => 0,
+            Some((number, included)) => match self.place(number) {
+                Place::At(raw) if included => raw,
+                Place::At(raw) => raw.checked_add(1)?,
+                Place::Before(raw) => raw,
+                Place::Past => return None,
+            },
+        };
+        let end = match range.upper {
+            None => u64::MAX,
+            Some((number, included)) => match self.place(number) {
+                Place::At(raw) if included => raw,
+                Place::At(raw) | Place::Before(raw) => raw.checked_sub(1)?,
+                Place::Past => u64::MAX,
+            },
+        };
+        (start <= end).then_some(start..=end)
+    }
+}
+
+fn place_int(number: Number, min: i128, max: i128, raw: impl Fn(i128) -> u64) -> Place {
+    let (value, exact) = match number {
+        Number::Int(value) => (value, true),
+        Number::Float(value) => (value.ceil() as i128, value.ceil() == value),
+    };
+    if value > max {
+        Place::Past
+    } else if value < min {
+        Place::Before(raw(min))
+    } else if exact {
+        Place::At(raw(value))
+    } else {
+        Place::Before(raw(value))
+    }
+}
+
+/// The strings of a field; `None`: the segment has none, or the class has no column.
+pub(super) fn open_strings(reader: &SegmentReader, class: Class, path: &str) -> Result<Option<StrColumn>> {
+    match paths::string_column_name(class, path) {
+        Some(name) => reader.fast_fields().str(&name).map_err(failed),
+        None => Ok(None),
+    }
+}
+
+/// Whether each document has exactly one value.
+pub(super) fn is_full(column: &Column<u64>) -> bool {
+    column.index.get_cardinality() == Cardinality::Full && !matches!(column.index, ColumnIndex::Empty { .. })
+}
+
+/// The values of a block of documents: `raws[i]` belongs to the document at `positions[i]` of the
+/// block. Buffers are kept from block to block.
+#[derive(Default)]
+pub(super) struct ValueBlock {
+    /// Ascending; a document with several values comes several times, one without not at all.
+    pub(super) positions: Vec<u32>,
+    /// Raw values.
+    pub(super) raws: Vec<u64>,
+    rows: Vec<u32>,
+}
+
+impl ValueBlock {
+    /// Reads the values of `docs`, which ascend and may repeat.
+    pub(super) fn read(&mut self, column: &Column<u64>, docs: &[DocId]) {
+        if matches!(column.index, ColumnIndex::Full) {
+            let known = self.positions.len() as u32;
+            self.positions.truncate(docs.len());
+            self.positions.extend(known..docs.len() as u32);
+            // A block read through an index before may have left other positions.
+            if !self.rows.is_empty() {
+                self.rows.clear();
+                self.positions.clear();
+                self.positions.extend(0..docs.len() as u32);
+            }
+            self.raws.resize(docs.len(), 0);
+            column.values.get_vals(docs, &mut self.raws);
+            return;
+        }
+        self.positions.clear();
+        self.rows.clear();
+        for (position, &doc) in docs.iter().enumerate() {
+            for row in column.index.value_row_ids(doc) {
+                self.positions.push(position as u32);
+                self.rows.push(row);
+            }
+        }
+        self.raws.resize(self.rows.len(), 0);
+        column.values.get_vals(&self.rows, &mut self.raws);
+    }
+}
+
+/// Carries our error through a callback of the segment library.
+pub(super) fn into_tantivy(error: Error) -> tantivy::TantivyError {
+    tantivy::TantivyError::InternalError(error.to_string())
+}
+
+impl ValueBlock {
+    /// Sorts the values of each document and drops those that it has several times.
+    pub(super) fn sort_distinct(&mut self) {
+        let mut kept = 0;
+        let mut start = 0;
+        while start < self.positions.len() {
+            let position = self.positions[start];
+            let mut end = start + 1;
+            while self.positions.get(end) == Some(&position) {
+                end += 1;
+            }
+            self.raws[start..end].sort_unstable();
+            for index in start..end {
+                if index > start && self.raws[index] == self.raws[index - 1] {
+                    continue;
+                }
+                self.positions[kept] = position;
+                self.raws[kept] = self.raws[index];
+                kept += 1;
+            }
+            start = end;
+        }
+        self.positions.truncate(kept);
+        self.raws.truncate(kept);
+    }
+}

@@ -1,0 +1,73 @@
+//! From a parsed query to a weight that runs on the segments of one shard.
+
+use firn_engine::query::Query;
+use firn_model::Result;
+use firn_model::mapping::Mapping;
+use tantivy::query::EnableScoring;
+
+use super::statistics::Statistics;
+use super::weight::Compiled;
+use super::{field, query};
+use crate::schema;
+use crate::segment::ShardSnapshot;
+
+/// What compiling a query needs to know of a shard.
+#[derive(Clone, Copy)]
+pub(super) struct Compiler<'a> {
+    pub(super) snapshot: &'a ShardSnapshot,
+    pub(super) mapping: &'a Mapping,
+    /// `index.query.default_field`.
+    pub(super) default_fields: &'a [String],
+    pub(super) now_ms: i64,
+    /// `None`: which documents match is all that is asked.
+    pub(super) statistics: Option<&'a Statistics>,
+}
+
+impl Compiler<'_> {
+    /// The same without scores, for filters.
+    pub(super) fn filter(self) -> Self {
+        Self {
+            statistics: None,
+            ..self
+        }
+    }
+
+    /// Whether scores are wanted.
+    pub(super) fn scoring(&self) -> bool {
+        self.statistics.is_some()
+    }
+
+    /// What makes Tantivy's weights score, or not.
+    pub(super) fn enable(&self) -> EnableScoring<'_> {
+        match self.statistics {
+            Some(statistics) => statistics.enable(),
+            None => EnableScoring::disabled_from_schema(&schema::fields().schema),
+        }
+    }
+
+    /// What a path means here.
+    pub(super) fn resolve(&self, path: &str) -> field::Target {
+        field::resolve(self.mapping, path)
+    }
+
+    /// Compiles a query.
+    pub(super) fn compile(&self, query: &Query) -> Result<Compiled> {
+        let scoring = self.scoring();
+        match query {
+            Query::MatchAll(all) => Ok(Compiled::All.constant(all.boost, scoring)),
+            Query::MatchNone => Ok(Compiled::None),
+            Query::Term(term) => query::term::compile(self, term),
+            Query::Terms(terms) => query::terms::compile(self, terms),
+            Query::Range(range) => query::range::compile(self, range),
+            Query::Exists(exists) => query::exists::compile(self, exists),
+            Query::Ids(ids) => query::ids::compile(self, ids),
+            Query::Match(part) => query::match_query::compile(self, part),
+            Query::MatchPhrase(part) => query::match_phrase::compile(self, part),
+            Query::Bool(part) => query::bool_query::compile(self, part),
+            Query::QueryString(part) => query::query_string::compile(self, part),
+            Query::Prefix(part) => query::prefix::compile(self, part),
+            Query::Wildcard(part) => query::wildcard::compile(self, part),
+            Query::ConstantScore(part) => Ok(self.filter().compile(&part.filter)?.constant(part.boost, scoring)),
+        }
+    }
+}

@@ -1,0 +1,453 @@
+//! One search from its shards to its answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use firn_engine::RequestContext;
+use firn_engine::aggs::Partials;
+use firn_engine::query::Query;
+use firn_engine::search::{SearchRequest, SearchResponse, SearchShards, SortBy, TotalHits, TrackTotalHits};
+use firn_model::{Error, Result};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::aggs::Plan;
+use super::compile::Compiler;
+use super::memory::Memory;
+use super::segment_run::{self, Matches, Row, ShardPlan, Shared, Top, fails_request};
+use super::sort::ShardKey;
+use super::statistics::Statistics;
+use super::weight::Compiled;
+use super::{FailedShard, SearchLimits, ShardSearch, fetch, prune};
+use crate::parallel::run_indexed;
+use crate::pool::Pool;
+use crate::segment::Segment;
+
+/// Elasticsearch looks at time ranges up front from this many shards on, and reports what it
+/// skipped only then (`pre_filter_shard_size`).
+const PRE_FILTER_SHARDS: usize = 128;
+
+/// A shard made ready.
+pub(super) struct Ready {
+    pub(super) search: ShardSearch,
+    plan: ShardPlan,
+    partials: Mutex<Partials>,
+    failure: Mutex<Option<Error>>,
+}
+
+/// A segment to search.
+pub(super) struct Task {
+    pub(super) shard: usize,
+    pub(super) segment: Arc<Segment>,
+    /// Its number: by shard, then as the snapshot has it. Ties sort by it.
+    pub(super) order: u32,
+}
+
+pub(super) fn search(
+    shards: Vec<Result<ShardSearch, FailedShard>>,
+    request: Arc<SearchRequest>,
+    pool: &Arc<Pool>,
+    ctx: &RequestContext,
+    now_ms: i64,
+    limits: SearchLimits,
+) -> Result<SearchResponse> {
+    let shard_total = shards.len();
+    let mut failures: Vec<FailedShard> = Vec::new();
+    let mut healthy = Vec::new();
+    for shard in shards {
+        match shard {
+            Ok(shard) => healthy.push(shard),
+            Err(failed) => failures.push(failed),
+        }
+    }
+    check_window(&healthy, &request)?;
+    // A shard that fails on the way leaves hits and counts behind that cannot be told apart, so
+    // the rest is searched again without it. Failures are damage, and rare.
+    let mut response = loop {
+        ctx.check()?;
+        check_failures(shard_total, &healthy, &failures, &request)?;
+        let attempt = attempt(&healthy, &request, pool, ctx, now_ms, limits)?;
+        match attempt {
+            Attempt::Done(response) => break *response,
+            Attempt::Failed(failed) => {
+                healthy.retain(|shard| {
+                    let snapshot = &shard.snapshot;
+                    !failed
+                        .iter()
+                        .any(|failed| failed.index == *snapshot.index && failed.shard == snapshot.shard)
+                });
+                failures.extend(failed);
+            }
+        }
+    };
+    response.shards.total = shard_total as u32;
+    response.shards.successful = healthy.len() as u32;
+    response.shards.failures = failures
+        .into_iter()
+        .map(|failed| (failed.index, failed.shard, failed.error))
+        .collect();
+    response.took_ms = u64::try_from(ctx.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ok(response)
+}
+
+fn check_window(shards: &[ShardSearch], request: &SearchRequest) -> Result<()> {
+    let wanted = request.from.saturating_add(request.size) as u64;
+    for shard in shards {
+        if wanted > shard.max_result_window {
+            return Err(Error::illegal_argument(format!(
+                "Result window is too large, from + size must be less than or equal to: [{}] but was [{wanted}]. See \
+                 the scroll api for a more efficient way to request large data sets. This limit can be set by changing \
+                 the [index.max_result_window] index level setting.",
+                shard.max_result_window
+            )));
+        }
+    }
+    if request.search_after.is_some() && request.from > 0 {
+        return Err(Error::illegal_argument(
+            "`from` parameter must be set to 0 when `search_after` is used",
+        ));
+    }
+    match &request.search_after {
+        Some(values) if request.sort.is_empty() => Err(Error::illegal_argument(format!(
+            "Sort must contain at least one field; search_after has {} value(s)",
+            values.len()
+        ))),
+        Some(values) if values.len() != request.sort.len() => Err(Error::illegal_argument(format!(
+            "search_after has {} value(s) but sort has {}.",
+            values.len(),
+            request.sort.len()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn check_failures(
+    shard_total: usize,
+    healthy: &[ShardSearch],
+    failures: &[FailedShard],
+    request: &SearchRequest,
+) -> Result<()> {
+    let Some(first) = failures.first() else {
+        return Ok(());
+    };
+    if !request.allow_partial_results || (healthy.is_empty() && shard_total > 0) {
+        return Err(first.error.clone());
+    }
+    Ok(())
+}
+
+enum Attempt {
+    Done(Box<SearchResponse>),
+    /// These shards failed; the rest has to be searched without them.
+    Failed(Vec<FailedShard>),
+}
+
+fn attempt(
+    shards: &[ShardSearch],
+    request: &Arc<SearchRequest>,
+    pool: &Arc<Pool>,
+    ctx: &RequestContext,
+    now_ms: i64,
+    limits: SearchLimits,
+) -> Result<Attempt> {
+    let mut ready = Vec::with_capacity(shards.len());
+    let mut tasks = Vec::new();
+    let mut failed = Vec::new();
+    let mut skipped = 0u32;
+    let mut order = 0u32;
+    for shard in shards {
+        let prepared = match prepare(shard, request, now_ms) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                failed.push(failed_shard(shard, error));
+                continue;
+            }
+        };
+        let (mut plan, bounds) = prepared;
+        let before = tasks.len();
+        for segment in &shard.snapshot.segments {
+            if segment.max_doc > segment.deleted_count
+                && !matches!(plan.matches, Matches::None)
+                && prune::may_match(segment, bounds)
+            {
+                tasks.push(Task {
+                    shard: ready.len(),
+                    segment: Arc::clone(segment),
+                    order,
+                });
+            }
+            order += 1;
+        }
+        plan.single_segment = tasks.len() == before + 1;
+        skipped += u32::from(tasks.len() == before && bounds.is_some());
+        ready.push(Ready {
+            search: shard.clone(),
+            plan,
+            partials: Mutex::new(request.aggs.empty()),
+            failure: Mutex::new(None),
+        });
+    }
+    if !failed.is_empty() {
+        return Ok(Attempt::Failed(failed));
+    }
+    sort_tasks(&mut tasks, ready.first());
+    let shared = Arc::new(Shared {
+        ctx: ctx.clone(),
+        deadline: request.timeout.map(|timeout| ctx.started + timeout),
+        memory: Memory::new(limits.memory_bytes_max),
+        track_total_hits: request.track_total_hits,
+        min_score: request.min_score,
+        terminate_after: request.terminate_after,
+        keep: if request.size == 0 {
+            0
+        } else {
+            request.from + request.size
+        },
+        total: AtomicU64::new(0),
+        total_cut: AtomicBool::new(false),
+        timed_out: AtomicBool::new(false),
+        terminated: AtomicBool::new(false),
+        top: Mutex::new(Top::default()),
+    });
+    let ready = Arc::new(ready);
+    let tasks = Arc::new(tasks);
+    run(&ready, &tasks, &shared, pool)?;
+    let failed: Vec<FailedShard> = ready
+        .iter()
+        .filter_map(|shard| Some(failed_shard(&shard.search, shard.failure.lock().take()?)))
+        .collect();
+    if !failed.is_empty() {
+        return Ok(Attempt::Failed(failed));
+    }
+    let mut response = answer(&ready, &tasks, &shared, request, pool, limits)?;
+    let sorted_by_field = matches!(request.sort.first().map(|key| &key.by), Some(SortBy::Field(_)));
+    if shards.len() > PRE_FILTER_SHARDS || sorted_by_field {
+        // One shard always answers, so that the shape of the answer is known.
+        response.shards.skipped = skipped.min((shards.len() as u32).saturating_sub(1));
+    }
+    Ok(Attempt::Done(Box::new(response)))
+}
+
+fn failed_shard(shard: &ShardSearch, error: Error) -> FailedShard {
+    let index = shard.snapshot.index.to_string();
+    FailedShard {
+        error: if error.index().is_some() {
+            error
+        } else {
+            error.with_index(index.clone())
+        },
+        index,
+        shard: shard.snapshot.shard,
+    }
+}
+
+/// Inclusive bounds of `@timestamp`, ms.
+type TimeBounds = Option<(i64, i64)>;
+
+/// Compiles what a shard is searched for, and the time bounds that its hits have.
+fn prepare(shard: &ShardSearch, request: &SearchRequest, now_ms: i64) -> Result<(ShardPlan, TimeBounds)> {
+    let filter = Compiler {
+        snapshot: &shard.snapshot,
+        mapping: &shard.mapping,
+        default_fields: &shard.default_fields,
+        now_ms,
+        statistics: None,
+    };
+    let mut keys = request
+        .sort
+        .iter()
+        .map(|key| ShardKey::compile(&filter, key))
+        .collect::<Result<Vec<_>>>()?;
+    let by_score = keys.is_empty() || keys.iter().any(ShardKey::is_score);
+    let wants_scores = by_score && request.size > 0 || request.track_scores || request.min_score.is_some();
+    let constant_score = if wants_scores {
+        constant_score(&request.query)
+    } else {
+        None
+    };
+    let scoring = wants_scores && constant_score.is_none();
+    if keys.is_empty() {
+        // Hits that all score the same come in index order, which can stop early.
+        keys.push(if scoring { ShardKey::score() } else { ShardKey::doc() });
+    }
+    let statistics = scoring.then(|| Statistics::new(&shard.snapshot.segments));
+    let compiler = Compiler {
+        statistics: statistics.as_ref(),
+        ..filter
+    };
+    let mut compiled = compiler.compile(&request.query)?;
+    let mut bounds = prune::time_bounds(&filter, &request.query);
+    if !shard.filters.is_empty() {
+        let parts = shard
+            .filters
+            .iter()
+            .map(|query| filter.compile(query))
+            .collect::<Result<Vec<_>>>()?;
+        let allowed = Compiled::any(parts, false).constant(0.0, scoring);
+        compiled = Compiled::all(vec![compiled, allowed], scoring);
+        if let Some((min, max)) = prune::any_bounds(&filter, &shard.filters) {
+            bounds = Some(bounds.map_or((min, max), |own| (own.0.max(min), own.1.min(max))));
+        }
+    }
+    let after = match &request.search_after {
+        Some(values) => Some(
+            keys.iter()
+                .zip(values)
+                .map(|(key, value)| key.read(value, now_ms))
+                .collect::<Result<Vec<_>>>()?,
+        ),
+        None => None,
+    };
+    let plan = ShardPlan {
+        matches: match compiled {
+            Compiled::All => Matches::All,
+            Compiled::None => Matches::None,
+            Compiled::Some(weight) => Matches::Some(weight),
+        },
+        constant_score,
+        scoring,
+        keys,
+        after,
+        aggs: Plan::compile(&filter, &request.aggs)?,
+        single_segment: false,
+        collected: AtomicU64::new(0),
+    };
+    Ok((plan, bounds))
+}
+
+/// The score of every hit, where the query gives all the same.
+fn constant_score(query: &Query) -> Option<f32> {
+    Some(match query {
+        Query::MatchAll(part) => part.boost,
+        Query::MatchNone => 0.0,
+        Query::ConstantScore(part) => part.boost,
+        Query::Range(part) => part.boost,
+        Query::Terms(part) => part.boost,
+        Query::Exists(part) => part.boost,
+        Query::Ids(part) => part.boost,
+        Query::Prefix(part) => part.boost,
+        Query::Wildcard(part) => part.boost,
+        Query::Bool(part) if part.should.is_empty() => {
+            if part.must.is_empty() && part.filter.is_empty() && part.must_not.is_empty() {
+                return Some(part.boost.0);
+            }
+            let mut sum = 0.0;
+            for query in &part.must {
+                sum += constant_score(query)?;
+            }
+            sum * part.boost.0
+        }
+        _ => return None,
+    })
+}
+
+/// Segments that hold the first hits come first, so that later ones can be passed over.
+fn sort_tasks(tasks: &mut [Task], shard: Option<&Ready>) {
+    let Some(key) = shard.and_then(|shard| shard.plan.keys.first()) else {
+        return;
+    };
+    if !key.is_timestamp() {
+        return;
+    }
+    if key.descending {
+        tasks.sort_by_key(|task| std::cmp::Reverse(task.segment.time_range_ms.map(|range| range.1)));
+    } else {
+        tasks.sort_by_key(|task| task.segment.time_range_ms.map_or(i64::MAX, |range| range.0));
+    }
+}
+
+/// Runs all tasks; fails with what fails the whole request.
+fn run(ready: &Arc<Vec<Ready>>, tasks: &Arc<Vec<Task>>, shared: &Arc<Shared>, pool: &Arc<Pool>) -> Result<()> {
+    let count = tasks.len();
+    let (ready, tasks, shared) = (Arc::clone(ready), Arc::clone(tasks), Arc::clone(shared));
+    let outcomes = run_indexed(pool, count, move |number| -> Result<()> {
+        let task = &tasks[number];
+        let shard = &ready[task.shard];
+        if shard.failure.lock().is_some() {
+            return Ok(());
+        }
+        let found =
+            segment_run::run(&shared, &shard.plan, &task.segment, task.order).and_then(|partials| match partials {
+                Some(partials) => shard.partials.lock().merge(partials),
+                None => Ok(()),
+            });
+        match found {
+            Err(error) if !fails_request(error.kind()) => {
+                shard.failure.lock().get_or_insert(error);
+                Ok(())
+            }
+            other => other,
+        }
+    });
+    outcomes.into_iter().collect()
+}
+
+fn answer(
+    ready: &Arc<Vec<Ready>>,
+    tasks: &Arc<Vec<Task>>,
+    shared: &Arc<Shared>,
+    request: &Arc<SearchRequest>,
+    pool: &Arc<Pool>,
+    limits: SearchLimits,
+) -> Result<SearchResponse> {
+    let top = std::mem::take(&mut *shared.top.lock());
+    let constant_score = ready.first().and_then(|shard| shard.plan.constant_score);
+    let scores_shown = request.size > 0 && (request.sort.is_empty() || request.track_scores);
+    let max_score = match constant_score {
+        Some(score) if !top.rows.is_empty() => Some(score),
+        Some(_) => None,
+        None => top.max_score,
+    };
+    let rows: Vec<Row> = top.rows.into_iter().skip(request.from).take(request.size).collect();
+    let hits = fetch::fetch(ready, tasks, rows, request, pool)?;
+    let aggregations = match request.aggs.0.is_empty() {
+        true => None,
+        false => Some(finish_aggregations(ready, request, limits)?),
+    };
+    let total = shared.total.load(Ordering::Relaxed);
+    let cut = shared.total_cut.load(Ordering::Relaxed);
+    Ok(SearchResponse {
+        took_ms: 0,
+        timed_out: shared.timed_out.load(Ordering::Relaxed),
+        terminated_early: (request.terminate_after > 0).then(|| shared.terminated.load(Ordering::Relaxed)),
+        shards: SearchShards::default(),
+        total: match request.track_total_hits {
+            TrackTotalHits::No => None,
+            TrackTotalHits::UpTo(limit) if total > limit => Some(TotalHits {
+                value: limit,
+                exact: false,
+            }),
+            _ => Some(TotalHits {
+                value: total,
+                exact: !cut,
+            }),
+        },
+        max_score: if scores_shown { max_score } else { None },
+        hits,
+        aggregations,
+    })
+}
+
+fn finish_aggregations(ready: &[Ready], request: &SearchRequest, limits: SearchLimits) -> Result<Value> {
+    let mut all = request.aggs.empty();
+    for shard in ready {
+        let mut partials = std::mem::take(&mut *shard.partials.lock());
+        if ready.len() > 1 {
+            request.aggs.cut_shard(&mut partials)?;
+        }
+        all.merge(partials)?;
+    }
+    request.aggs.finish(all, limits.buckets_max)
+}
+
+impl Ready {
+    /// Its sort keys.
+    pub(super) fn keys(&self) -> &[ShardKey] {
+        &self.plan.keys
+    }
+
+    /// The score of every hit, if it is the same for all.
+    pub(super) fn constant_score(&self) -> Option<f32> {
+        self.plan.constant_score
+    }
+}

@@ -1,0 +1,150 @@
+//! `fields`: values from the source, as the mapping would print them; always lists.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use firn_engine::search::FieldSpec;
+use firn_model::Result;
+use firn_model::dates::{DateFormat, Zone};
+use firn_model::mapping::{FieldMapping, FieldType, Mapping, Resolved};
+use firn_model::names::matches_pattern;
+use serde_json::{Map, Value};
+
+use super::super::field::{read_number, scalar_text};
+use super::super::format;
+
+/// The fields asked for.
+pub(super) struct Fields(Vec<Asked>);
+
+struct Asked {
+    /// The name in the answer.
+    name: String,
+    /// Where the values are in the source: the parent's path for a multi-field.
+    path: String,
+    mapping: Arc<FieldMapping>,
+    format: Option<DateFormat>,
+}
+
+impl Fields {
+    pub(super) fn new(mapping: &Mapping, specs: &[FieldSpec]) -> Result<Self> {
+        let mut asked = Vec::new();
+        if specs.is_empty() {
+            return Ok(Self(asked));
+        }
+        for (name, _) in mapping.leaves() {
+            let Some(spec) = specs
+                .iter()
+                .find(|spec| spec.field == name || matches_pattern(&spec.field, &name))
+            else {
+                continue;
+            };
+            let Some(Resolved::Field(path, field)) = mapping.resolve(&name) else {
+                continue;
+            };
+            let custom = spec.format.as_deref().filter(|format| *format != "use_field_mapping");
+            asked.push(Asked {
+                path: source_path(mapping, path),
+                name,
+                mapping: Arc::clone(field),
+                format: custom.map(DateFormat::new).transpose()?,
+            });
+        }
+        Ok(Self(asked))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn read(&self, source: &Bytes, out: &mut Map<String, Value>) -> Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let source: Value = serde_json::from_slice(source)?;
+        for asked in &self.0 {
+            let mut found = Vec::new();
+            match &asked.mapping.constant {
+                Some(constant) => found.push(Value::from(constant.as_str())),
+                None => walk(&source, &asked.path, &mut |value| found.extend(asked.print(value))),
+            }
+            if !found.is_empty() {
+                out.insert(asked.name.clone(), Value::Array(found));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A multi-field has the values of the field it belongs to.
+fn source_path(mapping: &Mapping, path: String) -> String {
+    if let Some((parent, _)) = path.rsplit_once('.') {
+        if let Some(Resolved::Field(parent, _)) = mapping.resolve(parent) {
+            return parent;
+        }
+    }
+    path
+}
+
+/// Calls `found` with each value at `path`, through arrays and objects, dotted names included.
+fn walk(value: &Value, path: &str, found: &mut dyn FnMut(&Value)) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| walk(value, path, found)),
+        other if path.is_empty() => found(other),
+        Value::Object(object) => {
+            for (name, inner) in object {
+                if name == path {
+                    walk(inner, "", found);
+                } else if let Some(rest) = path.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix('.')) {
+                    walk(inner, rest, found);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+impl Asked {
+    /// The value as its type prints; `None` for null and for what does not fit the type.
+    fn print(&self, value: &Value) -> Option<Value> {
+        let field = &self.mapping;
+        match field.field_type {
+            FieldType::Date | FieldType::DateNanos => {
+                let default;
+                let own = match &field.format {
+                    Some(format) => format.as_ref(),
+                    None => {
+                        default = DateFormat::default_millis();
+                        &default
+                    }
+                };
+                let nanos = own.parse_nanos(&scalar_text(value)?).ok()?;
+                let print = self.format.as_ref().unwrap_or(own);
+                Some(Value::from(match field.field_type {
+                    FieldType::Date => print.print_ms(i64::try_from(nanos.div_euclid(1_000_000)).ok()?, &Zone::utc()),
+                    _ => print.print_nanos(i64::try_from(nanos).ok()?, &Zone::utc()),
+                }))
+            }
+            FieldType::Boolean => match value {
+                Value::Bool(flag) => Some(Value::from(*flag)),
+                Value::String(text) if text == "true" => Some(Value::from(true)),
+                Value::String(text) if text == "false" || text.is_empty() => Some(Value::from(false)),
+                _ => None,
+            },
+            FieldType::Long
+            | FieldType::Integer
+            | FieldType::Short
+            | FieldType::Byte
+            | FieldType::UnsignedLong
+            | FieldType::Double
+            | FieldType::Float
+            | FieldType::HalfFloat
+            | FieldType::ScaledFloat => match value {
+                Value::Number(_) => Some(value.clone()),
+                Value::String(text) => read_number(text).map(format::number),
+                _ => None,
+            },
+            FieldType::GeoPoint | FieldType::Flattened => (!value.is_null()).then(|| value.clone()),
+            _ => scalar_text(value).map(Value::from),
+        }
+    }
+}

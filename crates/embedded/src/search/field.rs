@@ -1,0 +1,352 @@
+//! What a path of a query means on one shard, and its values as numbers.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use firn_model::dates::{DateFormat, Zone};
+use firn_model::mapping::{FieldMapping, FieldType, Mapping, Resolved};
+use firn_model::{Error, ErrorKind, Result};
+use serde_json::Value;
+
+use super::column::Number;
+use crate::schema::{self, Class};
+
+/// A field of a query on one shard.
+#[derive(Clone)]
+pub(super) enum Target {
+    /// A metadata field.
+    Meta(Meta),
+    /// A field with values of its own.
+    Field(Field),
+    /// An object, or something that is never indexed.
+    Nothing,
+}
+
+/// A metadata field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meta {
+    Id,
+    Index,
+    SeqNo,
+    Version,
+    Ignored,
+    Routing,
+}
+
+impl Meta {
+    pub(super) fn of(path: &str) -> Option<Self> {
+        Some(match path {
+            "_id" => Self::Id,
+            "_index" => Self::Index,
+            "_seq_no" => Self::SeqNo,
+            "_version" => Self::Version,
+            "_ignored" => Self::Ignored,
+            "_routing" => Self::Routing,
+            _ => return None,
+        })
+    }
+}
+
+/// A leaf field: where its values are and what they mean.
+#[derive(Clone)]
+pub(super) struct Field {
+    /// The path that it is stored under, aliases followed.
+    pub(super) path: String,
+    /// The class of its values.
+    pub(super) class: Class,
+    /// Its type; `Keyword` where the mapping has none.
+    pub(super) field_type: FieldType,
+    /// Its mapping; `None`: unmapped (events past the field limit are indexed as keywords).
+    pub(super) mapping: Option<Arc<FieldMapping>>,
+}
+
+/// What a path means. An unmapped path is a keyword that most likely no segment holds: past the
+/// field limit, leaves are indexed as keywords without being in the mapping.
+pub(super) fn resolve(mapping: &Mapping, path: &str) -> Target {
+    if let Some(meta) = Meta::of(path) {
+        return Target::Meta(meta);
+    }
+    match mapping.resolve(path) {
+        None => Target::Field(Field {
+            path: path.to_owned(),
+            class: Class::Keyword,
+            field_type: FieldType::Keyword,
+            mapping: None,
+        }),
+        Some(Resolved::Object(_)) => Target::Nothing,
+        Some(Resolved::Field(path, field)) => Target::Field(Field {
+            path,
+            class: schema::class_of(field),
+            field_type: field.field_type,
+            mapping: Some(Arc::clone(field)),
+        }),
+        Some(Resolved::Flattened(path, field, key)) => Target::Field(Field {
+            path: format!("{path}.{key}"),
+            class: schema::class_of(field),
+            field_type: FieldType::Keyword,
+            mapping: Some(Arc::clone(field)),
+        }),
+    }
+}
+
+impl Field {
+    /// The type by its name, for messages.
+    pub(super) fn type_name(&self) -> &'static str {
+        self.field_type.name()
+    }
+
+    /// How its numbers are to be read; `None`: it has no numbers.
+    pub(super) fn numeric(&self) -> Option<Numeric> {
+        let mapping = self.mapping.as_ref()?;
+        let format = || match &mapping.format {
+            Some(format) => Arc::clone(format),
+            None => Arc::new(DateFormat::default_millis()),
+        };
+        Some(match self.field_type {
+            FieldType::Long | FieldType::Integer | FieldType::Short | FieldType::Byte | FieldType::UnsignedLong => {
+                Numeric::Integer
+            }
+            FieldType::Double => Numeric::Float { single: false },
+            FieldType::Float | FieldType::HalfFloat => Numeric::Float { single: true },
+            FieldType::ScaledFloat => Numeric::Scaled(mapping.scaling_factor),
+            FieldType::Boolean => Numeric::Boolean,
+            FieldType::Date => Numeric::Date(format()),
+            FieldType::DateNanos => Numeric::DateNanos(format()),
+            _ => return None,
+        })
+    }
+
+    /// Elasticsearch's refusal to sort or aggregate on text.
+    pub(super) fn fielddata_error(&self, index: &str) -> Error {
+        Error::illegal_argument(format!(
+            "Fielddata is disabled on [{path}] in [{index}]. Text fields are not optimised for operations that require \
+             per-document field data like aggregations and sorting, so these operations are disabled by default. \
+             Please use a keyword field instead. Alternatively, set fielddata=true on [{path}] in order to load field \
+             data by uninverting the inverted index. Note that this can use significant memory.",
+            path = self.path
+        ))
+    }
+
+    /// The refusal to sort or aggregate on a field without doc values.
+    pub(super) fn doc_values_error(&self) -> Error {
+        Error::illegal_argument(format!(
+            "Can't load fielddata on [{}] because fielddata is unsupported on fields of type [{}]. Use doc values instead.",
+            self.path,
+            self.type_name()
+        ))
+    }
+}
+
+/// How the numbers of a field are to be read and written.
+#[derive(Debug, Clone)]
+pub(super) enum Numeric {
+    Integer,
+    Float {
+        /// Stored with the precision of an `f32`.
+        single: bool,
+    },
+    /// Stored times this, rounded.
+    Scaled(f64),
+    /// 0 and 1.
+    Boolean,
+    /// ms since epoch UTC.
+    Date(Arc<DateFormat>),
+    /// ns since epoch UTC.
+    DateNanos(Arc<DateFormat>),
+}
+
+/// A value of a query, read for a numeric field.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Parsed {
+    /// This number, as stored.
+    Number(Number),
+    /// A number that no document can hold.
+    Never,
+    /// Not a number at all.
+    NotANumber,
+}
+
+/// ns in a ms.
+pub(super) const NANOS: i64 = 1_000_000;
+
+impl Numeric {
+    /// Reads a number as such, not yet scaled. Dates are not read here.
+    pub(super) fn read(&self, value: &Value) -> Option<Number> {
+        match (self, value) {
+            (Self::Boolean, Value::Bool(value)) => Some(Number::Int((*value).into())),
+            (Self::Boolean, Value::String(text)) => match text.as_str() {
+                "true" => Some(Number::Int(1)),
+                "false" | "" => Some(Number::Int(0)),
+                _ => None,
+            },
+            (Self::Boolean, _) => None,
+            (_, Value::Number(number)) => {
+                if let Some(value) = number.as_i64() {
+                    Some(Number::Int(value.into()))
+                } else if let Some(value) = number.as_u64() {
+                    Some(Number::Int(value.into()))
+                } else {
+                    number.as_f64().map(Number::Float)
+                }
+            }
+            (_, Value::String(text)) => read_number(text),
+            _ => None,
+        }
+    }
+
+    /// A value to be equal to, as it would be stored.
+    pub(super) fn parse_exact(&self, value: &Value) -> Parsed {
+        let Some(number) = self.read(value) else {
+            return Parsed::NotANumber;
+        };
+        match self {
+            Self::Integer | Self::Boolean => match number {
+                Number::Float(float) if float.fract() != 0.0 || !float.is_finite() => Parsed::Never,
+                Number::Float(float) => Parsed::Number(Number::Int(float as i128)),
+                int @ Number::Int(_) => Parsed::Number(int),
+            },
+            Self::Float { single: false } => Parsed::Number(Number::Float(number.as_f64())),
+            Self::Float { single: true } => Parsed::Number(Number::Float(f64::from(number.as_f64() as f32))),
+            Self::Scaled(factor) => Parsed::Number(Number::Float((number.as_f64() * factor).round())),
+            Self::Date(_) | Self::DateNanos(_) => Parsed::NotANumber,
+        }
+    }
+
+    /// A bound of a range, in stored units; inclusion stays as it is.
+    pub(super) fn parse_bound(&self, value: &Value, included: bool, is_lower: bool) -> Result<(Number, bool)> {
+        let number = self.read(value).ok_or_else(|| bad_number(value))?;
+        Ok(match self {
+            Self::Scaled(factor) => {
+                // As in Elasticsearch: exclusive bounds move to the next double, then to a step.
+                let float = number.as_f64();
+                let float = match (included, is_lower) {
+                    (true, _) => float,
+                    (false, true) => float.next_up(),
+                    (false, false) => float.next_down(),
+                };
+                let scaled = float * factor;
+                (
+                    Number::Float(if is_lower { scaled.ceil() } else { scaled.floor() }),
+                    true,
+                )
+            }
+            Self::Float { single: true } => match number {
+                Number::Float(float) => (Number::Float(f64::from(float as f32)), included),
+                int @ Number::Int(_) => (int, included),
+            },
+            _ => (number, included),
+        })
+    }
+
+    /// The value of a stored number as Elasticsearch computes with it: descaled; dates in ms.
+    pub(super) fn value(&self, stored: f64) -> f64 {
+        match self {
+            Self::Scaled(factor) => stored / factor,
+            Self::DateNanos(_) => (stored / NANOS as f64).floor(),
+            _ => stored,
+        }
+    }
+
+    /// The date format, if these are dates.
+    pub(super) fn date_format(&self) -> Option<&Arc<DateFormat>> {
+        match self {
+            Self::Date(format) | Self::DateNanos(format) => Some(format),
+            _ => None,
+        }
+    }
+
+    /// Stored units in a ms, for dates.
+    pub(super) fn units_per_ms(&self) -> i64 {
+        match self {
+            Self::DateNanos(_) => NANOS,
+            _ => 1,
+        }
+    }
+
+    /// A date of a query, ms. Numbers that the format does not take are ms.
+    pub(super) fn parse_date(
+        format: &DateFormat,
+        value: &Value,
+        now_ms: i64,
+        round_up: bool,
+        zone: &Zone,
+    ) -> Result<i64> {
+        let text = scalar_text(value).ok_or_else(|| bad_date(value, format, None))?;
+        match format.parse_math_ms(&text, now_ms, round_up, zone) {
+            Ok(ms) => Ok(ms),
+            Err(error) => match value.as_i64() {
+                Some(ms) => Ok(ms),
+                None => Err(bad_date(value, format, Some(error))),
+            },
+        }
+    }
+}
+
+fn bad_date(value: &Value, format: &DateFormat, cause: Option<Error>) -> Error {
+    let error = Error::parsing(format!(
+        "failed to parse date field [{}] with format [{}]",
+        scalar_text(value).unwrap_or_else(|| value.to_string()),
+        format.pattern()
+    ));
+    match cause {
+        Some(cause) => error.caused_by(cause),
+        None => error,
+    }
+}
+
+/// Elasticsearch's refusal of a value that is no number.
+pub(super) fn bad_number(value: &Value) -> Error {
+    let text = scalar_text(value).unwrap_or_else(|| value.to_string());
+    Error::new(
+        ErrorKind::QueryShard,
+        format!("failed to create query: For input string: \"{text}\""),
+    )
+}
+
+/// Reads a number from a string, as Elasticsearch coerces it.
+pub(super) fn read_number(text: &str) -> Option<Number> {
+    let text = text.trim();
+    if let Ok(value) = text.parse::<i128>() {
+        return Some(Number::Int(value));
+    }
+    // Rust also takes `inf` and `nan`, which are no numbers here.
+    if !text.bytes().any(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse::<f64>()
+        .ok()
+        .filter(|value| !value.is_nan())
+        .map(Number::Float)
+}
+
+/// A scalar of a query as text; `None` for null, arrays and objects.
+pub(super) fn scalar_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// An address, or a block of them (`10.0.0.0/8`), as inclusive bounds.
+pub(super) fn parse_ip_or_block(text: &str) -> Option<(IpAddr, IpAddr)> {
+    let Some((address, length)) = text.split_once('/') else {
+        let address: IpAddr = text.parse().ok()?;
+        return Some((address, address));
+    };
+    let length: u32 = length.parse().ok()?;
+    match address.parse().ok()? {
+        IpAddr::V4(v4) if length <= 32 => {
+            let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
+            let first = v4.to_bits() & mask;
+            Some((IpAddr::V4(first.into()), IpAddr::V4((first | !mask).into())))
+        }
+        IpAddr::V6(v6) if length <= 128 => {
+            let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
+            let first = v6.to_bits() & mask;
+            Some((IpAddr::V6(first.into()), IpAddr::V6((first | !mask).into())))
+        }
+        _ => None,
+    }
+}

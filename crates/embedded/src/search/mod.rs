@@ -1,0 +1,88 @@
+//! Searching: parsed queries and aggregations run over the segments of some shards.
+//!
+//! A search compiles its query once per shard, prunes segments by `@timestamp`, reads the rest
+//! segment by segment on the search pool and merges what each found. All of it is synchronous and
+//! runs on threads of that pool. Nothing here knows of indices by name, aliases or catalogs: the
+//! caller brings snapshots.
+
+mod aggs;
+mod column;
+mod compile;
+mod execute;
+mod fetch;
+mod field;
+mod format;
+mod memory;
+mod paths;
+mod prune;
+mod query;
+mod segment_run;
+mod sort;
+mod statistics;
+mod text;
+mod weight;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use firn_engine::RequestContext;
+use firn_engine::query::Query;
+use firn_engine::search::{SearchRequest, SearchResponse};
+use firn_model::mapping::Mapping;
+use firn_model::{Error, Result};
+
+use crate::pool::Pool;
+use crate::segment::ShardSnapshot;
+
+/// One shard to search, at one moment.
+#[derive(Clone)]
+pub struct ShardSearch {
+    /// What is searchable.
+    pub snapshot: Arc<ShardSnapshot>,
+    /// The index's mapping.
+    pub mapping: Arc<Mapping>,
+    /// Filters of the aliases it was reached by; a document must match one. Empty: no filter.
+    pub filters: Vec<Query>,
+    /// `index.max_result_window`.
+    pub max_result_window: u64,
+    /// `index.query.default_field`.
+    pub default_fields: Vec<String>,
+}
+
+/// A shard that cannot be searched, and why.
+#[derive(Clone)]
+pub struct FailedShard {
+    /// Concrete index.
+    pub index: String,
+    /// The shard's number.
+    pub shard: u32,
+    /// Why.
+    pub error: Error,
+}
+
+/// What one search may use.
+#[derive(Debug, Clone, Copy)]
+pub struct SearchLimits {
+    /// Buckets of an answer (`search.max_buckets`).
+    pub buckets_max: usize,
+    /// Bytes of aggregations and sorting, all shards together.
+    pub memory_bytes_max: u64,
+}
+
+/// Answers a search. Call it on a thread of `pool` that the request was admitted to: it works
+/// there, and spreads segments over threads that come free.
+///
+/// Shards that fail are named in the answer, unless all do or the request wants all or nothing.
+/// Fails with [`firn_model::ErrorKind::Cancelled`] when `ctx` says so.
+pub fn search(
+    shards: Vec<Result<ShardSearch, FailedShard>>,
+    request: Arc<SearchRequest>,
+    pool: &Arc<Pool>,
+    ctx: &RequestContext,
+    now_ms: i64,
+    limits: SearchLimits,
+) -> Result<SearchResponse> {
+    execute::search(shards, request, pool, ctx, now_ms, limits)
+}

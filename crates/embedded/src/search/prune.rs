@@ -1,0 +1,73 @@
+//! Which segments can hold a hit, told by their `@timestamp` alone.
+
+use firn_engine::query::{Bool, Query};
+
+use super::compile::Compiler;
+use super::field::Target;
+use super::query::range;
+use crate::segment::Segment;
+
+/// The field whose bounds segments know.
+pub(super) const TIMESTAMP: &str = "@timestamp";
+
+/// Inclusive bounds of `@timestamp`, ms, that every match has; `None`: documents outside of any
+/// bounds may match. An empty range (`min > max`) matches nothing.
+pub(super) fn time_bounds(compiler: &Compiler, query: &Query) -> Option<(i64, i64)> {
+    match query {
+        Query::Range(part) => {
+            let Target::Field(field) = compiler.resolve(&part.field) else {
+                return None;
+            };
+            if field.path != TIMESTAMP {
+                return None;
+            }
+            let numeric = field.numeric()?;
+            let format = numeric.date_format()?;
+            let (lower, upper) = range::date_bounds(compiler.now_ms, format, part).ok()?;
+            let min = lower.map_or(
+                i64::MIN,
+                |(ms, included)| if included { ms } else { ms.saturating_add(1) },
+            );
+            let max = upper.map_or(
+                i64::MAX,
+                |(ms, included)| if included { ms } else { ms.saturating_sub(1) },
+            );
+            Some((min, max))
+        }
+        Query::ConstantScore(part) => time_bounds(compiler, &part.filter),
+        Query::Bool(part) => bool_bounds(compiler, part),
+        _ => None,
+    }
+}
+
+fn bool_bounds(compiler: &Compiler, part: &Bool) -> Option<(i64, i64)> {
+    let required = part.must.iter().chain(&part.filter);
+    let bounds = required
+        .filter_map(|query| time_bounds(compiler, query))
+        .reduce(|a, b| (a.0.max(b.0), a.1.min(b.1)));
+    let only_should = part.must.is_empty() && part.filter.is_empty() && part.minimum_should_match.is_none();
+    if !only_should || part.should.is_empty() {
+        return bounds;
+    }
+    any_bounds(compiler, &part.should)
+}
+
+/// Bounds that a match of any of `queries` has.
+pub(super) fn any_bounds(compiler: &Compiler, queries: &[Query]) -> Option<(i64, i64)> {
+    let mut all: Option<(i64, i64)> = None;
+    for query in queries {
+        let bounds = time_bounds(compiler, query)?;
+        all = Some(all.map_or(bounds, |all| (all.0.min(bounds.0), all.1.max(bounds.1))));
+    }
+    all
+}
+
+/// Whether a segment can hold a document within the bounds.
+pub(super) fn may_match(segment: &Segment, bounds: Option<(i64, i64)>) -> bool {
+    match (bounds, segment.time_range_ms) {
+        (None, _) => true,
+        (Some((min, max)), _) if min > max => false,
+        (Some(_), None) => false,
+        (Some((min, max)), Some((first, last))) => first <= max && min <= last,
+    }
+}

@@ -1,0 +1,39 @@
+//! `bool`: combines queries.
+
+use firn_engine::query::{Bool, Query};
+use firn_model::Result;
+
+use super::super::compile::Compiler;
+use super::super::weight::{Compiled, combine};
+use super::minimum;
+
+pub(in super::super) fn compile(compiler: &Compiler, part: &Bool) -> Result<Compiled> {
+    let scoring = compiler.scoring();
+    let filter = compiler.filter();
+    let minimum = match &part.minimum_should_match {
+        Some(spec) => minimum::calculate(spec, part.should.len())?,
+        None if part.must.is_empty() && part.filter.is_empty() && !part.should.is_empty() => 1,
+        None => 0,
+    };
+    if part.must.is_empty() && part.filter.is_empty() && part.should.is_empty() && part.must_not.is_empty() {
+        return Ok(Compiled::All.constant(part.boost.0, scoring));
+    }
+    if minimum == 0 && !scoring && part.must.is_empty() && part.filter.is_empty() && part.must_not.is_empty() {
+        return Ok(Compiled::All);
+    }
+    let each = |compiler: &Compiler, queries: &[Query]| -> Result<Vec<Compiled>> {
+        queries.iter().map(|query| compiler.compile(query)).collect()
+    };
+    let mut must = each(compiler, &part.must)?;
+    for query in each(&filter, &part.filter)? {
+        must.push(query.constant(0.0, scoring));
+    }
+    // Postings lead, tests on columns follow; the weight opens its clauses in this order.
+    let should = if minimum == 0 && !scoring {
+        Vec::new()
+    } else {
+        each(compiler, &part.should)?
+    };
+    let must_not = each(&filter, &part.must_not)?;
+    Ok(combine(must, should, must_not, minimum, scoring).boost(part.boost.0, scoring))
+}

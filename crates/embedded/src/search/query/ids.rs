@@ -1,0 +1,79 @@
+//! `ids`: documents by id.
+//!
+//! Ids that firn made say their sequence number, which is a column; ids given by users are terms.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use firn_engine::query::Ids;
+use firn_model::Result;
+use firn_model::ids::AutoId;
+use tantivy::Term;
+
+use super::super::column::{self, NumColumn, Number, Place};
+use super::super::compile::Compiler;
+use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
+use crate::schema;
+
+pub(in super::super) fn compile(compiler: &Compiler, ids: &Ids) -> Result<Compiled> {
+    Ok(by_ids(compiler, &ids.values)?.constant(ids.boost, compiler.scoring()))
+}
+
+/// Documents with any of some ids. Not scored.
+pub(in super::super) fn by_ids(compiler: &Compiler, ids: &[String]) -> Result<Compiled> {
+    let mut made = BTreeSet::new();
+    let mut given = BTreeSet::new();
+    for id in ids {
+        match AutoId::decode(id) {
+            Some(auto) if auto.index_tag == compiler.snapshot.index_tag => {
+                if u32::from(auto.shard) == compiler.snapshot.shard {
+                    made.insert(auto.seq_no);
+                }
+                // A user may give an id of this form, too; then it is a term.
+                given.insert(id.as_str());
+            }
+            _ => drop(given.insert(id.as_str())),
+        }
+    }
+    let field = schema::fields().id;
+    let mut parts = Vec::new();
+    if !given.is_empty() {
+        let terms: Vec<Term> = given.iter().map(|id| Term::from_field_text(field, id)).collect();
+        parts.push(Compiled::Some(Box::new(TermsWeight {
+            field,
+            find: Box::new(move |reader| {
+                let index = reader.inverted_index(field)?;
+                let mut found = Vec::new();
+                for term in &terms {
+                    found.extend(index.get_term_info(term)?);
+                }
+                Ok(found)
+            }),
+        })));
+    }
+    if !made.is_empty() {
+        // A made id belongs to the write that created the document, and is the sequence number
+        // of that write only as long as the document was not given an id of its own.
+        let seq_nos: Vec<u64> = made.into_iter().collect();
+        parts.push(Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
+            let Some(column) = NumColumn::open_named(reader, "_seq_no").map_err(column::into_tantivy)? else {
+                return Ok(None);
+            };
+            let raws: Vec<u64> = seq_nos
+                .iter()
+                .filter_map(|&seq_no| match column.place(Number::Int(seq_no.into())) {
+                    Place::At(raw) => Some(raw),
+                    Place::Before(_) | Place::Past => None,
+                })
+                .collect();
+            let (min, max) = (column.column.values.min_value(), column.column.values.max_value());
+            let raws: Vec<u64> = raws.into_iter().filter(|raw| (min..=max).contains(raw)).collect();
+            Ok(match raws.as_slice() {
+                [] => None,
+                [raw] => Some((column.column, Test::Range(*raw..=*raw))),
+                _ => Some((column.column, Test::Set(Arc::from(raws)))),
+            })
+        })))));
+    }
+    Ok(Compiled::any(parts, false))
+}

@@ -1,0 +1,244 @@
+//! `range`: documents with a value between two bounds.
+
+use std::ops::Bound;
+
+use firn_engine::query::Range;
+use firn_model::dates::{DateFormat, Zone};
+use firn_model::mapping::FieldType;
+use firn_model::{Error, Result};
+use serde_json::Value;
+
+use super::super::column::{self, NumColumn, NumRange, Number};
+use super::super::compile::Compiler;
+use super::super::field::{Field, Meta, Numeric, Target, parse_ip_or_block, scalar_text};
+use super::super::paths;
+use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
+use super::term;
+use crate::schema::{self, Class};
+
+/// A bound of strings and whether it is included.
+pub(in super::super) type StringBound = Option<(String, bool)>;
+
+pub(in super::super) fn compile(compiler: &Compiler, range: &Range) -> Result<Compiled> {
+    let compiled = match compiler.resolve(&range.field) {
+        Target::Nothing => Compiled::None,
+        Target::Meta(meta @ (Meta::SeqNo | Meta::Version)) => {
+            on_meta_column(meta, number_range(&Numeric::Integer, range)?)
+        }
+        Target::Meta(_) => {
+            return Err(Error::illegal_argument(format!(
+                "Field [{}] does not support range queries",
+                range.field
+            )));
+        }
+        Target::Field(field) => on_field(compiler, &field, range)?,
+    };
+    Ok(compiled.constant(range.boost, compiler.scoring()))
+}
+
+fn on_field(compiler: &Compiler, field: &Field, range: &Range) -> Result<Compiled> {
+    if let Some(numeric) = field.numeric() {
+        if field.class != Class::Number {
+            return Ok(Compiled::None);
+        }
+        let bounds = match numeric.date_format() {
+            Some(format) => {
+                let (lower, upper) = date_bounds(compiler.now_ms, format, range)?;
+                date_range(&numeric, lower, upper)
+            }
+            None => number_range(&numeric, range)?,
+        };
+        return Ok(match (bounds.lower, bounds.upper) {
+            // Open on both ends: any value.
+            (None, None) => term::on_column(field.path.clone(), bounds),
+            (Some((lower, _)), Some((upper, _))) if lower.compare(upper).is_gt() => Compiled::None,
+            _ => term::on_column(field.path.clone(), bounds),
+        });
+    }
+    match field.field_type {
+        FieldType::ConstantKeyword => {
+            let constant = field.mapping.as_ref().and_then(|mapping| mapping.constant.as_deref());
+            let (lower, upper) = (string_bound(range.lower.as_ref()), string_bound(range.upper.as_ref()));
+            let inside = |constant: &str| {
+                lower
+                    .as_ref()
+                    .is_none_or(|(bound, included)| constant > bound.as_str() || *included && constant == bound)
+                    && upper
+                        .as_ref()
+                        .is_none_or(|(bound, included)| constant < bound.as_str() || *included && constant == bound)
+            };
+            Ok(if constant.is_some_and(inside) {
+                Compiled::All
+            } else {
+                Compiled::None
+            })
+        }
+        FieldType::Ip => on_strings(
+            field,
+            ip_bound(range.lower.as_ref(), true)?,
+            ip_bound(range.upper.as_ref(), false)?,
+        ),
+        FieldType::GeoPoint | FieldType::Binary => Err(Error::illegal_argument(format!(
+            "Field [{}] of type [{}] does not support range queries",
+            field.path,
+            field.type_name()
+        ))),
+        _ => {
+            let bound = |bound| string_bound(bound).map(|(text, included)| (term::normalized(field, &text), included));
+            on_strings(field, bound(range.lower.as_ref()), bound(range.upper.as_ref()))
+        }
+    }
+}
+
+fn string_bound(bound: Option<&(Value, bool)>) -> StringBound {
+    let (value, included) = bound?;
+    Some((scalar_text(value)?, *included))
+}
+
+fn ip_bound(bound: Option<&(Value, bool)>, is_lower: bool) -> Result<StringBound> {
+    let Some((value, included)) = bound else {
+        return Ok(None);
+    };
+    let text = scalar_text(value).unwrap_or_default();
+    let (first, last) = parse_ip_or_block(&text)
+        .ok_or_else(|| Error::illegal_argument(format!("'{text}' is not an IP string literal.")))?;
+    // An excluded block is left out as a whole.
+    let address = if is_lower == *included { first } else { last };
+    Ok(Some((schema::encode_ip(address), *included)))
+}
+
+fn number_range(numeric: &Numeric, range: &Range) -> Result<NumRange> {
+    let bound = |bound: &Option<(Value, bool)>, is_lower| match bound {
+        Some((value, included)) => numeric.parse_bound(value, *included, is_lower).map(Some),
+        None => Ok(None),
+    };
+    Ok(NumRange {
+        lower: bound(&range.lower, true)?,
+        upper: bound(&range.upper, false)?,
+    })
+}
+
+/// A bound in ms and whether it is included.
+pub(in super::super) type DateBound = Option<(i64, bool)>;
+
+/// The bounds of a range of dates in ms: an excluded lower bound excludes the whole of what it
+/// names (`gt: 2024-01` begins in February), an included upper one includes it.
+pub(in super::super) fn date_bounds(now_ms: i64, format: &DateFormat, range: &Range) -> Result<(DateBound, DateBound)> {
+    let custom = range.format.as_deref().map(DateFormat::new).transpose()?;
+    let format = custom.as_ref().unwrap_or(format);
+    let zone = match &range.time_zone {
+        Some(zone) => Zone::parse(zone)?,
+        None => Zone::utc(),
+    };
+    let bound = |bound: &Option<(Value, bool)>, is_lower: bool| match bound {
+        Some((value, included)) => {
+            let round_up = is_lower != *included;
+            let ms = Numeric::parse_date(format, value, now_ms, round_up, &zone)?;
+            Ok(Some((ms, *included)))
+        }
+        None => Ok::<_, Error>(None),
+    };
+    Ok((bound(&range.lower, true)?, bound(&range.upper, false)?))
+}
+
+/// Bounds in ms as bounds of what is stored.
+pub(in super::super) fn date_range(numeric: &Numeric, lower: DateBound, upper: DateBound) -> NumRange {
+    let units = i128::from(numeric.units_per_ms());
+    // A ms is all of its nanoseconds.
+    let first = |ms: i64| i128::from(ms) * units;
+    let last = |ms: i64| i128::from(ms) * units + (units - 1);
+    NumRange {
+        lower: lower.map(|(ms, included)| (Number::Int(if included { first(ms) } else { last(ms) }), included)),
+        upper: upper.map(|(ms, included)| (Number::Int(if included { last(ms) } else { first(ms) }), included)),
+    }
+}
+
+/// A range over a metadata column.
+pub(in super::super) fn on_meta_column(meta: Meta, range: NumRange) -> Compiled {
+    let name = match meta {
+        Meta::Version => "_version",
+        _ => "_seq_no",
+    };
+    Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
+        let column = NumColumn::open_named(reader, name).map_err(column::into_tantivy)?;
+        Ok(column.and_then(|column| {
+            let raw = column.raw_range(&range)?;
+            Some((column.column, Test::Range(raw)))
+        }))
+    }))))
+}
+
+/// Documents with a string between two others, by bytes. Through the column where there is one
+/// (its ordinals are in order), else term by term.
+pub(in super::super) fn on_strings(field: &Field, lower: StringBound, upper: StringBound) -> Result<Compiled> {
+    let (class, path) = (field.class, field.path.clone());
+    if paths::string_column_name(class, &path).is_some() {
+        return Ok(Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
+            let Some(strings) = column::open_strings(reader, class, &path).map_err(column::into_tantivy)? else {
+                return Ok(None);
+            };
+            let (start, end) = strings
+                .dictionary()
+                .term_bounds_to_ord(as_bound(&lower), as_bound(&upper))?;
+            let Some(first) = (match start {
+                Bound::Unbounded => Some(0),
+                Bound::Included(ordinal) => Some(ordinal),
+                Bound::Excluded(ordinal) => ordinal.checked_add(1),
+            }) else {
+                return Ok(None);
+            };
+            let Some(last) = (match end {
+                Bound::Unbounded => Some(u64::MAX),
+                Bound::Included(ordinal) => Some(ordinal),
+                Bound::Excluded(ordinal) => ordinal.checked_sub(1),
+            }) else {
+                return Ok(None);
+            };
+            if first > last || first >= strings.num_terms() as u64 {
+                return Ok(None);
+            }
+            Ok(Some((strings.ords().clone(), Test::Range(first..=last))))
+        })))));
+    }
+    let Some((terms, _)) = paths::term_field(class) else {
+        return Ok(Compiled::None);
+    };
+    let prefix = paths::key_prefix(terms, &path);
+    Ok(Compiled::Some(Box::new(TermsWeight {
+        field: terms,
+        find: Box::new(move |reader| {
+            let index = reader.inverted_index(terms)?;
+            let key = |text: &str| [prefix.as_slice(), text.as_bytes()].concat();
+            let mut builder = index.terms().range();
+            builder = match &lower {
+                Some((text, true)) => builder.ge(key(text)),
+                Some((text, false)) => builder.gt(key(text)),
+                None => builder.ge(&prefix),
+            };
+            if let Some((text, included)) = &upper {
+                builder = if *included {
+                    builder.le(key(text))
+                } else {
+                    builder.lt(key(text))
+                };
+            }
+            let mut stream = builder.into_stream()?;
+            let mut found = Vec::new();
+            while stream.advance() {
+                if !stream.key().starts_with(&prefix) {
+                    break;
+                }
+                found.push(stream.value().clone());
+            }
+            Ok(found)
+        }),
+    })))
+}
+
+fn as_bound(bound: &StringBound) -> Bound<&[u8]> {
+    match bound {
+        Some((text, true)) => Bound::Included(text.as_bytes()),
+        Some((text, false)) => Bound::Excluded(text.as_bytes()),
+        None => Bound::Unbounded,
+    }
+}

@@ -1,0 +1,131 @@
+//! `terms`: documents with any of several exact values.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use firn_engine::query::Terms;
+use firn_model::Result;
+use firn_model::mapping::FieldType;
+use serde_json::Value;
+
+use super::super::column::{self, NumColumn, Number, Place};
+use super::super::compile::Compiler;
+use super::super::field::{Field, Meta, Parsed, Target, parse_ip_or_block, scalar_text};
+use super::super::paths;
+use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
+use super::{ids, term};
+use crate::schema;
+
+pub(in super::super) fn compile(compiler: &Compiler, terms: &Terms) -> Result<Compiled> {
+    let scoring = compiler.scoring();
+    let compiler = &compiler.filter();
+    let compiled = match compiler.resolve(&terms.field) {
+        Target::Nothing => Compiled::None,
+        Target::Meta(Meta::Id) => {
+            let texts: Vec<String> = terms.values.iter().filter_map(scalar_text).collect();
+            ids::by_ids(compiler, &texts)?
+        }
+        Target::Meta(meta) => {
+            let mut parts = Vec::new();
+            for value in &terms.values {
+                parts.push(term::on_meta(compiler, meta, value)?);
+            }
+            Compiled::any(parts, false)
+        }
+        Target::Field(field) => on_field(compiler, &field, &terms.values)?,
+    };
+    Ok(compiled.constant(terms.boost, scoring))
+}
+
+fn on_field(compiler: &Compiler, field: &Field, values: &[Value]) -> Result<Compiled> {
+    // Values that are not just one term or one number go the way of a single term.
+    let mut rest = Vec::new();
+    let mut parts = Vec::new();
+    match field.numeric() {
+        Some(numeric) if numeric.date_format().is_none() && field.class == schema::Class::Number => {
+            let mut numbers = Vec::new();
+            for value in values {
+                match numeric.parse_exact(value) {
+                    Parsed::Number(number) => numbers.push(number),
+                    Parsed::Never => {}
+                    Parsed::NotANumber => rest.push(value),
+                }
+            }
+            parts.push(any_number(field.path.clone(), numbers));
+        }
+        None if paths::term_field(field.class).is_some() && field.field_type != FieldType::GeoPoint => {
+            let mut texts = BTreeSet::new();
+            for value in values {
+                match whole_term(field, value) {
+                    Some(text) => drop(texts.insert(text)),
+                    None => rest.push(value),
+                }
+            }
+            parts.push(any_string(field, texts));
+        }
+        _ => rest.extend(values),
+    }
+    for value in rest {
+        parts.push(term::on_field(compiler, field, value, false)?);
+    }
+    Ok(Compiled::any(parts, false))
+}
+
+/// The one term that a value stands for; `None`: it is more than that.
+fn whole_term(field: &Field, value: &Value) -> Option<String> {
+    let text = scalar_text(value)?;
+    match field.field_type {
+        FieldType::Ip => {
+            let (first, last) = parse_ip_or_block(&text)?;
+            (first == last).then(|| schema::encode_ip(first))
+        }
+        _ => Some(term::normalized(field, &text)),
+    }
+}
+
+fn any_number(path: String, numbers: Vec<Number>) -> Compiled {
+    if numbers.is_empty() {
+        return Compiled::None;
+    }
+    Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
+        let Some(column) = NumColumn::open(reader, &path).map_err(column::into_tantivy)? else {
+            return Ok(None);
+        };
+        let mut raws: Vec<u64> = numbers
+            .iter()
+            .filter_map(|&number| match column.place(number) {
+                Place::At(raw) => Some(raw),
+                Place::Before(_) | Place::Past => None,
+            })
+            .collect();
+        raws.sort_unstable();
+        raws.dedup();
+        let test = match raws.as_slice() {
+            [] => return Ok(None),
+            [raw] => Test::Range(*raw..=*raw),
+            _ => Test::Set(Arc::from(raws)),
+        };
+        Ok(Some((column.column, test)))
+    }))))
+}
+
+fn any_string(field: &Field, texts: BTreeSet<String>) -> Compiled {
+    let Some((terms, _)) = paths::term_field(field.class) else {
+        return Compiled::None;
+    };
+    if texts.is_empty() {
+        return Compiled::None;
+    }
+    let keys: Vec<_> = texts.iter().map(|text| paths::term(terms, &field.path, text)).collect();
+    Compiled::Some(Box::new(TermsWeight {
+        field: terms,
+        find: Box::new(move |reader| {
+            let index = reader.inverted_index(terms)?;
+            let mut found = Vec::new();
+            for key in &keys {
+                found.extend(index.get_term_info(key)?);
+            }
+            Ok(found)
+        }),
+    }))
+}

@@ -1,0 +1,505 @@
+//! One segment of a search: reads its matching documents block by block and hands them to the
+//! count, the hits and the aggregations.
+
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use firn_engine::RequestContext;
+use firn_engine::aggs::Partials;
+use firn_engine::search::TrackTotalHits;
+use firn_model::{ErrorKind, Result};
+use parking_lot::Mutex;
+use tantivy::query::{Scorer, Weight};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, TERMINATED};
+
+use super::aggs::Plan;
+use super::column::failed;
+use super::memory::Memory;
+use super::sort::{SegmentKey, ShardKey, SortValue};
+use crate::segment::Segment;
+
+/// Documents handed on at once: enough to spread the cost of a call, few enough to stay in the
+/// first-level cache. The client's going away and time are looked at between blocks.
+const BLOCK: usize = 1024;
+
+/// Which documents of a shard match.
+pub(super) enum Matches {
+    All,
+    None,
+    Some(Box<dyn Weight>),
+}
+
+/// What every segment of a shard is searched for.
+pub(super) struct ShardPlan {
+    pub(super) matches: Matches,
+    /// The score of every hit, if it is the same for all.
+    pub(super) constant_score: Option<Score>,
+    /// Scores are wanted, and differ.
+    pub(super) scoring: bool,
+    /// Sort keys, most significant first; never empty.
+    pub(super) keys: Vec<ShardKey>,
+    /// Values that hits come after.
+    pub(super) after: Option<Vec<SortValue>>,
+    /// Aggregations.
+    pub(super) aggs: Plan,
+    /// One segment is all that the shard has to search.
+    pub(super) single_segment: bool,
+    /// Documents collected so far, for `terminate_after`.
+    pub(super) collected: AtomicU64,
+}
+
+/// A hit before it is fetched.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) values: Vec<SortValue>,
+    pub(super) score: Score,
+    /// The segment's number in the search.
+    pub(super) order: u32,
+    pub(super) doc: DocId,
+}
+
+/// What all segments of a search share.
+pub(super) struct Shared {
+    pub(super) ctx: RequestContext,
+    pub(super) deadline: Option<Instant>,
+    pub(super) memory: Memory,
+    pub(super) track_total_hits: TrackTotalHits,
+    pub(super) min_score: Option<f32>,
+    /// 0: no limit.
+    pub(super) terminate_after: u64,
+    /// Hits kept: `from + size`.
+    pub(super) keep: usize,
+    /// Hits counted so far.
+    pub(super) total: AtomicU64,
+    /// Some hits were not counted.
+    pub(super) total_cut: AtomicBool,
+    pub(super) timed_out: AtomicBool,
+    pub(super) terminated: AtomicBool,
+    pub(super) top: Mutex<Top>,
+}
+
+/// The first hits so far.
+#[derive(Default)]
+pub(super) struct Top {
+    /// In order; at most as many as are kept.
+    pub(super) rows: Vec<Row>,
+    pub(super) max_score: Option<Score>,
+}
+
+impl Shared {
+    /// Whether hits need counting no longer.
+    fn counted_enough(&self) -> bool {
+        match self.track_total_hits {
+            TrackTotalHits::Exact => false,
+            TrackTotalHits::No => true,
+            TrackTotalHits::UpTo(limit) => self.total.load(Ordering::Relaxed) > limit,
+        }
+    }
+
+    fn count(&self, hits: u64) {
+        self.total.fetch_add(hits, Ordering::Relaxed);
+    }
+
+    /// The last of the hits kept so far, once there are enough.
+    fn threshold(&self) -> Option<SortValue> {
+        let top = self.top.lock();
+        if self.keep == 0 || top.rows.len() < self.keep {
+            return None;
+        }
+        top.rows.last().and_then(|row| row.values.first().cloned())
+    }
+
+    /// Whether the work should stop with what it has; an error if the client went away.
+    fn should_stop(&self) -> Result<bool> {
+        self.ctx.check()?;
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            self.timed_out.store(true, Ordering::Relaxed);
+        }
+        Ok(self.timed_out.load(Ordering::Relaxed))
+    }
+}
+
+/// Searches one segment; hits and counts go to `shared`, aggregations come back.
+pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u32) -> Result<Option<Partials>> {
+    if shared.should_stop()? || matches!(plan.matches, Matches::None) {
+        return Ok(None);
+    }
+    let mut hits = match shared.keep {
+        0 => None,
+        keep => Hits::open(shared, plan, segment, order, keep)?,
+    };
+    let has_aggs = !plan.aggs.is_empty();
+    let all_needed = has_aggs || shared.min_score.is_some() || shared.terminate_after > 0;
+    if hits.is_none() && !all_needed {
+        count_only(shared, plan, segment)?;
+        return Ok(None);
+    }
+    let mut aggs = match has_aggs {
+        true => Some(plan.aggs.open(segment, &shared.memory, plan.single_segment)?),
+        false => None,
+    };
+    let mut docs = Docs::open(plan, segment)?;
+    let zeros = [0u32; BLOCK];
+    loop {
+        if shared.should_stop()? {
+            break;
+        }
+        docs.next(segment);
+        if docs.finished {
+            break;
+        }
+        if let Some(min_score) = shared.min_score {
+            docs.keep_scores(min_score, plan.constant_score);
+        }
+        let stop = shared.terminate_after > 0 && docs.terminate(shared, plan);
+        if docs.docs.is_empty() && !stop {
+            continue;
+        }
+        shared.count(docs.docs.len() as u64);
+        if let Some(aggs) = &mut aggs {
+            aggs.collect(&docs.docs, &zeros[..docs.docs.len()])?;
+        }
+        let mut hits_done = true;
+        if let Some(hits) = &mut hits {
+            hits.collect(&docs.docs, &docs.scores);
+            hits_done = hits.is_complete();
+        }
+        if stop {
+            shared.terminated.store(true, Ordering::Relaxed);
+            break;
+        }
+        if hits_done && !all_needed {
+            if shared.counted_enough() {
+                shared.total_cut.store(true, Ordering::Relaxed);
+                break;
+            }
+            if let Matches::All = plan.matches {
+                let rest = u64::from(segment.max_doc - segment.deleted_count) - docs.seen;
+                shared.count(rest);
+                break;
+            }
+        }
+    }
+    if let Some(hits) = hits {
+        hits.finish(shared, plan)?;
+    }
+    aggs.map(|aggs| aggs.finish()).transpose()
+}
+
+/// Counts the hits of a segment, where nothing else is asked.
+fn count_only(shared: &Shared, plan: &ShardPlan, segment: &Segment) -> Result<()> {
+    if shared.counted_enough() {
+        shared.total_cut.store(true, Ordering::Relaxed);
+        return Ok(());
+    }
+    match &plan.matches {
+        Matches::None => {}
+        Matches::All => shared.count(u64::from(segment.max_doc - segment.deleted_count)),
+        Matches::Some(_) => {
+            let mut docs = Docs::open(plan, segment)?;
+            loop {
+                if shared.should_stop()? {
+                    break;
+                }
+                docs.next(segment);
+                if docs.finished {
+                    break;
+                }
+                shared.count(docs.docs.len() as u64);
+                if shared.counted_enough() {
+                    shared.total_cut.store(true, Ordering::Relaxed);
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The matching documents of a segment, block by block.
+struct Docs {
+    source: Source,
+    /// The block: alive documents, ascending.
+    docs: Vec<DocId>,
+    /// Their scores, if those are wanted.
+    scores: Vec<Score>,
+    scoring: bool,
+    /// Alive documents handed out.
+    seen: u64,
+    finished: bool,
+}
+
+enum Source {
+    All { next: DocId, max_doc: DocId },
+    Scorer(Box<dyn Scorer>),
+}
+
+impl Docs {
+    fn open(plan: &ShardPlan, segment: &Segment) -> Result<Self> {
+        let source = match &plan.matches {
+            Matches::Some(weight) => Source::Scorer(weight.scorer(&segment.reader, 1.0).map_err(failed)?),
+            Matches::All | Matches::None => Source::All {
+                next: 0,
+                max_doc: segment.max_doc,
+            },
+        };
+        Ok(Self {
+            source,
+            docs: Vec::with_capacity(BLOCK),
+            scores: Vec::new(),
+            scoring: plan.scoring,
+            seen: 0,
+            finished: false,
+        })
+    }
+
+    /// Reads the next block, which may be empty; `finished` says that there was none.
+    fn next(&mut self, segment: &Segment) {
+        self.docs.clear();
+        self.scores.clear();
+        match &mut self.source {
+            Source::All { next, max_doc } => {
+                let end = next.saturating_add(BLOCK as u32).min(*max_doc);
+                self.docs.extend(*next..end);
+                *next = end;
+            }
+            Source::Scorer(scorer) if self.scoring => {
+                let mut doc = scorer.doc();
+                while doc != TERMINATED && self.docs.len() < BLOCK {
+                    self.docs.push(doc);
+                    self.scores.push(scorer.score());
+                    doc = scorer.advance();
+                }
+            }
+            Source::Scorer(scorer) => {
+                let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
+                while self.docs.len() + buffer.len() <= BLOCK {
+                    let count = scorer.fill_buffer(&mut buffer);
+                    self.docs.extend_from_slice(&buffer[..count]);
+                    if count < buffer.len() {
+                        break;
+                    }
+                }
+            }
+        }
+        self.finished = self.docs.is_empty();
+        if segment.deleted_count > 0 || segment.alive.is_some() {
+            self.keep(|doc, _| segment.is_alive(doc));
+        }
+        self.seen += self.docs.len() as u64;
+    }
+
+    fn keep(&mut self, mut wanted: impl FnMut(DocId, Score) -> bool) {
+        let mut kept = 0;
+        for position in 0..self.docs.len() {
+            let doc = self.docs[position];
+            let score = self.scores.get(position).copied().unwrap_or_default();
+            if wanted(doc, score) {
+                self.docs[kept] = doc;
+                if !self.scores.is_empty() {
+                    self.scores[kept] = score;
+                }
+                kept += 1;
+            }
+        }
+        self.docs.truncate(kept);
+        self.scores.truncate(kept);
+    }
+
+    fn keep_scores(&mut self, min_score: f32, constant: Option<Score>) {
+        match constant {
+            Some(score) if score < min_score => {
+                self.docs.clear();
+                self.scores.clear();
+            }
+            Some(_) => {}
+            None => self.keep(|_, score| score >= min_score),
+        }
+    }
+
+    /// Cuts the block at the shard's `terminate_after`; true when that is reached.
+    fn terminate(&mut self, shared: &Shared, plan: &ShardPlan) -> bool {
+        let before = plan.collected.fetch_add(self.docs.len() as u64, Ordering::Relaxed);
+        let left = shared.terminate_after.saturating_sub(before);
+        if (self.docs.len() as u64) < left {
+            return false;
+        }
+        // Whether anything follows is not looked at: reaching the limit is the early end.
+        self.docs.truncate(left as usize);
+        self.scores.truncate(left as usize);
+        true
+    }
+}
+
+/// The first hits of a segment.
+struct Hits {
+    keys: Vec<SegmentKey>,
+    /// The keys that hits come after.
+    after: Option<Vec<u128>>,
+    /// Hits later than this by the first key are not among the first of the search.
+    bound: u128,
+    heap: BinaryHeap<Entry>,
+    keep: usize,
+    order: u32,
+    constant_score: Option<Score>,
+    max_score: Option<Score>,
+    firsts: Vec<u128>,
+    scratch: Vec<u64>,
+}
+
+/// A hit by its keys; the order is theirs, then that of documents. The heap has the last on top.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    first: u128,
+    rest: Vec<u128>,
+    doc: DocId,
+    score_bits: u32,
+}
+
+impl Hits {
+    /// `None`: no document of the segment can be among the first hits of the search.
+    fn open(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u32, keep: usize) -> Result<Option<Self>> {
+        let keys = plan
+            .keys
+            .iter()
+            .map(|key| key.open(segment, order))
+            .collect::<Result<Vec<_>>>()?;
+        let Some(first) = keys.first() else {
+            return Ok(None);
+        };
+        let bound = match shared.threshold() {
+            Some(value) => first.encode(&value)?,
+            None => u128::MAX,
+        };
+        if first.best(segment).is_some_and(|best| best > bound) {
+            return Ok(None);
+        }
+        let after = match &plan.after {
+            Some(values) => {
+                let encoded: Result<Vec<_>> = keys.iter().zip(values).map(|(key, value)| key.encode(value)).collect();
+                Some(encoded?)
+            }
+            None => None,
+        };
+        Ok(Some(Self {
+            keys,
+            after,
+            bound,
+            heap: BinaryHeap::with_capacity(keep.min(BLOCK)),
+            keep,
+            order,
+            constant_score: plan.constant_score,
+            max_score: None,
+            firsts: Vec::with_capacity(BLOCK),
+            scratch: Vec::with_capacity(BLOCK),
+        }))
+    }
+
+    fn collect(&mut self, docs: &[DocId], scores: &[Score]) {
+        for &score in scores {
+            if self.max_score.is_none_or(|max| score > max) {
+                self.max_score = Some(score);
+            }
+        }
+        let Some((first_key, rest_keys)) = self.keys.split_first() else {
+            return;
+        };
+        let mut firsts = std::mem::take(&mut self.firsts);
+        first_key.read_block(docs, scores, &mut self.scratch, &mut firsts);
+        let mut bound = self.bound;
+        if self.heap.len() >= self.keep {
+            bound = bound.min(self.heap.peek().map_or(u128::MAX, |worst| worst.first));
+        }
+        for (position, &first) in firsts.iter().enumerate() {
+            if first > bound {
+                continue;
+            }
+            let doc = docs[position];
+            let score = scores
+                .get(position)
+                .copied()
+                .unwrap_or(self.constant_score.unwrap_or_default());
+            let rest: Vec<u128> = rest_keys.iter().map(|key| key.read(doc, score)).collect();
+            if let Some(after) = &self.after {
+                let behind = first.cmp(&after[0]).then_with(|| rest.as_slice().cmp(&after[1..]));
+                if behind.is_le() {
+                    continue;
+                }
+            }
+            let entry = Entry {
+                first,
+                rest,
+                doc,
+                score_bits: score.to_bits(),
+            };
+            if self.heap.len() < self.keep {
+                self.heap.push(entry);
+            } else if let Some(mut worst) = self.heap.peek_mut() {
+                if entry < *worst {
+                    *worst = entry;
+                }
+            }
+            if self.heap.len() >= self.keep {
+                bound = self.bound.min(self.heap.peek().map_or(u128::MAX, |worst| worst.first));
+            }
+        }
+        self.firsts = firsts;
+    }
+
+    /// Whether no later document of the segment can be among the first.
+    fn is_complete(&self) -> bool {
+        self.heap.len() >= self.keep && self.keys.first().is_some_and(SegmentKey::is_ascending_doc)
+    }
+
+    fn finish(self, shared: &Shared, plan: &ShardPlan) -> Result<()> {
+        let mut rows = Vec::with_capacity(self.heap.len());
+        for entry in self.heap.into_sorted_vec() {
+            let score = f32::from_bits(entry.score_bits);
+            let values = self
+                .keys
+                .iter()
+                .map(|key| key.value(entry.doc, score))
+                .collect::<Result<Vec<_>>>()?;
+            rows.push(Row {
+                values,
+                score,
+                order: self.order,
+                doc: entry.doc,
+            });
+        }
+        let mut top = shared.top.lock();
+        if let Some(score) = self.max_score {
+            top.max_score = Some(top.max_score.map_or(score, |max: f32| max.max(score)));
+        }
+        top.merge(rows, &plan.keys, shared.keep);
+        Ok(())
+    }
+}
+
+impl Top {
+    fn merge(&mut self, rows: Vec<Row>, keys: &[ShardKey], keep: usize) {
+        if rows.is_empty() {
+            return;
+        }
+        self.rows.extend(rows);
+        self.rows.sort_by(|a, b| {
+            for ((key, a), b) in keys.iter().zip(&a.values).zip(&b.values) {
+                let order = key.compare(a, b);
+                if order.is_ne() {
+                    return order;
+                }
+            }
+            (a.order, a.doc).cmp(&(b.order, b.doc))
+        });
+        self.rows.truncate(keep);
+    }
+}
+
+/// Whether an error concerns the whole request rather than one shard.
+pub(super) fn fails_request(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Cancelled | ErrorKind::CircuitBreaking | ErrorKind::TooManyBuckets | ErrorKind::Rejected
+    )
+}

@@ -1,0 +1,411 @@
+//! Tantivy weights of our own: constant scores, tests on columns, unions of terms.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use tantivy::columnar::Column;
+use tantivy::postings::TermInfo;
+use tantivy::query::{
+    AllScorer, AllWeight, BitSetDocSet, BooleanWeight, BoostWeight, ConstScorer, EmptyScorer, EmptyWeight, Explanation,
+    Occur, Scorer, SumCombiner, Weight,
+};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{
+    BitSet, COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError,
+};
+
+use super::column::is_full;
+
+/// A compiled query of one shard.
+pub(super) enum Compiled {
+    /// Every document.
+    All,
+    /// No document.
+    None,
+    /// What this says.
+    Some(Box<dyn Weight>),
+}
+
+impl Compiled {
+    /// A weight that scores every hit `score`.
+    pub(super) fn constant(self, score: Score, scoring: bool) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::All if !scoring => Self::All,
+            Self::Some(weight) if !scoring => Self::Some(weight),
+            other => Self::Some(Box::new(ConstWeight {
+                inner: other.into_weight(),
+                score,
+            })),
+        }
+    }
+
+    /// Multiplies scores.
+    pub(super) fn boost(self, boost: Score, scoring: bool) -> Self {
+        match self {
+            Self::None => Self::None,
+            other if !scoring || boost == 1.0 => other,
+            other => Self::Some(Box::new(BoostWeight::new(other.into_weight(), boost))),
+        }
+    }
+
+    /// As a weight.
+    pub(super) fn into_weight(self) -> Box<dyn Weight> {
+        match self {
+            Self::All => Box::new(AllWeight),
+            Self::None => Box::new(EmptyWeight),
+            Self::Some(weight) => weight,
+        }
+    }
+
+    /// What any of `parts` matches; scores are summed.
+    pub(super) fn any(parts: Vec<Self>, scoring: bool) -> Self {
+        Self::at_least(parts, 1, scoring)
+    }
+
+    /// What all of `parts` match; scores are summed.
+    pub(super) fn all(parts: Vec<Self>, scoring: bool) -> Self {
+        if parts.iter().any(|part| matches!(part, Self::None)) {
+            return Self::None;
+        }
+        combine(parts, Vec::new(), Vec::new(), 0, scoring)
+    }
+
+    /// What at least `count` of `parts` match.
+    pub(super) fn at_least(parts: Vec<Self>, count: usize, scoring: bool) -> Self {
+        if count == 0 && !scoring {
+            return Self::All;
+        }
+        let must = if count == 0 { vec![Self::All] } else { Vec::new() };
+        combine(must, parts, Vec::new(), count, scoring)
+    }
+}
+
+/// The general combination: all of `must`, none of `must_not`, at least `minimum` of `should`.
+pub(super) fn combine(
+    must: Vec<Compiled>,
+    should: Vec<Compiled>,
+    must_not: Vec<Compiled>,
+    minimum: usize,
+    scoring: bool,
+) -> Compiled {
+    if must.iter().any(|part| matches!(part, Compiled::None))
+        || must_not.iter().any(|part| matches!(part, Compiled::All))
+    {
+        return Compiled::None;
+    }
+    let mut should: Vec<_> = should
+        .into_iter()
+        .filter(|part| !matches!(part, Compiled::None))
+        .collect();
+    if should.len() < minimum {
+        return Compiled::None;
+    }
+    let mut minimum = minimum;
+    let mut must = must;
+    if !scoring {
+        let before = should.len();
+        should.retain(|part| !matches!(part, Compiled::All));
+        minimum = minimum.saturating_sub(before - should.len());
+        if minimum == 0 {
+            should.clear();
+        }
+        must.retain(|part| !matches!(part, Compiled::All));
+    }
+    let must_not: Vec<_> = must_not
+        .into_iter()
+        .filter(|part| !matches!(part, Compiled::None))
+        .collect();
+    if must.is_empty() && should.is_empty() && must_not.is_empty() {
+        return Compiled::All;
+    }
+    if must_not.is_empty() && must.len() + should.len() == 1 && (should.is_empty() || minimum == 1) {
+        return must.pop().or_else(|| should.pop()).unwrap_or(Compiled::None);
+    }
+    if must.is_empty() && minimum == 0 {
+        // Nothing is required: everything matches, apart from what is excluded.
+        must.push(Compiled::All.constant(0.0, scoring));
+    }
+    let mut clauses = Vec::with_capacity(must.len() + should.len() + must_not.len());
+    for (occur, parts) in [(Occur::Must, must), (Occur::Should, should), (Occur::MustNot, must_not)] {
+        clauses.extend(parts.into_iter().map(|part| (occur, part.into_weight())));
+    }
+    Compiled::Some(Box::new(BooleanWeight::with_minimum_number_should_match(
+        clauses,
+        minimum,
+        scoring,
+        Box::new(SumCombiner::default),
+    )))
+}
+
+fn no_explanation() -> tantivy::Result<Explanation> {
+    Err(TantivyError::InvalidArgument("explain is not implemented".to_owned()))
+}
+
+/// Another weight's documents, each with the same score.
+pub(super) struct ConstWeight {
+    pub(super) inner: Box<dyn Weight>,
+    pub(super) score: Score,
+}
+
+impl Weight for ConstWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let inner = self.inner.scorer(reader, 1.0)?;
+        Ok(Box::new(ConstScorer::new(inner, self.score * boost)))
+    }
+
+    fn explain(&self, _reader: &SegmentReader, _doc: DocId) -> tantivy::Result<Explanation> {
+        no_explanation()
+    }
+
+    fn count(&self, reader: &SegmentReader) -> tantivy::Result<u32> {
+        self.inner.count(reader)
+    }
+}
+
+/// Which documents of a column match.
+#[derive(Clone)]
+pub(super) enum Test {
+    /// A value in this range.
+    Range(RangeInclusive<u64>),
+    /// One of these values, sorted.
+    Set(Arc<[u64]>),
+    /// Any value.
+    Any,
+}
+
+/// Finds the column of a segment and what is asked of it; `None`: nothing can match there.
+pub(super) type ColumnTest = dyn Fn(&SegmentReader) -> tantivy::Result<Option<(Column<u64>, Test)>> + Send + Sync;
+
+/// Documents by a test on a column.
+pub(super) struct ColumnWeight(pub(super) Box<ColumnTest>);
+
+impl Weight for ColumnWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let Some((column, test)) = (self.0)(reader)? else {
+            return Ok(Box::new(EmptyScorer));
+        };
+        let (min, max) = (column.values.min_value(), column.values.max_value());
+        match &test {
+            Test::Range(range) if *range.start() > max || *range.end() < min => return Ok(Box::new(EmptyScorer)),
+            Test::Range(range) if *range.start() <= min && max <= *range.end() && is_full(&column) => {
+                return Ok(all(reader, boost));
+            }
+            Test::Any if is_full(&column) => return Ok(all(reader, boost)),
+            _ => {}
+        }
+        // A range that covers all values asks only whether there is one.
+        let test = match test {
+            Test::Range(range) if *range.start() <= min && max <= *range.end() => Test::Any,
+            other => other,
+        };
+        Ok(Box::new(ConstScorer::new(
+            ColumnDocs::new(column, test, reader.max_doc()),
+            boost,
+        )))
+    }
+
+    fn explain(&self, _reader: &SegmentReader, _doc: DocId) -> tantivy::Result<Explanation> {
+        no_explanation()
+    }
+}
+
+fn all(reader: &SegmentReader, boost: Score) -> Box<dyn Scorer> {
+    let scorer = AllScorer::new(reader.max_doc());
+    if boost == 1.0 {
+        Box::new(scorer)
+    } else {
+        Box::new(ConstScorer::new(scorer, boost))
+    }
+}
+
+/// How many documents are tested at once when this drives: large enough to make the column's
+/// bulk test pay, small enough to stay in the cache.
+const WINDOW: u32 = 4096;
+
+/// Documents by a test on a column. Driven alone it tests windows in bulk; asked for single
+/// documents (in a conjunction) it reads single values.
+pub(super) struct ColumnDocs {
+    column: Column<u64>,
+    test: Test,
+    max_doc: DocId,
+    /// Matching documents of the window, ascending, maybe repeated.
+    window: Vec<DocId>,
+    /// Next in the window.
+    next: usize,
+    /// First document after the window.
+    window_end: DocId,
+    doc: DocId,
+}
+
+impl ColumnDocs {
+    fn new(column: Column<u64>, test: Test, max_doc: DocId) -> Self {
+        let mut docs = Self {
+            column,
+            test,
+            max_doc,
+            window: Vec::new(),
+            next: 0,
+            window_end: 0,
+            doc: 0,
+        };
+        docs.forward();
+        docs
+    }
+
+    fn matches(&self, doc: DocId) -> bool {
+        match &self.test {
+            Test::Any => self.column.index.has_value(doc),
+            Test::Range(range) => self.column.values_for_doc(doc).any(|value| range.contains(&value)),
+            Test::Set(values) => self
+                .column
+                .values_for_doc(doc)
+                .any(|value| values.binary_search(&value).is_ok()),
+        }
+    }
+
+    fn fill(&mut self) {
+        let start = self.window_end;
+        let end = start.saturating_add(WINDOW).min(self.max_doc);
+        self.window.clear();
+        self.next = 0;
+        self.window_end = end;
+        if let Test::Range(range) = &self.test {
+            self.column
+                .get_docids_for_value_range(range.clone(), start..end, &mut self.window);
+            return;
+        }
+        for doc in start..end {
+            if self.matches(doc) {
+                self.window.push(doc);
+            }
+        }
+    }
+
+    /// To the next match of the window, or of the first window after it that has one.
+    fn forward(&mut self) -> DocId {
+        loop {
+            if let Some(&doc) = self.window.get(self.next) {
+                self.next += 1;
+                self.doc = doc;
+                return doc;
+            }
+            if self.window_end >= self.max_doc {
+                self.doc = TERMINATED;
+                return TERMINATED;
+            }
+            self.fill();
+        }
+    }
+}
+
+impl DocSet for ColumnDocs {
+    fn advance(&mut self) -> DocId {
+        let before = self.doc;
+        if before == TERMINATED {
+            return TERMINATED;
+        }
+        // A document with several matching values stands in the window several times.
+        while self.forward() <= before {}
+        self.doc
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc >= target {
+            return self.doc;
+        }
+        if target >= self.max_doc {
+            self.doc = TERMINATED;
+            self.window.clear();
+            self.window_end = self.max_doc;
+            return TERMINATED;
+        }
+        if target >= self.window_end {
+            self.window.clear();
+            self.next = 0;
+            self.window_end = target;
+        }
+        while self.forward() < target {}
+        self.doc
+    }
+
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        if target >= self.max_doc {
+            return SeekDangerResult::SeekLowerBound(TERMINATED);
+        }
+        if !self.matches(target) {
+            return SeekDangerResult::SeekLowerBound(target + 1);
+        }
+        // Back in a valid state: on the target, and going on after it.
+        if target + 1 > self.window_end || self.window.get(self.next).is_none_or(|&doc| doc <= target) {
+            self.window.clear();
+            self.next = 0;
+            self.window_end = target + 1;
+        }
+        self.doc = target;
+        SeekDangerResult::Found
+    }
+
+    fn fill_buffer(&mut self, buffer: &mut [DocId; COLLECT_BLOCK_BUFFER_LEN]) -> usize {
+        let mut count = 0;
+        while count < buffer.len() && self.doc != TERMINATED {
+            buffer[count] = self.doc;
+            count += 1;
+            self.advance();
+        }
+        count
+    }
+
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.max_doc / 2
+    }
+
+    fn cost(&self) -> u64 {
+        // Dearer than any list of postings, so that those lead a conjunction.
+        u64::from(self.max_doc) * 2
+    }
+}
+
+/// Finds the terms of a segment.
+pub(super) type TermFinder = dyn Fn(&SegmentReader) -> tantivy::Result<Vec<TermInfo>> + Send + Sync;
+
+/// Documents that hold any of some terms of one field.
+pub(super) struct TermsWeight {
+    pub(super) field: Field,
+    pub(super) find: Box<TermFinder>,
+}
+
+impl Weight for TermsWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let infos = (self.find)(reader)?;
+        let index = reader.inverted_index(self.field)?;
+        match infos.as_slice() {
+            [] => Ok(Box::new(EmptyScorer)),
+            [info] => {
+                let postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+                Ok(Box::new(ConstScorer::new(postings, boost)))
+            }
+            infos => {
+                let mut docs = BitSet::with_max_value(reader.max_doc());
+                for info in infos {
+                    let mut block = index.read_block_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+                    while !block.docs().is_empty() {
+                        for &doc in block.docs() {
+                            docs.insert(doc);
+                        }
+                        block.advance();
+                    }
+                }
+                Ok(Box::new(ConstScorer::new(BitSetDocSet::from(docs), boost)))
+            }
+        }
+    }
+
+    fn explain(&self, _reader: &SegmentReader, _doc: DocId) -> tantivy::Result<Explanation> {
+        no_explanation()
+    }
+}
