@@ -4,6 +4,7 @@
 //! not have is refused by name. Values of sort keys travel as [`SortValue`].
 
 mod parse;
+mod sort;
 
 use std::time::Duration;
 
@@ -16,7 +17,8 @@ use crate::aggs::Aggregations;
 use crate::query::Query;
 use crate::source::SourceFilter;
 
-pub use parse::{parse_sort_param, parse_track_total_hits};
+pub use parse::parse_track_total_hits;
+pub use sort::parse_sort_param;
 
 /// Which indices a request is about: the expression as written, and how to read it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

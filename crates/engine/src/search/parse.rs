@@ -1,27 +1,544 @@
 //! Reading a search.
 
-use firn_model::Result;
-use serde_json::Value;
+use std::time::Duration;
 
-use super::{IndexTarget, SearchRequest, SortKey, TrackTotalHits};
+use firn_model::Result;
+use firn_model::dates::parse_duration_ms;
+use serde_json::{Map, Value};
+
+use super::{FieldSpec, IndexTarget, SearchRequest, TrackTotalHits, sort};
+use crate::Error;
+use crate::aggs::Aggregations;
+use crate::json::{as_bool, as_f32, as_i64, as_text, token};
+use crate::query::{MatchAll, Query};
+use crate::source::SourceFilter;
+
+/// Hits returned where `size` is not given.
+const SIZE: usize = 10;
+
+/// Hits counted exactly where `track_total_hits` is not given.
+const TRACK_TOTAL_HITS: u64 = 10_000;
+
+/// Entries of `fields` and of `docvalue_fields` (`index.max_docvalue_fields_search`, which is
+/// 100; `fields` has no limit of its own in Elasticsearch).
+const FIELDS_MAX: usize = 1000;
+
+/// Parts of a search body that Elasticsearch has and firn does not. Empty ones say nothing and
+/// are fine.
+const NOT_YET: &[&str] = &[
+    "collapse",
+    "explain",
+    "ext",
+    "highlight",
+    "indices_boost",
+    "knn",
+    "min_compatible_shard_node",
+    "pit",
+    "point_in_time",
+    "post_filter",
+    "profile",
+    "rank",
+    "rescore",
+    "retriever",
+    "runtime_mappings",
+    "script_fields",
+    "slice",
+    "stats",
+    "sub_searches",
+    "suggest",
+];
 
 impl SearchRequest {
     /// A request with every default: match all, size 10.
-    pub fn new(_target: IndexTarget) -> Self {
-        todo!()
+    pub fn new(target: IndexTarget) -> Self {
+        Self {
+            target,
+            query: Query::MatchAll(MatchAll::default()),
+            from: 0,
+            size: SIZE,
+            sort: Vec::new(),
+            search_after: None,
+            source: SourceFilter::All,
+            fields: Vec::new(),
+            docvalue_fields: Vec::new(),
+            no_stored_fields: false,
+            aggs: Aggregations::default(),
+            track_total_hits: TrackTotalHits::UpTo(TRACK_TOTAL_HITS),
+            track_scores: false,
+            min_score: None,
+            timeout: None,
+            terminate_after: 0,
+            routing: Vec::new(),
+            version: false,
+            seq_no_primary_term: false,
+            allow_partial_results: true,
+        }
     }
-    /// Reads the body of `_search` (`None` or an empty object: all defaults).
-    pub fn parse(_target: IndexTarget, _body: Option<&Value>) -> Result<Self> {
-        todo!()
+
+    /// Reads the body of `_search` (`None` or an empty object: all defaults). What the URL says as
+    /// well is set afterwards; then [`SearchRequest::check`] holds the parts against each other.
+    pub fn parse(target: IndexTarget, body: Option<&Value>) -> Result<Self> {
+        let mut request = Self::new(target);
+        match body {
+            None => {}
+            Some(Value::Object(body)) => {
+                request.read(body)?;
+                request.check()?;
+            }
+            Some(other) => {
+                return Err(Error::parsing(format!(
+                    "Expected [START_OBJECT] but found [{}]",
+                    token(other)
+                )));
+            }
+        }
+        Ok(request)
+    }
+
+    /// Refuses combinations that make no sense. To be called again by who changes a parsed
+    /// request.
+    pub fn check(&self) -> Result<()> {
+        if let Some(values) = &self.search_after {
+            // Without `sort` hits are sorted by score, and that is one key.
+            let keys = self.sort.len().max(1);
+            if values.len() != keys {
+                return Err(Error::illegal_argument(format!(
+                    "search_after has {} value(s) but sort has {keys}.",
+                    values.len()
+                )));
+            }
+            if self.from > 0 {
+                return Err(Error::illegal_argument(
+                    "`from` parameter must be set to 0 when `search_after` is used.",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, body: &Map<String, Value>) -> Result<()> {
+        let mut source = None;
+        let mut stored_fields = None;
+        for (key, value) in body {
+            let unknown = || Error::parsing(format!("Unknown key for a {} in [{key}].", token(value)));
+            let flag = || as_bool(value).ok_or_else(unknown);
+            match key.as_str() {
+                "query" => self.query = Query::parse(value)?,
+                "from" => self.from = from(as_i64(value).ok_or_else(unknown)?)?,
+                "size" => self.size = size(as_i64(value).ok_or_else(unknown)?)?,
+                "sort" => self.sort = sort::parse(value)?,
+                "search_after" => self.search_after = Some(search_after(value)?),
+                "_source" => source = Some(SourceFilter::parse(value)?),
+                "fields" => self.fields = field_specs(key, value)?,
+                "docvalue_fields" => self.docvalue_fields = field_specs(key, value)?,
+                "stored_fields" => stored_fields = Some(StoredFields::parse(value)?),
+                "aggs" | "aggregations" => {
+                    if !self.aggs.0.is_empty() {
+                        return Err(Error::parsing(
+                            "Found two sub aggregation definitions: [aggs] and [aggregations]",
+                        ));
+                    }
+                    self.aggs = Aggregations::parse(value)?;
+                }
+                "track_total_hits" => self.track_total_hits = track_total_hits(value).ok_or_else(unknown)??,
+                "track_scores" => self.track_scores = flag()?,
+                "min_score" => self.min_score = Some(as_f32(value).ok_or_else(unknown)?),
+                "timeout" => self.timeout = timeout(&as_text(value).ok_or_else(unknown)?)?,
+                "terminate_after" => self.terminate_after = terminate_after(as_i64(value).ok_or_else(unknown)?)?,
+                "version" => self.version = flag()?,
+                "seq_no_primary_term" => self.seq_no_primary_term = flag()?,
+                name if NOT_YET.contains(&name) => {
+                    if !is_trivial(value) {
+                        return Err(Error::not_implemented(format!("[{name}] of a search")));
+                    }
+                }
+                _ => return Err(unknown()),
+            }
+        }
+        self.read_source(source, stored_fields)
+    }
+
+    /// As in Elasticsearch asking for stored fields turns `_source` off, unless it is asked for.
+    fn read_source(&mut self, source: Option<SourceFilter>, stored_fields: Option<StoredFields>) -> Result<()> {
+        let asked = matches!(source, Some(SourceFilter::All | SourceFilter::Paths { .. }));
+        self.source = match (stored_fields, source) {
+            (Some(StoredFields::Nothing), _) if asked => {
+                return Err(Error::illegal_argument(
+                    "[stored_fields] cannot be disabled if [_source] is requested",
+                ));
+            }
+            (Some(StoredFields::Nothing), _) => {
+                self.no_stored_fields = true;
+                SourceFilter::None
+            }
+            (_, Some(source)) => source,
+            (Some(StoredFields::OnlyId), None) => SourceFilter::None,
+            (Some(StoredFields::Source) | None, None) => SourceFilter::All,
+        };
+        Ok(())
     }
 }
 
-/// The `sort` URL parameter: `field:desc,_score`.
-pub fn parse_sort_param(_text: &str) -> Result<Vec<SortKey>> {
-    todo!()
+/// The `stored_fields` that firn can answer.
+enum StoredFields {
+    /// `_none_`.
+    Nothing,
+    /// An empty list.
+    OnlyId,
+    /// `_source`.
+    Source,
+}
+
+impl StoredFields {
+    fn parse(value: &Value) -> Result<Self> {
+        let names: Vec<&Value> = match value {
+            Value::Array(names) => names.iter().collect(),
+            name => vec![name],
+        };
+        let mut found = Self::OnlyId;
+        for name in &names {
+            match name.as_str() {
+                Some("_none_") if names.len() == 1 => found = Self::Nothing,
+                Some("_none_") => {
+                    return Err(Error::parsing(
+                        "cannot combine _none_ with other fields in [stored_fields]",
+                    ));
+                }
+                Some("_source") => found = Self::Source,
+                // Every hit has them anyway.
+                Some("_id" | "_routing") => {}
+                Some(name) => return Err(Error::not_implemented(format!("[stored_fields] of [{name}]"))),
+                None => {
+                    return Err(Error::parsing(format!(
+                        "Expected [VALUE_STRING] in [stored_fields] but found [{}]",
+                        token(name)
+                    )));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Null, false, and empty lists and objects ask for nothing.
+fn is_trivial(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(object) => object.is_empty(),
+        Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn from(number: i64) -> Result<usize> {
+    if number < 0 {
+        return Err(Error::illegal_argument(format!(
+            "[from] parameter cannot be negative but was [{number}]"
+        )));
+    }
+    integer("from", number)
+}
+
+fn size(number: i64) -> Result<usize> {
+    if number < 0 {
+        return Err(Error::illegal_argument(format!(
+            "[size] parameter cannot be negative, found [{number}]"
+        )));
+    }
+    integer("size", number)
+}
+
+fn integer(name: &str, number: i64) -> Result<usize> {
+    match usize::try_from(number) {
+        Ok(size) if number <= i64::from(i32::MAX) => Ok(size),
+        _ => Err(Error::illegal_argument(format!(
+            "Numeric value ({number}) of [{name}] out of range of int"
+        ))),
+    }
+}
+
+fn terminate_after(number: i64) -> Result<u64> {
+    u64::try_from(number).map_err(|_| Error::illegal_argument("terminateAfter must be > 0"))
+}
+
+/// `-1` means none.
+fn timeout(text: &str) -> Result<Option<Duration>> {
+    if text == "-1" {
+        return Ok(None);
+    }
+    parse_duration_ms(text).map(|ms| Some(Duration::from_millis(ms)))
+}
+
+fn search_after(value: &Value) -> Result<Vec<Value>> {
+    let Value::Array(values) = value else {
+        return Err(Error::parsing(format!(
+            "Expected [START_ARRAY] in [search_after] but found [{}]",
+            token(value)
+        )));
+    };
+    if values.is_empty() {
+        return Err(Error::illegal_argument("Values must contains at least one value."));
+    }
+    for value in values {
+        if matches!(value, Value::Array(_) | Value::Object(_)) {
+            return Err(Error::parsing(format!(
+                "Expected [VALUE_STRING] or [VALUE_NUMBER] or [VALUE_BOOLEAN] or [VALUE_NULL] but found [{}] inside \
+                 search_after.",
+                token(value)
+            )));
+        }
+    }
+    Ok(values.clone())
+}
+
+/// `None`: neither a boolean nor a number.
+fn track_total_hits(value: &Value) -> Option<Result<TrackTotalHits>> {
+    if let Some(flag) = as_bool(value) {
+        return Some(Ok(if flag {
+            TrackTotalHits::Exact
+        } else {
+            TrackTotalHits::No
+        }));
+    }
+    Some(match as_i64(value)? {
+        -1 => Ok(TrackTotalHits::No),
+        number => match u64::try_from(number) {
+            Ok(number) => Ok(TrackTotalHits::UpTo(number)),
+            Err(_) => Err(Error::illegal_argument(format!(
+                "[track_total_hits] parameter must be positive or equals to -1, got [{number}]"
+            ))),
+        },
+    })
 }
 
 /// `track_total_hits` from a URL (`true`, `false`, a number).
-pub fn parse_track_total_hits(_text: &str) -> Result<TrackTotalHits> {
-    todo!()
+pub fn parse_track_total_hits(text: &str) -> Result<TrackTotalHits> {
+    track_total_hits(&Value::from(text)).unwrap_or_else(|| {
+        Err(Error::illegal_argument(format!(
+            "Failed to parse value [{text}] of [track_total_hits] as only [true], [false] or a number are allowed."
+        )))
+    })
+}
+
+/// A list of patterns, or of `{"field": pattern, "format": format}`.
+fn field_specs(key: &str, value: &Value) -> Result<Vec<FieldSpec>> {
+    let Value::Array(values) = value else {
+        return Err(Error::parsing(format!(
+            "Unknown key for a {} in [{key}].",
+            token(value)
+        )));
+    };
+    if values.len() > FIELDS_MAX {
+        return Err(Error::illegal_argument(format!(
+            "Trying to retrieve too many {key}. Must be less than or equal to: [{FIELDS_MAX}] but was [{}].",
+            values.len()
+        )));
+    }
+    values.iter().map(|value| field_spec(key, value)).collect()
+}
+
+fn field_spec(key: &str, value: &Value) -> Result<FieldSpec> {
+    let wrong = |value: &Value| {
+        Error::parsing(format!(
+            "[{key}] expected a field name or an object but found [{}]",
+            token(value)
+        ))
+    };
+    let mut spec = FieldSpec {
+        field: String::new(),
+        format: None,
+    };
+    match value {
+        Value::String(field) => spec.field.clone_from(field),
+        Value::Object(options) => {
+            for (option, value) in options {
+                match option.as_str() {
+                    "field" => spec.field = as_text(value).ok_or_else(|| wrong(value))?,
+                    "format" if value.is_null() => {}
+                    "format" => spec.format = Some(as_text(value).ok_or_else(|| wrong(value))?),
+                    "include_unmapped" if as_bool(value) == Some(false) => {}
+                    "include_unmapped" => {
+                        return Err(Error::not_implemented(format!("option [include_unmapped] of [{key}]")));
+                    }
+                    _ => return Err(Error::parsing(format!("[{key}] unknown field [{option}]"))),
+                }
+            }
+        }
+        other => return Err(wrong(other)),
+    }
+    if spec.field.is_empty() {
+        return Err(Error::illegal_argument(format!("[{key}] needs a [field]")));
+    }
+    Ok(spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::ErrorKind;
+    use crate::search::{SortBy, SortKey};
+
+    fn parse(body: Value) -> Result<SearchRequest> {
+        SearchRequest::parse(IndexTarget::default(), Some(&body))
+    }
+
+    fn parsed(body: Value) -> SearchRequest {
+        parse(body.clone()).unwrap_or_else(|error| panic!("{body}: {error}"))
+    }
+
+    fn check_refused(body: Value, reason: &str) {
+        match parse(body.clone()) {
+            Ok(request) => panic!("{body} was read as {request:?}"),
+            Err(error) => assert_eq!(error.reason(), reason, "{body}"),
+        }
+    }
+
+    #[test]
+    fn defaults() {
+        let expected = SearchRequest::new(IndexTarget::default());
+        assert_eq!(parsed(json!({})), expected);
+        assert_eq!(SearchRequest::parse(IndexTarget::default(), None).unwrap(), expected);
+        assert_eq!((expected.from, expected.size), (0, 10));
+        assert_eq!(expected.track_total_hits, TrackTotalHits::UpTo(10_000));
+    }
+
+    #[test]
+    fn everything() {
+        let request = parsed(json!({
+            "query": {"term": {"a": 1}}, "from": 0, "size": "5", "sort": ["a", {"b": "desc"}],
+            "search_after": [1, "x"], "_source": {"includes": ["a"]}, "fields": ["a.*", {"field": "t", "format": "yyyy"}],
+            "docvalue_fields": [{"field": "n", "include_unmapped": false}], "aggs": {"m": {"max": {"field": "n"}}},
+            "track_total_hits": 100, "track_scores": true, "min_score": 0.5, "timeout": "1500ms", "terminate_after": 7,
+            "version": true, "seq_no_primary_term": true
+        }));
+        assert_eq!(request.query, Query::parse(&json!({"term": {"a": 1}})).unwrap());
+        assert_eq!(request.size, 5);
+        let by: Vec<_> = request
+            .sort
+            .iter()
+            .map(|key: &SortKey| (key.by.clone(), key.descending))
+            .collect();
+        assert_eq!(
+            by,
+            [(SortBy::Field("a".into()), false), (SortBy::Field("b".into()), true)]
+        );
+        assert_eq!(request.search_after, Some(vec![json!(1), json!("x")]));
+        assert_eq!(request.fields[1].format.as_deref(), Some("yyyy"));
+        assert_eq!(request.docvalue_fields[0].field, "n");
+        assert_eq!(request.aggs.fields(), ["n"]);
+        assert_eq!(request.track_total_hits, TrackTotalHits::UpTo(100));
+        assert_eq!(request.min_score, Some(0.5));
+        assert_eq!(request.timeout, Some(Duration::from_millis(1500)));
+        assert_eq!(request.terminate_after, 7);
+        assert!(request.track_scores && request.version && request.seq_no_primary_term);
+    }
+
+    #[test]
+    fn sources_and_stored_fields() {
+        let check = |body: Value, source: SourceFilter, no_stored_fields: bool| {
+            let request = parsed(body.clone());
+            assert_eq!(
+                (request.source, request.no_stored_fields),
+                (source, no_stored_fields),
+                "{body}"
+            );
+        };
+        check(json!({"_source": false}), SourceFilter::None, false);
+        check(json!({"stored_fields": []}), SourceFilter::None, false);
+        check(json!({"stored_fields": ["_source"]}), SourceFilter::All, false);
+        check(json!({"stored_fields": [], "_source": true}), SourceFilter::All, false);
+        check(json!({"stored_fields": "_none_"}), SourceFilter::None, true);
+        check(
+            json!({"stored_fields": ["_none_"], "_source": false}),
+            SourceFilter::None,
+            true,
+        );
+        check_refused(
+            json!({"stored_fields": "_none_", "_source": true}),
+            "[stored_fields] cannot be disabled if [_source] is requested",
+        );
+        check_refused(
+            json!({"stored_fields": ["a"]}),
+            "[stored_fields] of [a] is not implemented by firn",
+        );
+    }
+
+    #[test]
+    fn totals() {
+        for (text, expected) in [
+            ("true", TrackTotalHits::Exact),
+            ("false", TrackTotalHits::No),
+            ("-1", TrackTotalHits::No),
+            ("5", TrackTotalHits::UpTo(5)),
+        ] {
+            assert_eq!(parse_track_total_hits(text).unwrap(), expected);
+        }
+        assert!(parse_track_total_hits("maybe").is_err());
+        assert_eq!(
+            parsed(json!({"track_total_hits": true})).track_total_hits,
+            TrackTotalHits::Exact
+        );
+        check_refused(
+            json!({"track_total_hits": -5}),
+            "[track_total_hits] parameter must be positive or equals to -1, got [-5]",
+        );
+    }
+
+    #[test]
+    fn refusals() {
+        check_refused(json!([]), "Expected [START_OBJECT] but found [START_ARRAY]");
+        check_refused(json!({"foo": {}}), "Unknown key for a START_OBJECT in [foo].");
+        check_refused(json!({"size": {}}), "Unknown key for a START_OBJECT in [size].");
+        check_refused(json!({"from": -1}), "[from] parameter cannot be negative but was [-1]");
+        check_refused(json!({"size": -1}), "[size] parameter cannot be negative, found [-1]");
+        check_refused(
+            json!({"size": 3_000_000_000_u64}),
+            "Numeric value (3000000000) of [size] out of range of int",
+        );
+        check_refused(json!({"terminate_after": -1}), "terminateAfter must be > 0");
+        check_refused(
+            json!({"sort": ["a"], "search_after": [1, 2]}),
+            "search_after has 2 value(s) but sort has 1.",
+        );
+        check_refused(
+            json!({"sort": ["a"], "search_after": [1], "from": 5}),
+            "`from` parameter must be set to 0 when `search_after` is used.",
+        );
+        check_refused(json!({"search_after": []}), "Values must contains at least one value.");
+        check_refused(json!({"fields": "a"}), "Unknown key for a VALUE_STRING in [fields].");
+        check_refused(
+            json!({"fields": [{"field": "a", "include_unmapped": true}]}),
+            "option [include_unmapped] of [fields] is not implemented by firn",
+        );
+    }
+
+    #[test]
+    fn what_firn_lacks_is_named_unless_it_says_nothing() {
+        for name in NOT_YET {
+            for nothing in [json!(null), json!(false), json!([]), json!({})] {
+                parsed(json!({*name: nothing}));
+            }
+            let error = parse(json!({*name: {"x": 1}})).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotImplemented);
+            assert_eq!(
+                error.reason(),
+                format!("[{name}] of a search is not implemented by firn")
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_panics(key in "from|size|sort|_source|fields|aggs|timeout|search_after|stored_fields", text in "\\PC{0,10}", number: i64) {
+            for value in [json!(text), json!(number), json!([text, number]), json!({text.as_str(): number}), json!({text.as_str(): {"order": text}})] {
+                let _ = parse(json!({key.as_str(): value}));
+            }
+            let _ = super::sort::parse_sort_param(&text);
+            let _ = parse_track_total_hits(&text);
+        }
+    }
 }
