@@ -1,1 +1,55 @@
-//! api
+//! The Elasticsearch 8 REST edge over an [`firn_engine::Engine`].
+//!
+//! Reads HTTP requests into the engine's types and writes its answers in Elasticsearch's shapes.
+//! One file per family of endpoints; `router.rs` lists them all, `error.rs` alone builds statuses
+//! and error bodies. What firn lacks is refused by name and never answered with a 200.
+//!
+//! The edge is a tower service directly on hyper: Elasticsearch's rules for paths, parameters,
+//! bodies and errors leave nothing for a web framework to do (see `router.rs`).
+//!
+//! Everything is bounded: connections, requests at a time, bytes and time of heads and bodies,
+//! bytes of all bodies together, depth of JSON. When a client goes away, its request's future is
+//! dropped, which raises the cancel flag of the engine's work.
+//!
+//! This crate opens no file and no socket of its own; the listener comes in from outside.
+
+mod admin;
+mod aliases;
+mod analyze;
+mod api;
+mod body;
+pub mod bulk;
+mod cat;
+mod cluster;
+mod config;
+mod count;
+mod data_streams;
+mod document;
+mod error;
+mod field_caps;
+mod filter_path;
+mod indices;
+mod mappings;
+mod media_type;
+mod metrics;
+mod mget;
+mod msearch;
+mod nodes;
+mod params;
+mod pretty;
+mod reply;
+mod request;
+mod resolve;
+mod root;
+mod router;
+mod search;
+mod server;
+mod settings;
+mod stats;
+mod tasks;
+mod templates;
+mod validate;
+
+pub use api::{Api, router};
+pub use config::{ApiConfig, ExtraMetrics, VersionInfo};
+pub use server::serve;

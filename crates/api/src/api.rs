@@ -1,0 +1,295 @@
+//! One request from its head to its answer.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use firn_engine::{Cancel, Engine, Error, ErrorKind, RequestContext};
+use futures_util::FutureExt as _;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Body;
+use tokio::sync::Semaphore;
+
+use crate::body::{self, BodyBudget, BodyLimits};
+use crate::config::ApiConfig;
+use crate::error::ApiError;
+use crate::filter_path::FilterPath;
+use crate::media_type::{self, Accept, Format};
+use crate::metrics::Metrics;
+use crate::params::Params;
+use crate::reply::{Reply, Shape};
+use crate::request::{Call, Edge};
+use crate::router::{BodyKind, Found, Route, Router};
+use crate::tasks::Tasks;
+
+/// The REST edge as a tower service. Clones share everything.
+#[derive(Clone)]
+pub struct Api {
+    edge: Arc<Edge>,
+    router: Arc<Router>,
+}
+
+/// The edge over an engine.
+pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
+    let edge = Edge {
+        engine,
+        tasks: Arc::new(Tasks::default()),
+        metrics: Metrics::new(),
+        bodies: BodyBudget::new(config.body_memory_max),
+        permits: Arc::new(Semaphore::new(config.max_concurrent_requests.max(1))),
+        config,
+    };
+    Api {
+        edge: Arc::new(edge),
+        router: Arc::new(Router::new()),
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Api
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display + Send,
+{
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let api = self.clone();
+        Box::pin(async move { Ok(api.handle(request).await) })
+    }
+}
+
+impl Api {
+    /// What it was made with.
+    pub fn config(&self) -> &ApiConfig {
+        &self.edge.config
+    }
+
+    /// Answers one request. Dropping the future cancels the engine's work on it.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: std::fmt::Display,
+    {
+        let started = Instant::now();
+        self.edge.metrics.in_flight.inc();
+        // Counted down also when the client goes away and this future is dropped.
+        let _in_flight = scope_guard(|| self.edge.metrics.in_flight.dec());
+        let (parts, body) = request.into_parts();
+        let mut shape = Shape {
+            accept: Accept {
+                format: None,
+                compatible_with: None,
+            },
+            pretty: false,
+            filter_path: None,
+            error_trace: false,
+            gzip: accepts_gzip(&parts.headers),
+            head: parts.method == Method::HEAD,
+            opaque_id: parts.headers.get("x-opaque-id").cloned(),
+        };
+        let mut endpoint = "none";
+        let outcome = self.answer(&parts, body, started, &mut shape, &mut endpoint).await;
+        let response = match outcome {
+            Ok(reply) => shape.response(reply).await,
+            Err(error) => {
+                if error.status().is_server_error() {
+                    tracing::error!(
+                        method = %parts.method,
+                        path = parts.uri.path(),
+                        status = error.status().as_u16(),
+                        error = ?error,
+                        "a request failed"
+                    );
+                }
+                let metadata = self.edge.engine.metadata(&RequestContext::new()).await.ok();
+                shape.error_response(&error, metadata.as_deref()).await
+            }
+        };
+        let sent = Body::size_hint(response.body()).exact().unwrap_or(0);
+        self.edge.metrics.answered(
+            endpoint,
+            response.status().as_u16(),
+            started.elapsed().as_secs_f64(),
+            sent,
+        );
+        response
+    }
+
+    async fn answer<B>(
+        &self,
+        parts: &http::request::Parts,
+        body: B,
+        started: Instant,
+        shape: &mut Shape,
+        endpoint: &mut &'static str,
+    ) -> Result<Reply, ApiError>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: std::fmt::Display,
+    {
+        let path = parts.uri.path();
+        let params = Params::parse(parts.uri.query())?;
+        // First what shapes the answer, so that errors too come in the form asked for.
+        shape.pretty = params.bool("pretty", false)?;
+        shape.error_trace = params.bool("error_trace", false)?;
+        params.flag("human")?;
+        shape.accept = media_type::accept(&parts.headers, params.get("format"))?;
+        shape.filter_path = params.get("filter_path").map(FilterPath::parse).transpose()?.flatten();
+        let (route, captures) = self.find(parts)?;
+        *endpoint = route.name;
+        params.check(path, route.params)?;
+
+        let _permit = if route.always {
+            None
+        } else {
+            Some(Arc::clone(&self.edge.permits).try_acquire_owned().map_err(|_| {
+                Error::new(
+                    ErrorKind::Rejected,
+                    format!(
+                        "rejected execution of [{} {path}]: [{}] requests are being answered already",
+                        parts.method, self.edge.config.max_concurrent_requests
+                    ),
+                )
+            })?)
+        };
+        let limits = BodyLimits {
+            max_bytes: self.edge.config.max_content_length,
+            idle: self.edge.config.body_idle_timeout,
+        };
+        let mut share = self.edge.bodies.share();
+        let mut body = body::read(&parts.headers, body, limits, &mut share).await?;
+        self.edge.metrics.received(body.len() as u64);
+        check_body(route, parts, &params, &mut body)?;
+
+        let ctx = RequestContext {
+            cancel: Cancel::default(),
+            started,
+            opaque_id: shape
+                .opaque_id
+                .as_ref()
+                .and_then(|value| value.to_str().ok())
+                .map(str::to_owned),
+        };
+        let _task = self.edge.tasks.start(
+            route.action,
+            format!("{} {path}", parts.method),
+            self.edge.now_ms(),
+            &ctx,
+        );
+        let call = Call {
+            path: path.to_owned(),
+            captures,
+            params,
+            body,
+            accept: shape.accept,
+            filter_path: shape.filter_path.clone(),
+            ctx,
+        };
+        let answer = (route.handler)(Arc::clone(&self.edge), call);
+        AssertUnwindSafe(answer)
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| Err(Error::internal("a bug: the request's handler panicked, see the log").into()))
+    }
+
+    fn find(&self, parts: &http::request::Parts) -> Result<(&Route, Vec<(&'static str, String)>), ApiError> {
+        let (method, uri) = (
+            &parts.method,
+            parts.uri.path_and_query().map_or("/", |path| path.as_str()),
+        );
+        match self.router.find(method, parts.uri.path())? {
+            Found::Route(route, captures) => Ok((route, captures)),
+            Found::WrongMethod(allowed) => Err(ApiError::Plain {
+                status: StatusCode::METHOD_NOT_ALLOWED,
+                sentence: format!(
+                    "Incorrect HTTP method for uri [{uri}] and method [{method}], allowed: [{}]",
+                    allowed.join(", ")
+                ),
+                allow: Some(allowed.join(",")),
+            }),
+            Found::NotImplemented => Err(Error::not_implemented(format!("[{method} {}]", parts.uri.path())).into()),
+            Found::Unknown => Err(ApiError::Plain {
+                status: StatusCode::BAD_REQUEST,
+                sentence: format!("no handler found for uri [{uri}] and method [{method}]"),
+                allow: None,
+            }),
+        }
+    }
+}
+
+/// Holds a body against what its endpoint takes; `source` in the URL stands in for an absent one.
+fn check_body(route: &Route, parts: &http::request::Parts, params: &Params, body: &mut Bytes) -> Result<(), ApiError> {
+    let mut source_content_type = None;
+    if body.is_empty()
+        && let Some(source) = params.get("source")
+    {
+        source_content_type = Some(
+            params
+                .get("source_content_type")
+                .ok_or_else(|| Error::illegal_argument("source and source_content_type parameters are required"))?,
+        );
+        *body = Bytes::copy_from_slice(source.as_bytes());
+    }
+    if body.is_empty() {
+        return Ok(());
+    }
+    if route.body == BodyKind::None {
+        return Err(Error::illegal_argument(format!(
+            "request [{} {}] does not support having a body",
+            parts.method,
+            parts.uri.path()
+        ))
+        .into());
+    }
+    let no_headers = HeaderMap::new();
+    let headers = if source_content_type.is_some() {
+        &no_headers
+    } else {
+        &parts.headers
+    };
+    let format = media_type::content_type(headers, source_content_type)?;
+    if format == Format::Ndjson && route.body == BodyKind::Json {
+        return Err(ApiError::Plain {
+            status: StatusCode::NOT_ACCEPTABLE,
+            sentence: "Content-Type header [application/x-ndjson] is not supported".to_owned(),
+            allow: None,
+        });
+    }
+    Ok(())
+}
+
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|coding| {
+            let mut parts = coding.split(';').map(str::trim);
+            matches!(parts.next(), Some("gzip" | "x-gzip" | "*"))
+                && !parts.any(|parameter| matches!(parameter, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+        })
+}
+
+/// Runs something when it goes out of scope.
+fn scope_guard<F: FnMut()>(action: F) -> impl Drop {
+    struct Guard<F: FnMut()>(F);
+    impl<F: FnMut()> Drop for Guard<F> {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
+    Guard(action)
+}

@@ -1,0 +1,264 @@
+//! Reading a request's body: bounded in bytes and time, counted against a budget, inflated.
+
+use std::io::Read as _;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use firn_engine::{Error, ErrorKind, Result};
+use flate2::read::MultiGzDecoder;
+use http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Body;
+
+use crate::error::ApiError;
+
+/// How much of a refused body is still read (and dropped), so that a client that sends first and
+/// listens later sees the answer instead of a reset connection. In bodies of the allowed length.
+const DRAIN_FACTOR: u64 = 4;
+/// Inflating more than this leaves the async threads.
+const INFLATE_ELSEWHERE_FROM_BYTES: usize = 64 << 10;
+/// The buffer grows by at most this before bytes have arrived to fill it, whatever the client's
+/// `Content-Length` promises.
+const RESERVE_MAX: u64 = 1 << 20;
+
+/// Bytes of bodies held at one moment, all requests together.
+#[derive(Debug)]
+pub(crate) struct BodyBudget {
+    used: AtomicU64,
+    max: u64,
+}
+
+/// A share of the budget; dropping it gives the bytes back.
+#[derive(Debug)]
+pub(crate) struct BodyShare {
+    budget: Arc<BodyBudget>,
+    bytes: u64,
+}
+
+/// Limits of one body.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyLimits {
+    pub(crate) max_bytes: u64,
+    pub(crate) idle: Duration,
+}
+
+impl BodyBudget {
+    pub(crate) fn new(max: u64) -> Arc<Self> {
+        Arc::new(Self {
+            used: AtomicU64::new(0),
+            max,
+        })
+    }
+
+    /// Bytes held now.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn share(self: &Arc<Self>) -> BodyShare {
+        BodyShare {
+            budget: Arc::clone(self),
+            bytes: 0,
+        }
+    }
+}
+
+impl BodyShare {
+    /// Makes the share at least `bytes` large.
+    fn grow_to(&mut self, bytes: u64) -> Result<()> {
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        let more = bytes - self.bytes;
+        let before = self.budget.used.fetch_add(more, Ordering::Relaxed);
+        if before + more > self.budget.max {
+            self.budget.used.fetch_sub(more, Ordering::Relaxed);
+            return Err(Error::new(
+                ErrorKind::CircuitBreaking,
+                format!(
+                    "[inflight_requests] Data too large, data for [<http_request>] would be [{}b], which is larger than the limit of [{}b]",
+                    before + more,
+                    self.budget.max
+                ),
+            ));
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for BodyShare {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Reads the whole body, inflated if it says so.
+pub(crate) async fn read<B>(
+    headers: &HeaderMap,
+    body: B,
+    limits: BodyLimits,
+    share: &mut BodyShare,
+) -> Result<Bytes, ApiError>
+where
+    B: Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    let mut body = pin!(body);
+    let inflate = match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
+        None | Some(b"" | b"identity") => false,
+        Some(b"gzip" | b"x-gzip") => true,
+        Some(other) => {
+            return Err(ApiError::Plain {
+                status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                sentence: format!(
+                    "Content-Encoding [{}] is not supported, only [gzip] is",
+                    String::from_utf8_lossy(other)
+                ),
+                allow: None,
+            });
+        }
+    };
+    let outcome = collect(headers, body.as_mut(), limits, share).await;
+    let bytes = match outcome {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            // Someone who waits for `100 Continue` has sent nothing yet and hears at once.
+            if !headers.contains_key(header::EXPECT) {
+                drain(body.as_mut(), limits).await;
+            }
+            return Err(error);
+        }
+    };
+    if !inflate || bytes.is_empty() {
+        return Ok(bytes);
+    }
+    if bytes.len() < INFLATE_ELSEWHERE_FROM_BYTES {
+        return Ok(gunzip(&bytes, limits.max_bytes, share)?);
+    }
+    let mut own = share.budget.share();
+    std::mem::swap(&mut own, share);
+    let (result, own) = tokio::task::spawn_blocking(move || (gunzip(&bytes, limits.max_bytes, &mut own), own))
+        .await
+        .map_err(|_| Error::internal("inflating a request's body failed"))?;
+    *share = own;
+    Ok(result?)
+}
+
+async fn collect<B>(
+    headers: &HeaderMap,
+    mut body: std::pin::Pin<&mut B>,
+    limits: BodyLimits,
+    share: &mut BodyShare,
+) -> Result<Bytes, ApiError>
+where
+    B: Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    let announced = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if let Some(announced) = announced {
+        if announced > limits.max_bytes {
+            return Err(too_large(announced, limits.max_bytes).into());
+        }
+        share.grow_to(announced)?;
+    }
+    let mut first: Option<Bytes> = None;
+    let mut rest = BytesMut::new();
+    let mut length = 0u64;
+    loop {
+        let frame = match tokio::time::timeout(limits.idle, body.frame()).await {
+            Err(_) => {
+                return Err(ApiError::Rest {
+                    status: StatusCode::REQUEST_TIMEOUT,
+                    error_type: "receive_timeout_transport_exception",
+                    reason: format!(
+                        "the request's body paused for more than [{}ms]",
+                        limits.idle.as_millis()
+                    ),
+                });
+            }
+            Ok(None) => break,
+            Ok(Some(Err(error))) => {
+                return Err(ApiError::bad_request(
+                    "illegal_argument_exception",
+                    format!("the request's body ended early: {error}"),
+                ));
+            }
+            Ok(Some(Ok(frame))) => frame,
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        length += data.len() as u64;
+        if length > limits.max_bytes {
+            return Err(too_large(length, limits.max_bytes).into());
+        }
+        share.grow_to(length)?;
+        // A body that came in one piece is used where it is.
+        match (&first, rest.is_empty()) {
+            (None, true) => first = Some(data),
+            (Some(start), true) => {
+                let room = announced.unwrap_or(length).min(length + RESERVE_MAX);
+                rest.reserve(room as usize);
+                rest.extend_from_slice(start);
+                rest.extend_from_slice(&data);
+            }
+            _ => rest.extend_from_slice(&data),
+        }
+    }
+    Ok(if rest.is_empty() {
+        first.unwrap_or_default()
+    } else {
+        rest.freeze()
+    })
+}
+
+/// Reads on without keeping anything.
+async fn drain<B>(mut body: std::pin::Pin<&mut B>, limits: BodyLimits)
+where
+    B: Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    let mut left = limits.max_bytes.saturating_mul(DRAIN_FACTOR);
+    let work = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let length = frame.data_ref().map_or(0, Bytes::len) as u64;
+            match left.checked_sub(length) {
+                Some(rest) => left = rest,
+                None => return,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(limits.idle, work).await;
+}
+
+fn gunzip(bytes: &Bytes, max_bytes: u64, share: &mut BodyShare) -> Result<Bytes> {
+    let mut decoder = MultiGzDecoder::new(bytes.as_ref());
+    let mut inflated = Vec::with_capacity((bytes.len() * 4).min(RESERVE_MAX as usize));
+    let mut chunk = vec![0u8; 64 << 10];
+    let compressed = bytes.len() as u64;
+    loop {
+        let count = decoder
+            .read(&mut chunk)
+            .map_err(|error| Error::illegal_argument(format!("the request's body is not valid gzip: {error}")))?;
+        if count == 0 {
+            return Ok(inflated.into());
+        }
+        inflated.extend_from_slice(&chunk[..count]);
+        let length = inflated.len() as u64;
+        if length > max_bytes {
+            return Err(too_large(length, max_bytes));
+        }
+        share.grow_to(compressed + length)?;
+    }
+}
+
+fn too_large(length: u64, max: u64) -> Error {
+    Error::new(
+        ErrorKind::TooLarge,
+        format!("entity content is too long [{length}] for the configured limit [{max}]"),
+    )
+}

@@ -1,0 +1,770 @@
+//! Reading a bulk's body: line by line, sources as slices of the body, nothing copied.
+//!
+//! Follows Elasticsearch's `BulkRequestParser`: a malformed action line fails the whole request
+//! before anything is applied. It is kinder in one place: an `update` whose body cannot be read
+//! fails alone, as a malformed document does.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use firn_engine::document::{BulkItem, BulkRequest, Expectation, Operation, Refresh};
+use firn_engine::source::SourceFilter;
+use firn_engine::{Error, ErrorKind, Result};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::document::{check_pipeline, expectation, parse_update};
+use crate::error::validation_error;
+
+/// Operations of one bulk; far above what fits into the largest body in practice.
+const MAX_ITEMS: usize = 1_000_000;
+/// An action line longer than this is no action line.
+const MAX_ACTION_BYTES: usize = 64 << 10;
+
+/// What the URL says for all items.
+#[derive(Debug, Clone, Default)]
+pub struct BulkDefaults {
+    /// `_index` of items without one.
+    pub index: Option<String>,
+    /// `routing` of items without one.
+    pub routing: Option<String>,
+    /// `require_alias` of items without one.
+    pub require_alias: bool,
+    /// `require_data_stream` of items without one.
+    pub require_data_stream: bool,
+    /// `_source` of updates without one.
+    pub source: Option<SourceFilter>,
+    /// For the whole request.
+    pub refresh: Refresh,
+    /// For the whole request.
+    pub timeout: Option<Duration>,
+}
+
+/// The name of an action as it was written; it names the item in the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpType {
+    /// `index`.
+    Index,
+    /// `create`.
+    Create,
+    /// `update`.
+    Update,
+    /// `delete`.
+    Delete,
+}
+
+/// An item that could not be read, while the rest could.
+#[derive(Debug, Clone)]
+pub struct Rejected {
+    /// Its place among all items of the body, from 0.
+    pub position: usize,
+    /// As written.
+    pub index: String,
+    /// As written.
+    pub id: Option<String>,
+    /// Why.
+    pub error: Error,
+}
+
+/// A bulk, read.
+#[derive(Debug, Clone, Default)]
+pub struct ParsedBulk {
+    /// What the engine is asked.
+    pub request: BulkRequest,
+    /// Of all items, the rejected included.
+    pub op_types: Vec<OpType>,
+    /// In order of position.
+    pub rejected: Vec<Rejected>,
+}
+
+/// Reads a bulk's body. Fails as a whole on a malformed action line, a missing source line, or
+/// when an item's action contradicts itself; [`ErrorKind::IllegalArgument`] or
+/// [`ErrorKind::RequestValidation`].
+pub fn parse(body: &Bytes, defaults: &BulkDefaults) -> Result<ParsedBulk> {
+    if body.last() != Some(&b'\n') {
+        return Err(Error::illegal_argument(
+            "The bulk request must be terminated by a newline [\\n]",
+        ));
+    }
+    let mut lines = Lines { body, at: 0, number: 0 };
+    let mut parsed = ParsedBulk::default();
+    parsed.request.refresh = defaults.refresh;
+    parsed.request.timeout = defaults.timeout;
+    let mut problems = Vec::new();
+    // Most bodies repeat one action line; it is read once.
+    let mut last: Option<(Bytes, Action<'static>)> = None;
+    while let Some(line) = lines.next() {
+        if is_blank(&line) {
+            continue;
+        }
+        if parsed.op_types.len() == MAX_ITEMS {
+            return Err(Error::illegal_argument(format!(
+                "a bulk request may have at most [{MAX_ITEMS}] operations"
+            )));
+        }
+        let number = lines.number;
+        let action = match &last {
+            Some((text, action)) if *text == line => action.clone(),
+            _ => {
+                let action = read_action(&line, number)?;
+                // An action with an id rarely repeats.
+                if action.id.is_none() {
+                    last = Some((line.clone(), action.clone().into_owned()));
+                }
+                action.into_owned()
+            }
+        };
+        let source = match action.op_type {
+            OpType::Delete => None,
+            OpType::Index | OpType::Create | OpType::Update => Some(lines.next().ok_or_else(|| {
+                Error::illegal_argument(format!(
+                    "Malformed bulk request: the action [{}] on line [{number}] has no source line after it",
+                    action.op_type.name()
+                ))
+            })?),
+        };
+        add_item(action, source, defaults, &mut parsed, &mut problems)?;
+    }
+    if parsed.op_types.is_empty() {
+        problems.push("no requests added".to_owned());
+    }
+    if !problems.is_empty() {
+        return Err(validation_error(&problems));
+    }
+    Ok(parsed)
+}
+
+fn add_item(
+    action: Action<'static>,
+    source: Option<Bytes>,
+    defaults: &BulkDefaults,
+    parsed: &mut ParsedBulk,
+    problems: &mut Vec<String>,
+) -> Result<()> {
+    let position = parsed.op_types.len();
+    let op_type = match (action.op_type, action.create) {
+        (OpType::Index, true) => OpType::Create,
+        (op_type, _) => op_type,
+    };
+    check_pipeline(action.pipeline.as_deref())?;
+    let index = match action.index.map(Cow::into_owned).or_else(|| defaults.index.clone()) {
+        Some(index) => index,
+        None => {
+            problem(problems, "index is missing");
+            String::new()
+        }
+    };
+    let id = action.id.map(Cow::into_owned);
+    match (&id, op_type) {
+        (None, OpType::Update | OpType::Delete) => problem(problems, "id is missing"),
+        (Some(id), _) if id.is_empty() && op_type != OpType::Create => {
+            problem(problems, "if _id is specified it must not be empty");
+        }
+        (Some(id), _) if id.len() > 512 => problem(
+            problems,
+            &format!(
+                "id [{id}] is too long, must be no longer than 512 bytes but was: {}",
+                id.len()
+            ),
+        ),
+        _ => {}
+    }
+    let mut expect = match expectation(
+        action.if_seq_no,
+        action.if_primary_term,
+        action.version,
+        action.version_type.as_deref(),
+        op_type,
+    ) {
+        Ok(expect) => expect,
+        Err(error) if error.kind() == ErrorKind::RequestValidation => {
+            problem(problems, error.reason());
+            Expectation::Any
+        }
+        Err(error) => return Err(error),
+    };
+    parsed.op_types.push(op_type);
+    let operation = match (op_type, source) {
+        (OpType::Delete, _) => Ok(Operation::Delete),
+        (OpType::Create, Some(source)) => Ok(Operation::Create { source }),
+        (OpType::Update, Some(source)) => {
+            parse_update(&source, action.retry_on_conflict.unwrap_or(0), defaults.source.as_ref()).map(
+                |(update, in_body)| {
+                    expect = in_body.unwrap_or(expect);
+                    Operation::Update(Box::new(update))
+                },
+            )
+        }
+        (_, source) => Ok(Operation::Index {
+            source: source.unwrap_or_default(),
+        }),
+    };
+    match operation {
+        Ok(operation) => parsed.request.items.push(BulkItem {
+            index,
+            id,
+            routing: action.routing.map(Cow::into_owned).or_else(|| defaults.routing.clone()),
+            operation,
+            expect,
+            require_alias: action.require_alias.unwrap_or(defaults.require_alias),
+            require_data_stream: action.require_data_stream.unwrap_or(defaults.require_data_stream),
+        }),
+        Err(error) => parsed.rejected.push(Rejected {
+            position,
+            index,
+            id,
+            error,
+        }),
+    }
+    Ok(())
+}
+
+/// As many as a reader can use; a body of a million bad lines must not make a huge sentence.
+fn problem(problems: &mut Vec<String>, text: &str) {
+    if problems.len() < 100 {
+        problems.push(text.to_owned());
+    }
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(u8::is_ascii_whitespace)
+}
+
+impl OpType {
+    /// As in the body.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Index => "index",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+struct Lines<'a> {
+    body: &'a Bytes,
+    at: usize,
+    /// Of the line given last, from 1.
+    number: usize,
+}
+
+impl Lines<'_> {
+    /// The next line without its end (`\n` or `\r\n`).
+    fn next(&mut self) -> Option<Bytes> {
+        if self.at >= self.body.len() {
+            return None;
+        }
+        let rest = &self.body[self.at..];
+        let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let end = if length > 0 && rest[length - 1] == b'\r' {
+            length - 1
+        } else {
+            length
+        };
+        let line = self.body.slice(self.at..self.at + end);
+        self.at += length + 1;
+        self.number += 1;
+        Some(line)
+    }
+}
+
+/// An action line.
+#[derive(Debug, Clone)]
+struct Action<'a> {
+    op_type: OpType,
+    /// `op_type: create` inside `index`.
+    create: bool,
+    index: Option<Cow<'a, str>>,
+    id: Option<Cow<'a, str>>,
+    routing: Option<Cow<'a, str>>,
+    version: Option<i64>,
+    version_type: Option<Cow<'a, str>>,
+    if_seq_no: Option<i64>,
+    if_primary_term: Option<i64>,
+    retry_on_conflict: Option<u32>,
+    pipeline: Option<Cow<'a, str>>,
+    require_alias: Option<bool>,
+    require_data_stream: Option<bool>,
+}
+
+impl<'a> Action<'a> {
+    fn new(op_type: OpType) -> Self {
+        Self {
+            op_type,
+            create: false,
+            index: None,
+            id: None,
+            routing: None,
+            version: None,
+            version_type: None,
+            if_seq_no: None,
+            if_primary_term: None,
+            retry_on_conflict: None,
+            pipeline: None,
+            require_alias: None,
+            require_data_stream: None,
+        }
+    }
+
+    fn into_owned(self) -> Action<'static> {
+        let own = |text: Option<Cow<'a, str>>| text.map(|text| Cow::Owned(text.into_owned()));
+        Action {
+            op_type: self.op_type,
+            create: self.create,
+            index: own(self.index),
+            id: own(self.id),
+            routing: own(self.routing),
+            version: self.version,
+            version_type: own(self.version_type),
+            if_seq_no: self.if_seq_no,
+            if_primary_term: self.if_primary_term,
+            retry_on_conflict: self.retry_on_conflict,
+            pipeline: own(self.pipeline),
+            require_alias: self.require_alias,
+            require_data_stream: self.require_data_stream,
+        }
+    }
+}
+
+/// Reads `{"index": {…}}`.
+fn read_action(line: &[u8], number: usize) -> Result<Action<'_>> {
+    if line.len() > MAX_ACTION_BYTES {
+        return Err(Error::illegal_argument(format!(
+            "Malformed action/metadata line [{number}], it is longer than [{MAX_ACTION_BYTES}] bytes"
+        )));
+    }
+    let mut deserializer = serde_json::Deserializer::from_slice(line);
+    let mut problem = None;
+    let visitor = ActionVisitor {
+        number,
+        problem: &mut problem,
+    };
+    let result = deserializer.deserialize_any(visitor).and_then(|action| {
+        deserializer.end()?;
+        Ok(action)
+    });
+    result.map_err(|error| match problem {
+        Some(reason) => Error::illegal_argument(reason),
+        None => Error::illegal_argument(format!("Malformed action/metadata line [{number}], {error}")),
+    })
+}
+
+struct ActionVisitor<'p> {
+    number: usize,
+    problem: &'p mut Option<String>,
+}
+
+impl ActionVisitor<'_> {
+    fn refuse<E: serde::de::Error>(self, token: &str) -> E {
+        *self.problem = Some(format!(
+            "Malformed action/metadata line [{}], expected START_OBJECT but found [{token}]",
+            self.number
+        ));
+        E::custom("not an object")
+    }
+}
+
+/// The tokens that are not an object, by Elasticsearch's names.
+macro_rules! refuse_scalars {
+    () => {
+        fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Self::Value, E> {
+            Err(self.refuse("VALUE_BOOLEAN"))
+        }
+        fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Self::Value, E> {
+            Err(self.refuse("VALUE_NUMBER"))
+        }
+        fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Self::Value, E> {
+            Err(self.refuse("VALUE_NUMBER"))
+        }
+        fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Self::Value, E> {
+            Err(self.refuse("VALUE_NUMBER"))
+        }
+        fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Self::Value, E> {
+            Err(self.refuse("VALUE_STRING"))
+        }
+        fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+            Err(self.refuse("VALUE_NULL"))
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
+            Err(self.refuse("START_ARRAY"))
+        }
+    };
+}
+
+impl<'de> Visitor<'de> for ActionVisitor<'_> {
+    type Value = Action<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an action")
+    }
+
+    refuse_scalars!();
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let Self { number, problem } = self;
+        let Some(name) = map.next_key_seed(Text)? else {
+            *problem = Some(format!(
+                "Malformed action/metadata line [{number}], expected FIELD_NAME but found [END_OBJECT]"
+            ));
+            return Err(serde::de::Error::custom("empty"));
+        };
+        let op_type = match name.as_ref() {
+            "index" => OpType::Index,
+            "create" => OpType::Create,
+            "update" => OpType::Update,
+            "delete" => OpType::Delete,
+            other => {
+                *problem = Some(format!(
+                    "Malformed action/metadata line [{number}], expected field [create], [delete], [index] or [update] but found [{other}]"
+                ));
+                return Err(serde::de::Error::custom("unknown action"));
+            }
+        };
+        let action = map.next_value_seed(Metadata {
+            number,
+            op_type,
+            problem: &mut *problem,
+        })?;
+        if map.next_key::<IgnoredAny>()?.is_some() {
+            *problem = Some(format!(
+                "Malformed action/metadata line [{number}], expected END_OBJECT but found [FIELD_NAME]"
+            ));
+            return Err(serde::de::Error::custom("two actions"));
+        }
+        Ok(action)
+    }
+}
+
+/// The object under an action's name.
+struct Metadata<'p> {
+    number: usize,
+    op_type: OpType,
+    problem: &'p mut Option<String>,
+}
+
+impl Metadata<'_> {
+    fn refuse<E: serde::de::Error>(self, token: &str) -> E {
+        *self.problem = Some(format!(
+            "Malformed action/metadata line [{}], expected START_OBJECT but found [{token}]",
+            self.number
+        ));
+        E::custom("not an object")
+    }
+}
+
+impl<'de> serde::de::DeserializeSeed<'de> for Metadata<'_> {
+    type Value = Action<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Metadata<'_> {
+    type Value = Action<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an action's metadata")
+    }
+
+    refuse_scalars!();
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut action = Action::new(self.op_type);
+        while let Some(key) = map.next_key_seed(Text)? {
+            let value = map.next_value_seed(ScalarSeed)?;
+            if let Err(problem) = set(&mut action, &key, value, self.number) {
+                *self.problem = Some(problem);
+                return Err(serde::de::Error::custom("bad metadata"));
+            }
+        }
+        Ok(action)
+    }
+}
+
+/// Sets one parameter of an action, or says what is wrong with it.
+fn set<'de>(action: &mut Action<'de>, key: &str, value: Scalar<'de>, line: usize) -> Result<(), String> {
+    if key == "dynamic_templates" {
+        return Err(format!(
+            "Action/metadata line [{line}] contains the parameter [dynamic_templates], which is not implemented by firn"
+        ));
+    }
+    if let Scalar::Nested(token) = value {
+        return Err(format!(
+            "Malformed action/metadata line [{line}], expected a simple value for field [{key}] but found [{token}]"
+        ));
+    }
+    let misfit =
+        |wanted: &str| format!("Malformed action/metadata line [{line}], the value of [{key}] is not {wanted}");
+    match key {
+        "_index" => action.index = value.text(),
+        "_id" => action.id = value.text(),
+        "routing" | "_routing" => action.routing = value.text(),
+        "version" => action.version = value.number().ok_or_else(|| misfit("a number"))?,
+        "version_type" => action.version_type = value.text(),
+        "if_seq_no" => action.if_seq_no = value.number().ok_or_else(|| misfit("a number"))?,
+        "if_primary_term" => action.if_primary_term = value.number().ok_or_else(|| misfit("a number"))?,
+        "retry_on_conflict" => {
+            let number = value.number().ok_or_else(|| misfit("a number"))?;
+            action.retry_on_conflict = number
+                .map(u32::try_from)
+                .transpose()
+                .map_err(|_| misfit("a small number"))?;
+        }
+        "pipeline" => action.pipeline = value.text(),
+        "require_alias" => action.require_alias = value.flag().ok_or_else(|| misfit("true or false"))?,
+        "require_data_stream" => action.require_data_stream = value.flag().ok_or_else(|| misfit("true or false"))?,
+        "op_type" if matches!(action.op_type, OpType::Index | OpType::Create) => match value.text().as_deref() {
+            Some("create") => action.create = true,
+            Some("index") | None => {}
+            Some(other) => {
+                return Err(format!(
+                    "opType must be 'create' or 'index', found: [{other}] on line [{line}]"
+                ));
+            }
+        },
+        _ => {
+            return Err(format!(
+                "Action/metadata line [{line}] contains an unknown parameter [{key}]"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A string, borrowed where it has no escapes.
+struct Text;
+
+impl<'de> serde::de::DeserializeSeed<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a field name")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+}
+
+enum Scalar<'a> {
+    Null,
+    Text(Cow<'a, str>),
+    Integer(i64),
+    Other(String),
+    Bool(bool),
+    Nested(&'static str),
+}
+
+impl<'a> Scalar<'a> {
+    fn text(self) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Integer(number) => Some(Cow::Owned(number.to_string())),
+            Self::Bool(flag) => Some(Cow::Owned(flag.to_string())),
+            Self::Other(text) => Some(Cow::Owned(text)),
+            Self::Null | Self::Nested(_) => None,
+        }
+    }
+
+    /// `None`: not a number; `Some(None)`: null.
+    #[allow(clippy::option_option)]
+    fn number(self) -> Option<Option<i64>> {
+        match self {
+            Self::Null => Some(None),
+            Self::Integer(number) => Some(Some(number)),
+            Self::Text(text) => text.parse().ok().map(Some),
+            _ => None,
+        }
+    }
+
+    /// `None`: not a flag; `Some(None)`: null.
+    #[allow(clippy::option_option)]
+    fn flag(self) -> Option<Option<bool>> {
+        match self {
+            Self::Null => Some(None),
+            Self::Bool(flag) => Some(Some(flag)),
+            Self::Text(text) => text.parse().ok().map(Some),
+            _ => None,
+        }
+    }
+}
+
+struct ScalarSeed;
+
+impl<'de> serde::de::DeserializeSeed<'de> for ScalarSeed {
+    type Value = Scalar<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ScalarSeed {
+    type Value = Scalar<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a simple value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Scalar::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(Scalar::Integer(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(i64::try_from(value).map_or_else(|_| Scalar::Other(value.to_string()), Scalar::Integer))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(Scalar::Other(value.to_string()))
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Scalar::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Scalar::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Scalar::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Scalar::Nested("START_ARRAY"))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Scalar::Nested("START_OBJECT"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(body: &str, expected: &str) {
+        let defaults = BulkDefaults {
+            index: Some("d".to_owned()),
+            ..BulkDefaults::default()
+        };
+        let printed = match parse(&Bytes::copy_from_slice(body.as_bytes()), &defaults) {
+            Err(error) => error.reason().to_owned(),
+            Ok(parsed) => parsed
+                .request
+                .items
+                .iter()
+                .zip(&parsed.op_types)
+                .map(|(item, op_type)| {
+                    let source = match &item.operation {
+                        Operation::Index { source } | Operation::Create { source } => {
+                            String::from_utf8_lossy(source).into_owned()
+                        }
+                        Operation::Update(update) => format!("{:?}", update.doc),
+                        Operation::Delete => String::new(),
+                    };
+                    format!(
+                        "{} {}/{} {source}",
+                        op_type.name(),
+                        item.index,
+                        item.id.as_deref().unwrap_or("-")
+                    )
+                })
+                .collect::<Vec<_>>()
+                .join("; "),
+        };
+        assert_eq!(printed, expected, "{body}");
+    }
+
+    #[test]
+    fn reads_actions() {
+        check("{\"index\":{}}\n{\"a\":1}\n", "index d/- {\"a\":1}");
+        check(
+            "{\"create\":{\"_index\":\"x\",\"_id\":7}}\r\n{ }\r\n\n{\"delete\":{\"_id\":\"\u{e9}\"}}\n",
+            "create x/7 { }; delete d/é ",
+        );
+        check(
+            "{\"index\":{}}\n{\"a\":1}\n{\"index\":{}}\n{\"a\":2}\n",
+            "index d/- {\"a\":1}; index d/- {\"a\":2}",
+        );
+        check("{\"index\":{\"op_type\":\"create\"}}\n{}\n", "create d/- {}");
+        check(
+            "{\"update\":{\"_id\":\"1\"}}\n{\"doc\":{}}\n",
+            "update d/1 Some(Object {})",
+        );
+    }
+
+    #[test]
+    fn refuses_malformed_actions() {
+        check(
+            "{\"index\":{}}\n{}",
+            "The bulk request must be terminated by a newline [\\n]",
+        );
+        check("\n", "Validation Failed: 1: no requests added;");
+        check(
+            "\"x\"\n",
+            "Malformed action/metadata line [1], expected START_OBJECT but found [VALUE_STRING]",
+        );
+        check(
+            "{\"index\":7}\n{}\n",
+            "Malformed action/metadata line [1], expected START_OBJECT but found [VALUE_NUMBER]",
+        );
+        check(
+            "{}\n{}\n",
+            "Malformed action/metadata line [1], expected FIELD_NAME but found [END_OBJECT]",
+        );
+        check(
+            "{\"index\":{}}\n{}\n{\"upsert\":{}}\n{}\n",
+            "Malformed action/metadata line [3], expected field [create], [delete], [index] or [update] but found [upsert]",
+        );
+        check(
+            "{\"index\":{\"_type\":\"x\"}}\n{}\n",
+            "Action/metadata line [1] contains an unknown parameter [_type]",
+        );
+        check(
+            "{\"index\":{\"_id\":{}}}\n{}\n",
+            "Malformed action/metadata line [1], expected a simple value for field [_id] but found [START_OBJECT]",
+        );
+        check(
+            "{\"index\":{}}\n",
+            "Malformed bulk request: the action [index] on line [1] has no source line after it",
+        );
+        check("{\"delete\":{}}\n", "Validation Failed: 1: id is missing;");
+    }
+
+    #[test]
+    fn a_bad_update_fails_alone() {
+        let body =
+            Bytes::from_static(b"{\"update\":{\"_id\":\"1\"}}\n{\"script\":\"x\"}\n{\"delete\":{\"_id\":\"2\"}}\n");
+        let defaults = BulkDefaults {
+            index: Some("d".to_owned()),
+            ..BulkDefaults::default()
+        };
+        let parsed = parse(&body, &defaults).unwrap();
+        assert_eq!(parsed.rejected.len(), 1);
+        assert_eq!(parsed.rejected[0].position, 0);
+        assert_eq!(parsed.request.items.len(), 1);
+        assert_eq!(parsed.op_types, [OpType::Update, OpType::Delete]);
+    }
+}

@@ -1,0 +1,40 @@
+//! `_cat/count`.
+
+use std::sync::Arc;
+
+use firn_engine::search::{SearchRequest, TrackTotalHits};
+use firn_model::names::IndicesOptions;
+
+use super::CatTable;
+use super::health::clock;
+use super::table::{Cell, Column, help, number, render, text, wants_help};
+use crate::error::ApiError;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+use crate::search::complete;
+
+pub(super) const TABLE: CatTable = CatTable {
+    endpoint: "cat_count",
+    action: "cluster:monitor/cat/count",
+    paths: &["/_cat/count", "/_cat/count/{index}"],
+    handler: |edge, call| Box::pin(count(edge, call)),
+};
+
+const COLUMNS: &[Column] = &[
+    text("epoch", &["t", "time"], "seconds since 1970-01-01 00:00:00"),
+    text("timestamp", &["ts", "hms", "hhmmss"], "time in HH:MM:SS"),
+    number("count", &["dc", "docs.count", "docsCount"], "the document count"),
+];
+
+async fn count(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    if wants_help(&call)? {
+        return Ok(help(COLUMNS));
+    }
+    let mut request = SearchRequest::new(call.target(IndicesOptions::default())?);
+    request.size = 0;
+    request.track_total_hits = TrackTotalHits::Exact;
+    let response = complete(&edge, edge.engine.search(&call.ctx, request).await?)?;
+    let (epoch, timestamp) = clock(edge.now_ms());
+    let total = response.total.map_or(0, |total| total.value);
+    render(&call, COLUMNS, vec![vec![epoch, timestamp, Cell::Number(total)]])
+}

@@ -1,0 +1,67 @@
+//! `_cat`: tables for people, one file per table.
+
+mod aliases;
+mod count;
+mod health;
+mod indices;
+mod nodes;
+mod segments;
+mod shards;
+mod table;
+mod templates;
+
+use std::sync::Arc;
+
+use crate::error::ApiError;
+use crate::reply::{Body, Reply};
+use crate::request::{Call, Edge};
+use crate::router::Handler;
+
+/// One table: its paths, columns and rows.
+pub(crate) struct CatTable {
+    /// Its name in metrics.
+    pub(crate) endpoint: &'static str,
+    /// Its action in `_tasks`.
+    pub(crate) action: &'static str,
+    pub(crate) paths: &'static [&'static str],
+    pub(crate) handler: Handler,
+}
+
+/// In the order of `GET /_cat`.
+pub(crate) static TABLES: &[CatTable] = &[
+    aliases::TABLE,
+    count::TABLE,
+    health::TABLE,
+    indices::TABLE,
+    nodes::TABLE,
+    segments::TABLE,
+    shards::TABLE,
+    templates::TABLE,
+];
+
+pub(crate) const PARAMS: &[&str] = &[
+    "bytes",
+    "full_id",
+    "h",
+    "health",
+    "help",
+    "include_unloaded_segments",
+    "pri",
+    "s",
+    "time",
+    "ts",
+    "v",
+];
+
+/// `GET /_cat`: the list of tables.
+pub(crate) async fn index(_: Arc<Edge>, _: Call) -> Result<Reply, ApiError> {
+    let mut text = String::from("=^.^=\n");
+    for path in TABLES.iter().flat_map(|table| table.paths) {
+        text.push_str(path);
+        text.push('\n');
+    }
+    Ok(Reply {
+        status: http::StatusCode::OK,
+        body: Body::Text(text),
+    })
+}

@@ -1,0 +1,96 @@
+//! `_cat/shards`.
+
+use std::sync::Arc;
+
+use super::CatTable;
+use super::table::{Cell, Column, help, number, render, text, wants_help};
+use crate::error::ApiError;
+use crate::params::all_indices;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+use crate::stats::replicas;
+
+pub(super) const TABLE: CatTable = CatTable {
+    endpoint: "cat_shards",
+    action: "cluster:monitor/cat/shards",
+    paths: &["/_cat/shards", "/_cat/shards/{index}"],
+    handler: |edge, call| Box::pin(shards(edge, call)),
+};
+
+const COLUMNS: &[Column] = &[
+    text("index", &["i", "idx"], "index name"),
+    number("shard", &["s", "sh"], "shard name"),
+    text("prirep", &["p", "pr", "primaryOrReplica"], "primary or replica"),
+    text("state", &["st"], "shard state"),
+    number("docs", &["d", "dc"], "number of docs in shard"),
+    number("store", &["sto"], "store size of shard (how much disk it uses)"),
+    number("dataset", &[], "total size of dataset"),
+    text("ip", &[], "ip of node where it lives"),
+    text("node", &["n"], "name of node where it lives"),
+    text("unassigned.reason", &["ur"], "reason shard became unassigned").hidden(),
+    text(
+        "unassigned.details",
+        &["ud"],
+        "additional details as to why the shard became unassigned",
+    )
+    .hidden(),
+    number("segments.count", &["sc", "segmentsCount"], "number of segments").hidden(),
+    number("translog.size", &[], "bytes of the write-ahead log").hidden(),
+    number(
+        "translog.operations",
+        &[],
+        "operations of the write-ahead log not yet flushed",
+    )
+    .hidden(),
+    number("seq_no.max", &["sqm", "maxSeqNo"], "max sequence number").hidden(),
+];
+
+async fn shards(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    if wants_help(&call)? {
+        return Ok(help(COLUMNS));
+    }
+    let metadata = edge.metadata(&call).await?;
+    let target = call.target(all_indices())?;
+    let mut rows = Vec::new();
+    for index in edge.engine.stats(&call.ctx, target).await? {
+        for shard in &index.shards {
+            let serving = shard.failure.is_none();
+            let measured = |cell: Cell| if serving { cell } else { Cell::Empty };
+            rows.push(vec![
+                index.index.as_str().into(),
+                Cell::Number(shard.shard.into()),
+                "p".into(),
+                if serving { "STARTED" } else { "UNASSIGNED" }.into(),
+                measured(Cell::Number(shard.doc_count)),
+                measured(Cell::Bytes(shard.store_size_bytes)),
+                measured(Cell::Bytes(shard.store_size_bytes)),
+                measured(edge.host().into()),
+                measured(edge.config.node_name.as_str().into()),
+                if serving {
+                    Cell::Empty
+                } else {
+                    "ALLOCATION_FAILED".into()
+                },
+                shard.failure.clone().map_or(Cell::Empty, Cell::Text),
+                measured(Cell::Number(shard.segments.len() as u64)),
+                measured(Cell::Bytes(shard.translog_size_bytes)),
+                measured(Cell::Number(shard.translog_operations)),
+                measured(Cell::Text(shard.max_seq_no.to_string())),
+            ]);
+            // Copies asked for that one node does not keep.
+            for _ in 0..replicas(&metadata, &index.index).min(16) {
+                let mut row = vec![
+                    index.index.as_str().into(),
+                    Cell::Number(shard.shard.into()),
+                    "r".into(),
+                    "UNASSIGNED".into(),
+                ];
+                row.resize(9, Cell::Empty);
+                row.push("INDEX_CREATED".into());
+                row.resize(COLUMNS.len(), Cell::Empty);
+                rows.push(row);
+            }
+        }
+    }
+    render(&call, COLUMNS, rows)
+}

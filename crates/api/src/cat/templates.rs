@@ -1,0 +1,56 @@
+//! `_cat/templates`.
+
+use std::sync::Arc;
+
+use firn_model::names;
+
+use super::CatTable;
+use super::table::{Cell, Column, help, render, text, wants_help};
+use crate::error::ApiError;
+use crate::params::split_list;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+
+pub(super) const TABLE: CatTable = CatTable {
+    endpoint: "cat_templates",
+    action: "cluster:monitor/cat/templates",
+    paths: &["/_cat/templates", "/_cat/templates/{name}"],
+    handler: |edge, call| Box::pin(templates(edge, call)),
+};
+
+const COLUMNS: &[Column] = &[
+    text("name", &["n"], "template name"),
+    text("index_patterns", &["t"], "template index patterns"),
+    text("order", &["o", "p"], "template application order/priority number"),
+    text("version", &["v"], "version"),
+    text("composed_of", &["c"], "component templates comprising index template"),
+];
+
+async fn templates(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    if wants_help(&call)? {
+        return Ok(help(COLUMNS));
+    }
+    let metadata = edge.metadata(&call).await?;
+    let patterns = call.captured("name").map(split_list);
+    let rows = metadata
+        .index_templates
+        .iter()
+        .filter(|(name, _)| {
+            patterns
+                .as_ref()
+                .is_none_or(|patterns| patterns.iter().any(|pattern| names::matches_pattern(pattern, name)))
+        })
+        .map(|(name, template)| {
+            vec![
+                name.as_str().into(),
+                format!("[{}]", template.index_patterns.join(", ")).into(),
+                Cell::Number(template.priority),
+                template
+                    .version
+                    .map_or(Cell::Empty, |version| Cell::Text(version.to_string())),
+                format!("[{}]", template.composed_of.join(", ")).into(),
+            ]
+        })
+        .collect();
+    render(&call, COLUMNS, rows)
+}

@@ -1,0 +1,110 @@
+//! What the edge is told at start: who it is, and its limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+/// Adds lines in Prometheus' text format to `/metrics`.
+pub type ExtraMetrics = Arc<dyn Fn(&mut String) + Send + Sync>;
+
+/// Settings and components of the edge. [`ApiConfig::new`] fills in Elasticsearch's defaults.
+#[derive(Clone)]
+pub struct ApiConfig {
+    /// `cluster.name`.
+    pub cluster_name: String,
+    /// `node.name`.
+    pub node_name: String,
+    /// 22 characters of URL-safe base64, the same after each start.
+    pub node_id: String,
+    /// What `GET /` says.
+    pub version: VersionInfo,
+    /// Address and port that clients reach, for `_nodes` (`127.0.0.1:9200`).
+    pub http_address: String,
+    /// `http.max_content_length`, bytes of one body, after inflation too. Larger ones get a 413.
+    pub max_content_length: u64,
+    /// Bytes of all bodies held at one moment. Past it requests get a 429.
+    pub body_memory_max: u64,
+    /// Requests answered at one moment. Past it requests get a 429.
+    pub max_concurrent_requests: usize,
+    /// Open connections; further ones wait to be accepted.
+    pub max_connections: usize,
+    /// How long a client may pause inside a body.
+    pub body_idle_timeout: Duration,
+    /// How long a connection may take to send a request's head, waiting for it included: so this
+    /// is also how long an idle connection is kept.
+    pub head_timeout: Duration,
+    /// How long running requests may go on after shutdown began.
+    pub shutdown_grace: Duration,
+    /// Searches that take at least this long are logged; `None`: none is.
+    pub slow_query_ms: Option<u64>,
+    /// The node's settings for `_nodes` and `_cluster/settings?include_defaults`, flat; without
+    /// secrets.
+    pub settings: Map<String, Value>,
+    /// When the process started, ms since epoch UTC.
+    pub started_ms: i64,
+    /// The clock: ms since epoch UTC.
+    pub now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
+    /// What the rest of the program has to say in `/metrics`.
+    pub extra_metrics: Option<ExtraMetrics>,
+}
+
+/// The version object of `GET /`. `number` is the Elasticsearch version whose behaviour firn
+/// follows: clients look at it to decide what they may ask.
+#[derive(Debug, Clone)]
+pub struct VersionInfo {
+    /// An Elasticsearch 8 version.
+    pub number: String,
+    /// firn's own version.
+    pub firn: String,
+    /// Hash of the build, or `unknown`.
+    pub build_hash: String,
+    /// RFC 3339.
+    pub build_date: String,
+    /// The Lucene that the Elasticsearch of this number has; clients only print it.
+    pub lucene_version: String,
+}
+
+impl Default for VersionInfo {
+    fn default() -> Self {
+        Self {
+            number: "8.17.0".to_owned(),
+            firn: env!("CARGO_PKG_VERSION").to_owned(),
+            build_hash: "unknown".to_owned(),
+            build_date: "1970-01-01T00:00:00.000Z".to_owned(),
+            lucene_version: "9.12.0".to_owned(),
+        }
+    }
+}
+
+impl ApiConfig {
+    /// Elasticsearch's defaults for everything that is not asked for here. The node counts as
+    /// started now.
+    pub fn new(
+        cluster_name: impl Into<String>,
+        node_name: impl Into<String>,
+        node_id: impl Into<String>,
+        http_address: impl Into<String>,
+        now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
+    ) -> Self {
+        Self {
+            cluster_name: cluster_name.into(),
+            node_name: node_name.into(),
+            node_id: node_id.into(),
+            version: VersionInfo::default(),
+            http_address: http_address.into(),
+            max_content_length: 100 << 20,
+            body_memory_max: 256 << 20,
+            max_concurrent_requests: 512,
+            max_connections: 1024,
+            body_idle_timeout: Duration::from_secs(60),
+            head_timeout: Duration::from_secs(120),
+            shutdown_grace: Duration::from_secs(10),
+            slow_query_ms: None,
+            settings: Map::new(),
+            started_ms: now_ms(),
+            now_ms,
+            extra_metrics: None,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `_count`: a search without hits.
+
+use std::sync::Arc;
+
+use firn_engine::Error;
+use firn_engine::search::{SearchRequest, TrackTotalHits};
+use firn_model::names::IndicesOptions;
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+use crate::search::{complete, query_param, shards};
+
+pub(crate) const PARAMS: &[&str] = &[
+    "analyze_wildcard",
+    "analyzer",
+    "default_operator",
+    "df",
+    "lenient",
+    "min_score",
+    "preference",
+    "q",
+    "routing",
+    "terminate_after",
+];
+
+/// `GET /_count` and `GET /{index}/_count`.
+pub(crate) async fn count(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let params = &call.params;
+    if params.get("analyzer").is_some() {
+        return Err(Error::not_implemented("the parameter [analyzer] of [_count]").into());
+    }
+    let body = call.object()?;
+    if let Some(name) = body.keys().find(|name| *name != "query") {
+        return Err(Error::parsing(format!("request does not support [{name}]")).into());
+    }
+    let target = call.target(IndicesOptions::default())?;
+    let mut request = SearchRequest::parse(target, Some(&Value::Object(body)))?;
+    if let Some(query) = query_param(params)? {
+        request.query = query;
+    }
+    request.size = 0;
+    request.track_total_hits = TrackTotalHits::Exact;
+    request.routing = params.list("routing").unwrap_or_default();
+    request.min_score = params.number("min_score")?;
+    request.terminate_after = params.number("terminate_after")?.unwrap_or(0);
+    let response = edge.engine.search(&call.ctx, request).await?;
+    let response = complete(&edge, response)?;
+    let metadata = edge.metadata(&call).await?;
+    let mut answer = json!({"count": response.total.map_or(0, |total| total.value)});
+    if let Some(early) = response.terminated_early {
+        answer["terminated_early"] = early.into();
+    }
+    answer["_shards"] = shards(&response, &edge, &metadata);
+    Ok(Reply::ok(&answer))
+}

@@ -1,0 +1,276 @@
+//! `_field_caps`: what fields there are, and what can be done with them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use firn_engine::Error;
+use firn_model::mapping::{FieldMapping, FieldType, Node, ObjectMapping};
+use firn_model::names::{self, IndicesOptions};
+use serde_json::{Map, Value, json};
+
+use crate::error::ApiError;
+use crate::params::split_list;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+
+pub(crate) const PARAMS: &[&str] = &["fields", "filters", "include_empty_fields", "include_unmapped", "types"];
+
+/// What one index says of one field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Capability {
+    field_type: &'static str,
+    metadata_field: bool,
+    searchable: bool,
+    aggregatable: bool,
+}
+
+/// `GET /_field_caps` and `GET /{index}/_field_caps`.
+pub(crate) async fn field_caps(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let params = &call.params;
+    let mut patterns = params.list("fields").unwrap_or_default();
+    for (name, value) in call.object()? {
+        match (name.as_str(), value) {
+            ("fields", Value::String(field)) => patterns.extend(split_list(&field)),
+            ("fields", Value::Array(fields)) => {
+                patterns.extend(fields.iter().filter_map(Value::as_str).map(str::to_owned));
+            }
+            ("index_filter" | "runtime_mappings", _) => {
+                return Err(Error::not_implemented(format!("[{name}] of [_field_caps]")).into());
+            }
+            (other, _) => return Err(Error::parsing(format!("[field_caps_request] unknown field [{other}]")).into()),
+        }
+    }
+    if patterns.is_empty() {
+        return Err(ApiError::validation(&["no fields specified".to_owned()]));
+    }
+    if !params.bool("include_empty_fields", true)? {
+        return Err(Error::not_implemented("[include_empty_fields=false] of [_field_caps]").into());
+    }
+    let filters = params.list("filters").unwrap_or_default();
+    let keep = Filters::parse(&filters)?;
+    let types = params.list("types");
+    let include_unmapped = params.bool("include_unmapped", false)?;
+    let metadata = edge.metadata(&call).await?;
+    let target = call.target(IndicesOptions::default())?;
+    let indices = edge.resolve(&target, &metadata)?;
+
+    // By field, by type: the indices and what they say.
+    let mut fields: BTreeMap<String, BTreeMap<&'static str, Vec<(&str, Capability)>>> = BTreeMap::new();
+    for index in &indices {
+        let mut found = Vec::new();
+        metadata_fields(&mut found);
+        objects("", &index.mapping.root, &mut found);
+        for (path, field) in index.mapping.leaves() {
+            if field.field_type == FieldType::Alias {
+                let target = field.path.as_deref().and_then(|path| index.mapping.resolve(path));
+                if let Some(firn_model::mapping::Resolved::Field(_, target)) = target {
+                    found.push((path, capability(target)));
+                }
+            } else {
+                found.push((path, capability(&field)));
+            }
+        }
+        for (path, capability) in found {
+            let wanted = patterns.iter().any(|pattern| names::matches_pattern(pattern, &path))
+                && keep.keeps(&path, &capability)
+                && types
+                    .as_ref()
+                    .is_none_or(|types| types.iter().any(|name| name == capability.field_type));
+            if wanted {
+                fields
+                    .entry(path)
+                    .or_default()
+                    .entry(capability.field_type)
+                    .or_default()
+                    .push((&index.name, capability));
+            }
+        }
+    }
+    let all: Vec<&str> = indices.iter().map(|index| index.name.as_str()).collect();
+    let printed: Map<String, Value> = fields
+        .into_iter()
+        .map(|(path, types)| (path, Value::Object(print_types(&types, &all, include_unmapped))))
+        .collect();
+    Ok(Reply::ok(&json!({"indices": all, "fields": printed})))
+}
+
+fn print_types(
+    types: &BTreeMap<&'static str, Vec<(&str, Capability)>>,
+    all: &[&str],
+    include_unmapped: bool,
+) -> Map<String, Value> {
+    let mut output = Map::new();
+    let mapped: usize = types.values().map(Vec::len).sum();
+    let several = types.len() > 1 || (include_unmapped && mapped < all.len());
+    for (name, entries) in types {
+        let searchable = entries.iter().all(|(_, capability)| capability.searchable);
+        let aggregatable = entries.iter().all(|(_, capability)| capability.aggregatable);
+        let mut object = json!({
+            "type": name,
+            "metadata_field": entries.iter().all(|(_, capability)| capability.metadata_field),
+            "searchable": searchable,
+            "aggregatable": aggregatable,
+        });
+        if several {
+            object["indices"] = entries.iter().map(|(index, _)| *index).collect();
+        }
+        // Where indices disagree, those that cannot are named.
+        let lacking = |able: fn(&Capability) -> bool| -> Vec<&str> {
+            let without: Vec<&str> = entries
+                .iter()
+                .filter(|(_, capability)| !able(capability))
+                .map(|(index, _)| *index)
+                .collect();
+            if without.len() < entries.len() {
+                without
+            } else {
+                Vec::new()
+            }
+        };
+        for (key, names) in [
+            ("non_searchable_indices", lacking(|capability| capability.searchable)),
+            (
+                "non_aggregatable_indices",
+                lacking(|capability| capability.aggregatable),
+            ),
+        ] {
+            if !names.is_empty() {
+                object[key] = names.into();
+            }
+        }
+        output.insert((*name).to_owned(), object);
+    }
+    if include_unmapped && mapped < all.len() {
+        let unmapped: Vec<&&str> = all
+            .iter()
+            .filter(|index| !types.values().flatten().any(|(name, _)| name == *index))
+            .collect();
+        output.insert(
+            "unmapped".to_owned(),
+            json!({
+                "type": "unmapped",
+                "metadata_field": false,
+                "searchable": false,
+                "aggregatable": false,
+                "indices": unmapped,
+            }),
+        );
+    }
+    output
+}
+
+/// `filters`.
+struct Filters {
+    metadata: Option<bool>,
+    without_parents: bool,
+    without_multi_fields: bool,
+    without_nested: bool,
+}
+
+impl Filters {
+    fn parse(names: &[String]) -> Result<Self, Error> {
+        let mut filters = Self {
+            metadata: None,
+            without_parents: false,
+            without_multi_fields: false,
+            without_nested: false,
+        };
+        for name in names {
+            match name.as_str() {
+                "+metadata" | "metadata" => filters.metadata = Some(true),
+                "-metadata" => filters.metadata = Some(false),
+                "-parent" => filters.without_parents = true,
+                "-nested" => filters.without_nested = true,
+                "-multifield" => filters.without_multi_fields = true,
+                other => return Err(Error::not_implemented(format!("the filter [{other}] of [_field_caps]"))),
+            }
+        }
+        if filters.without_multi_fields {
+            return Err(Error::not_implemented("the filter [-multifield] of [_field_caps]"));
+        }
+        Ok(filters)
+    }
+
+    fn keeps(&self, _path: &str, capability: &Capability) -> bool {
+        self.metadata.is_none_or(|wanted| wanted == capability.metadata_field)
+            && !((self.without_parents || self.without_nested && capability.field_type == "nested")
+                && capability.field_type == "object")
+    }
+}
+
+fn metadata_fields(found: &mut Vec<(String, Capability)>) {
+    for (name, searchable) in [("_id", true), ("_ignored", true), ("_source", false)] {
+        found.push((
+            name.to_owned(),
+            Capability {
+                field_type: name_of(name),
+                metadata_field: true,
+                searchable,
+                aggregatable: false,
+            },
+        ));
+    }
+}
+
+/// A metadata field's type is its name.
+fn name_of(name: &str) -> &'static str {
+    match name {
+        "_id" => "_id",
+        "_ignored" => "_ignored",
+        _ => "_source",
+    }
+}
+
+fn objects(prefix: &str, object: &ObjectMapping, found: &mut Vec<(String, Capability)>) {
+    for (name, node) in &object.properties {
+        if let Node::Object(child) = node {
+            let path = if prefix.is_empty() {
+                name.clone()
+            } else {
+                format!("{prefix}.{name}")
+            };
+            objects(&path, child, found);
+            found.push((
+                path,
+                Capability {
+                    field_type: "object",
+                    metadata_field: false,
+                    searchable: false,
+                    aggregatable: false,
+                },
+            ));
+        }
+    }
+}
+
+fn capability(field: &FieldMapping) -> Capability {
+    let aggregatable = match field.field_type {
+        FieldType::Text | FieldType::MatchOnlyText | FieldType::Binary => false,
+        FieldType::ConstantKeyword => true,
+        // A geo point has no aggregation yet.
+        FieldType::GeoPoint => false,
+        _ => field.doc_values,
+    };
+    let searchable = match field.field_type {
+        FieldType::Binary => false,
+        FieldType::ConstantKeyword => true,
+        FieldType::Text | FieldType::MatchOnlyText => field.index,
+        // Doc values alone can be searched too.
+        _ => field.index || field.doc_values,
+    };
+    Capability {
+        field_type: family(field.field_type),
+        metadata_field: false,
+        searchable,
+        aggregatable,
+    }
+}
+
+/// Types that behave alike are one to a client.
+fn family(field_type: FieldType) -> &'static str {
+    match field_type {
+        FieldType::Wildcard | FieldType::ConstantKeyword => "keyword",
+        FieldType::MatchOnlyText => "text",
+        other => other.name(),
+    }
+}

@@ -1,0 +1,203 @@
+//! `_msearch`: several searches in one request, some at a time.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use firn_engine::search::IndexTarget;
+use firn_engine::{Error, RequestContext};
+use firn_model::metadata::Metadata;
+use firn_model::names::IndicesOptions;
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Map, Value};
+
+use crate::error::ApiError;
+use crate::params::{Params, set_expand_wildcards};
+use crate::reply::Reply;
+use crate::request::{Call, Edge, parse_json};
+use crate::search::{self, Printing, header_target, write_response};
+
+pub(crate) const PARAMS: &[&str] = &[
+    "ccs_minimize_roundtrips",
+    "max_concurrent_searches",
+    "max_concurrent_shard_requests",
+    "pre_filter_shard_size",
+    "rest_total_hits_as_int",
+    "routing",
+    "search_type",
+    "typed_keys",
+];
+
+/// Searches of one request.
+const MAX_SEARCHES: usize = 1000;
+/// Running at a time, unless the request asks for fewer: each runs in parallel itself.
+const CONCURRENT_SEARCHES: usize = 4;
+
+struct One {
+    target: IndexTarget,
+    header: Map<String, Value>,
+    body: Bytes,
+}
+
+/// `GET /_msearch` and `GET /{index}/_msearch`.
+pub(crate) async fn msearch(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let started = call.ctx.started;
+    let printing = Printing {
+        status: Some(200),
+        ..Printing::param(&call.params)?
+    };
+    let concurrent = call
+        .params
+        .number::<usize>("max_concurrent_searches")?
+        .unwrap_or(CONCURRENT_SEARCHES);
+    if concurrent == 0 {
+        return Err(Error::illegal_argument("maxConcurrentSearchRequests must be positive").into());
+    }
+    let default = call.target(IndicesOptions::default())?;
+    let searches = parse(&call.required_body()?, &default)?;
+    let metadata = edge.metadata(&call).await?;
+    let mut answers = stream::iter(searches)
+        .map(|one| answer(&edge, &call.ctx, one, &call.params, &printing, &metadata))
+        .buffered(concurrent.min(CONCURRENT_SEARCHES));
+    let mut output = b"\"responses\":[".to_vec();
+    let mut first = true;
+    while let Some(answer) = answers.next().await {
+        if !first {
+            output.push(b',');
+        }
+        first = false;
+        output.extend_from_slice(&answer);
+    }
+    drop(answers);
+    output.extend_from_slice(b"]}");
+    let mut whole = format!("{{\"took\":{},", started.elapsed().as_millis()).into_bytes();
+    whole.append(&mut output);
+    Ok(Reply::raw(whole))
+}
+
+async fn answer(
+    edge: &Edge,
+    ctx: &RequestContext,
+    one: One,
+    params: &Params,
+    printing: &Printing,
+    metadata: &Metadata,
+) -> Vec<u8> {
+    let outcome = async {
+        let body = parse_json(&one.body)?;
+        let mut request = search::build(one.target, Some(&body), params, printing)?;
+        apply_header(&mut request, &one.header)?;
+        search::run(edge, ctx, request, printing.clone(), &one.body).await
+    };
+    match outcome.await {
+        Ok((response, printing)) => write_response(&response, &printing, &edge.config.node_id, metadata),
+        Err(error) => error.body(Some(metadata), false).to_string().into_bytes(),
+    }
+}
+
+fn parse(body: &Bytes, default: &IndexTarget) -> Result<Vec<One>, ApiError> {
+    if body.last() != Some(&b'\n') {
+        return Err(Error::illegal_argument("The msearch request must be terminated by a newline [\\n]").into());
+    }
+    let mut searches = Vec::new();
+    let mut lines = body[..body.len() - 1].split(|byte| *byte == b'\n');
+    while let Some(line) = lines.next() {
+        if searches.len() == MAX_SEARCHES {
+            return Err(Error::illegal_argument(format!(
+                "an msearch request may have at most [{MAX_SEARCHES}] searches"
+            ))
+            .into());
+        }
+        let header = if line.iter().all(u8::is_ascii_whitespace) {
+            Map::new()
+        } else {
+            match parse_json(line)? {
+                Value::Object(header) => header,
+                _ => return Err(Error::illegal_argument("the header of a search must be a JSON object").into()),
+            }
+        };
+        let Some(text) = lines.next() else {
+            if header.is_empty() {
+                // A blank line at the end.
+                break;
+            }
+            return Err(
+                Error::illegal_argument("the last header of the msearch request has no search after it").into(),
+            );
+        };
+        let target = options_of(header_target(&header, default)?, &header)?;
+        searches.push(One {
+            target,
+            header,
+            body: body.slice_ref(text),
+        });
+    }
+    if searches.is_empty() {
+        return Err(ApiError::validation(&["no requests added".to_owned()]));
+    }
+    Ok(searches)
+}
+
+/// The index options of a header.
+fn options_of(mut target: IndexTarget, header: &Map<String, Value>) -> Result<IndexTarget, Error> {
+    for (name, value) in header {
+        match name.as_str() {
+            "ignore_unavailable" => target.options.ignore_unavailable = flag(name, value)?,
+            "allow_no_indices" => target.options.allow_no_indices = flag(name, value)?,
+            "expand_wildcards" => {
+                let states: Vec<&str> = match value {
+                    Value::String(text) => text.split(',').collect(),
+                    Value::Array(states) => states.iter().filter_map(Value::as_str).collect(),
+                    _ => {
+                        return Err(Error::illegal_argument(
+                            "[expand_wildcards] must be a string or an array",
+                        ));
+                    }
+                };
+                set_expand_wildcards(&mut target.options, states)?;
+            }
+            "index"
+            | "indices"
+            | "search_type"
+            | "preference"
+            | "request_cache"
+            | "routing"
+            | "allow_partial_search_results"
+            | "ccs_minimize_roundtrips"
+            | "ignore_throttled"
+            | "max_concurrent_shard_requests" => {}
+            other => {
+                return Err(Error::illegal_argument(format!(
+                    "key [{other}] is not supported in the metadata section"
+                )));
+            }
+        }
+    }
+    Ok(target)
+}
+
+/// The parts of a header that belong to the search.
+fn apply_header(request: &mut firn_engine::search::SearchRequest, header: &Map<String, Value>) -> Result<(), Error> {
+    if let Some(routing) = header.get("routing") {
+        let routing = routing
+            .as_str()
+            .map(str::to_owned)
+            .unwrap_or_else(|| routing.to_string());
+        request.routing = crate::params::split_list(&routing);
+    }
+    if let Some(value) = header.get("allow_partial_search_results") {
+        request.allow_partial_results = flag("allow_partial_search_results", value)?;
+    }
+    match header.get("search_type").map(|value| value.as_str().unwrap_or("")) {
+        None | Some("query_then_fetch" | "dfs_query_then_fetch") => Ok(()),
+        Some(other) => Err(Error::illegal_argument(format!("No search type for [{other}]"))),
+    }
+}
+
+fn flag(name: &str, value: &Value) -> Result<bool, Error> {
+    match value {
+        Value::Bool(flag) => Ok(*flag),
+        Value::String(text) if text == "true" => Ok(true),
+        Value::String(text) if text == "false" => Ok(false),
+        _ => Err(Error::illegal_argument(format!("[{name}] must be [true] or [false]"))),
+    }
+}

@@ -1,0 +1,188 @@
+//! From what a handler returns to an HTTP response: filtered, laid out, compressed, labelled.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::Full;
+use serde_json::Value;
+
+use crate::error::ApiError;
+use crate::filter_path::FilterPath;
+use crate::media_type::Accept;
+use crate::pretty::pretty;
+
+/// Smaller bodies cost more to compress than they save (one packet either way).
+const COMPRESS_FROM_BYTES: usize = 1024;
+/// Compressing more than this takes long enough (some 10 ms) to leave the async threads.
+const COMPRESS_ELSEWHERE_FROM_BYTES: usize = 256 << 10;
+
+/// What a handler answers.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Body,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// Printed JSON.
+    Json(Vec<u8>),
+    /// Printed JSON to which `filter_path` was applied on the way.
+    FilteredJson(Vec<u8>),
+    /// `_cat` and the like.
+    Text(String),
+    /// Prometheus' text format.
+    Metrics(String),
+}
+
+/// The parts of a request that shape its answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    pub(crate) accept: Accept,
+    pub(crate) pretty: bool,
+    pub(crate) filter_path: Option<FilterPath>,
+    pub(crate) error_trace: bool,
+    pub(crate) gzip: bool,
+    pub(crate) head: bool,
+    pub(crate) opaque_id: Option<HeaderValue>,
+}
+
+impl Reply {
+    /// 200 with a JSON value.
+    pub(crate) fn ok(value: &Value) -> Self {
+        Self::json(StatusCode::OK, value)
+    }
+
+    /// A JSON value with a status.
+    pub(crate) fn json(status: StatusCode, value: &Value) -> Self {
+        Self {
+            status,
+            body: Body::Json(value.to_string().into_bytes()),
+        }
+    }
+
+    /// 200 with printed JSON.
+    pub(crate) fn raw(bytes: Vec<u8>) -> Self {
+        Self {
+            status: StatusCode::OK,
+            body: Body::Json(bytes),
+        }
+    }
+
+    /// `{"acknowledged": true}`.
+    pub(crate) fn acknowledged() -> Self {
+        Self::raw(br#"{"acknowledged":true}"#.to_vec())
+    }
+
+    /// A status without a body, for HEAD.
+    pub(crate) fn empty(status: StatusCode) -> Self {
+        Self {
+            status,
+            body: Body::Text(String::new()),
+        }
+    }
+}
+
+impl Shape {
+    /// The response of a handler's answer.
+    pub(crate) async fn response(&self, reply: Reply) -> Response<Full<Bytes>> {
+        let status = reply.status;
+        let (bytes, content_type) = match reply.body {
+            Body::Json(bytes) => match self.lay_out(bytes, false) {
+                Ok(bytes) => (bytes, self.accept.json_content_type()),
+                Err(error) => {
+                    return self
+                        .finish(error.status(), Vec::new(), self.accept.json_content_type())
+                        .await;
+                }
+            },
+            Body::FilteredJson(bytes) => match self.lay_out(bytes, true) {
+                Ok(bytes) => (bytes, self.accept.json_content_type()),
+                Err(error) => {
+                    return self
+                        .finish(error.status(), Vec::new(), self.accept.json_content_type())
+                        .await;
+                }
+            },
+            Body::Text(text) => (text.into_bytes(), HeaderValue::from_static("text/plain; charset=UTF-8")),
+            Body::Metrics(text) => (
+                text.into_bytes(),
+                HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
+            ),
+        };
+        self.finish(status, bytes, content_type).await
+    }
+
+    /// The response of an error; `metadata` adds uuids of indices.
+    pub(crate) async fn error_response(
+        &self,
+        error: &ApiError,
+        metadata: Option<&firn_model::metadata::Metadata>,
+    ) -> Response<Full<Bytes>> {
+        // An error is never filtered away, as in Elasticsearch.
+        let body = error.body(metadata, self.error_trace).to_string().into_bytes();
+        let body = if self.pretty { pretty(&body) } else { body };
+        let mut response = self.finish(error.status(), body, self.accept.json_content_type()).await;
+        if let ApiError::Plain { allow: Some(allow), .. } = error
+            && let Ok(allow) = HeaderValue::from_str(allow)
+        {
+            response.headers_mut().insert(header::ALLOW, allow);
+        }
+        response
+    }
+
+    fn lay_out(&self, bytes: Vec<u8>, filtered: bool) -> Result<Vec<u8>, ApiError> {
+        let bytes = match &self.filter_path {
+            Some(filter) if !filtered => filter.apply(&bytes)?,
+            _ => bytes,
+        };
+        Ok(if self.pretty { pretty(&bytes) } else { bytes })
+    }
+
+    async fn finish(&self, status: StatusCode, body: Vec<u8>, content_type: HeaderValue) -> Response<Full<Bytes>> {
+        let mut response = Response::new(Full::new(Bytes::new()));
+        *response.status_mut() = status;
+        let length = body.len();
+        let headers = response.headers_mut();
+        headers.insert("x-elastic-product", HeaderValue::from_static("Elasticsearch"));
+        if let Some(opaque_id) = &self.opaque_id {
+            headers.insert("x-opaque-id", opaque_id.clone());
+        }
+        if self.head {
+            if length > 0 {
+                headers.insert(header::CONTENT_TYPE, content_type);
+                headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+            }
+            return response;
+        }
+        headers.insert(header::CONTENT_TYPE, content_type);
+        let body = if self.gzip && length >= COMPRESS_FROM_BYTES {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+            if length >= COMPRESS_ELSEWHERE_FROM_BYTES {
+                // Fails only when the runtime is shutting down.
+                tokio::task::spawn_blocking(move || gzip(&body))
+                    .await
+                    .unwrap_or_default()
+            } else {
+                gzip(&body)
+            }
+        } else {
+            body
+        };
+        *response.body_mut() = Full::new(body.into());
+        response
+    }
+}
+
+/// Level 3, as Elasticsearch's `http.compression_level`.
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::new(3));
+    // Writing to a vector does not fail.
+    let _ = encoder.write_all(body);
+    encoder.finish().unwrap_or_default()
+}

@@ -1,0 +1,179 @@
+//! What a handler gets: the edge's state, and one request, read and checked.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use firn_engine::search::IndexTarget;
+use firn_engine::{Engine, Error, ErrorKind, RequestContext};
+use firn_model::metadata::{IndexMetadata, Metadata};
+use firn_model::names::{self, IndicesOptions};
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+
+use crate::body::BodyBudget;
+use crate::config::ApiConfig;
+use crate::error::ApiError;
+use crate::filter_path::FilterPath;
+use crate::media_type::{Accept, Format};
+use crate::metrics::Metrics;
+use crate::params::Params;
+use crate::tasks::Tasks;
+
+/// The largest JSON body that is read into a tree: a tree takes some ten times its text.
+const MAX_JSON_TREE_BYTES: usize = 16 << 20;
+
+/// Shared by all requests.
+pub(crate) struct Edge {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) config: ApiConfig,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) metrics: Metrics,
+    pub(crate) bodies: Arc<BodyBudget>,
+    pub(crate) permits: Arc<Semaphore>,
+}
+
+/// One request.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// As sent, without parameters.
+    pub(crate) path: String,
+    /// Values of the pattern's `{names}`, decoded.
+    pub(crate) captures: Vec<(&'static str, String)>,
+    pub(crate) params: Params,
+    pub(crate) body: Bytes,
+    pub(crate) accept: Accept,
+    pub(crate) filter_path: Option<FilterPath>,
+    pub(crate) ctx: RequestContext,
+}
+
+impl Edge {
+    /// Everything that exists now.
+    pub(crate) async fn metadata(&self, call: &Call) -> Result<Arc<Metadata>, ApiError> {
+        Ok(self.engine.metadata(&call.ctx).await?)
+    }
+
+    /// The clock.
+    pub(crate) fn now_ms(&self) -> i64 {
+        (self.config.now_ms)()
+    }
+
+    /// The host part of the address.
+    pub(crate) fn host(&self) -> &str {
+        self.config
+            .http_address
+            .rsplit_once(':')
+            .map_or(self.config.http_address.as_str(), |(host, _)| host)
+    }
+
+    /// The indices that a target names.
+    pub(crate) fn resolve<'a>(
+        &self,
+        target: &IndexTarget,
+        metadata: &'a Metadata,
+    ) -> Result<Vec<&'a Arc<IndexMetadata>>, ApiError> {
+        let resolved = names::resolve(&target.expression, target.options, metadata, self.now_ms())?;
+        Ok(resolved
+            .iter()
+            .filter_map(|index| metadata.indices.get(&index.name))
+            .collect())
+    }
+
+    /// The names of the indices that a target names.
+    pub(crate) fn resolve_names(&self, target: &IndexTarget, metadata: &Metadata) -> Result<Vec<String>, ApiError> {
+        let resolved = names::resolve(&target.expression, target.options, metadata, self.now_ms())?;
+        Ok(resolved.into_iter().map(|index| index.name).collect())
+    }
+}
+
+impl Call {
+    /// The value of a `{name}` that the endpoint's pattern has in all its forms.
+    pub(crate) fn capture(&self, name: &str) -> &str {
+        self.captured(name).unwrap_or("")
+    }
+
+    /// The value of a `{name}`, if the form of the path has it.
+    pub(crate) fn captured(&self, name: &str) -> Option<&str> {
+        self.captures
+            .iter()
+            .find(|(candidate, _)| *candidate == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The target of `{index}` with the parameters.
+    pub(crate) fn target(&self, defaults: IndicesOptions) -> Result<IndexTarget, Error> {
+        self.params.target(self.captured("index"), defaults)
+    }
+
+    /// The body as JSON; `None` if there is none.
+    pub(crate) fn json(&self) -> Result<Option<Value>, ApiError> {
+        if self.body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(None);
+        }
+        Ok(Some(parse_json(&self.body)?))
+    }
+
+    /// The body as a JSON object; an absent one is empty.
+    pub(crate) fn object(&self) -> Result<Map<String, Value>, ApiError> {
+        match self.json()? {
+            None => Ok(Map::new()),
+            Some(Value::Object(object)) => Ok(object),
+            Some(other) => Err(Error::parsing(format!(
+                "expected a JSON object as the request's body but found [{}]",
+                json_type(&other)
+            ))
+            .into()),
+        }
+    }
+
+    /// The body as JSON, or Elasticsearch's complaint that there is none.
+    pub(crate) fn required_json(&self) -> Result<Value, ApiError> {
+        self.json()?.ok_or_else(missing_body)
+    }
+
+    /// The body as it came, or Elasticsearch's complaint that there is none.
+    pub(crate) fn required_body(&self) -> Result<Bytes, ApiError> {
+        if self.body.is_empty() {
+            return Err(missing_body());
+        }
+        Ok(self.body.clone())
+    }
+
+    /// Whether text was asked for, at endpoints that have it.
+    pub(crate) fn wants_json(&self) -> bool {
+        self.accept.format == Some(Format::Json)
+    }
+}
+
+fn missing_body() -> ApiError {
+    ApiError::bad_request("parse_exception", "request body is required")
+}
+
+/// Reads JSON into a tree: bounded in bytes, and in depth by serde_json (128).
+pub(crate) fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
+    if bytes.len() > MAX_JSON_TREE_BYTES {
+        return Err(Error::new(
+            ErrorKind::TooLarge,
+            format!(
+                "a JSON body of [{}] bytes is longer than the limit of [{MAX_JSON_TREE_BYTES}] for requests other than _bulk",
+                bytes.len()
+            ),
+        )
+        .into());
+    }
+    serde_json::from_slice(bytes).map_err(|error| {
+        let reason = format!("[{}:{}] {error}", error.line(), error.column());
+        Error::new(ErrorKind::JsonParse, reason).into()
+    })
+}
+
+/// The name of a JSON type as Elasticsearch's parser calls its token.
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "VALUE_NULL",
+        Value::Bool(_) => "VALUE_BOOLEAN",
+        Value::Number(_) => "VALUE_NUMBER",
+        Value::String(_) => "VALUE_STRING",
+        Value::Array(_) => "START_ARRAY",
+        Value::Object(_) => "START_OBJECT",
+    }
+}

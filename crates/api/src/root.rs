@@ -1,0 +1,69 @@
+//! `GET /` and what clients ask to learn whom they talk to.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::error::ApiError;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+
+/// `GET /`. The number is the Elasticsearch version whose behaviour firn follows; `firn` beside it
+/// is its own.
+pub(crate) async fn info(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let metadata = edge.metadata(&call).await?;
+    let config = &edge.config;
+    Ok(Reply::ok(&json!({
+        "name": config.node_name,
+        "cluster_name": config.cluster_name,
+        "cluster_uuid": metadata.cluster_uuid,
+        "version": {
+            "number": config.version.number,
+            "build_flavor": "default",
+            "build_type": "tar",
+            "build_hash": config.version.build_hash,
+            "build_date": config.version.build_date,
+            "build_snapshot": false,
+            "lucene_version": config.version.lucene_version,
+            "minimum_wire_compatibility_version": "7.17.0",
+            "minimum_index_compatibility_version": "7.0.0",
+            "firn": config.version.firn,
+        },
+        "tagline": "You Know, for Search",
+    })))
+}
+
+/// `GET /_license`: firn has no licence levels; clients that look for one learn that the basic
+/// features are there.
+pub(crate) async fn license(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let metadata = edge.metadata(&call).await?;
+    call.params.flag("accept_enterprise")?;
+    Ok(Reply::ok(&json!({
+        "license": {
+            "status": "active",
+            "uid": metadata.cluster_uuid,
+            "type": "basic",
+            "issue_date_in_millis": edge.config.started_ms,
+            "max_nodes": 1000,
+            "issued_to": edge.config.cluster_name,
+            "issuer": "firn",
+            "start_date_in_millis": -1,
+        }
+    })))
+}
+
+/// `GET /_xpack`: none of these features is there.
+pub(crate) async fn xpack(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let metadata = edge.metadata(&call).await?;
+    let features: serde_json::Map<String, serde_json::Value> =
+        ["ilm", "ml", "monitoring", "security", "sql", "transform", "watcher"]
+            .into_iter()
+            .map(|name| (name.to_owned(), json!({"available": false, "enabled": false})))
+            .collect();
+    Ok(Reply::ok(&json!({
+        "build": {"hash": edge.config.version.build_hash, "date": edge.config.version.build_date},
+        "license": {"uid": metadata.cluster_uuid, "type": "basic", "mode": "basic", "status": "active"},
+        "features": features,
+        "tagline": "You know, for X",
+    })))
+}

@@ -1,0 +1,401 @@
+//! Every endpoint firn has: paths, methods, parameters, kind of body, handler.
+//!
+//! A table of our own instead of a router library, because Elasticsearch's rules differ from
+//! those of the web frameworks: an index is never a name with `_` in front (but `_all` is), an
+//! encoded slash belongs to the name (`<logs-{now%2Fd}>`), unknown parameters are refused by
+//! endpoint, and wrong paths and methods have bodies of their own.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use http::Method;
+
+use crate::error::ApiError;
+use crate::params::{self, INDICES, MASTER};
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+use crate::{
+    admin, aliases, analyze, bulk, cat, cluster, count, data_streams, document, field_caps, indices, mappings, metrics,
+    mget, msearch, nodes, resolve, root, search, settings, stats, tasks, templates, validate,
+};
+
+/// What a handler returns.
+pub(crate) type Answer = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send>>;
+/// Answers one request.
+pub(crate) type Handler = fn(Arc<Edge>, Call) -> Answer;
+
+/// Whether an endpoint takes a body, and which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyKind {
+    /// None; one is refused.
+    None,
+    /// JSON, maybe absent.
+    Json,
+    /// JSON lines.
+    Ndjson,
+}
+
+/// One endpoint.
+pub(crate) struct Route {
+    /// Its name in metrics and documentation.
+    pub(crate) name: &'static str,
+    /// Its action in `_tasks`, as Elasticsearch calls it.
+    pub(crate) action: &'static str,
+    pub(crate) methods: Methods,
+    pub(crate) patterns: Vec<Vec<Segment>>,
+    pub(crate) params: &'static [&'static [&'static str]],
+    pub(crate) body: BodyKind,
+    /// Answered even when all request slots are taken: cheap, and needed to see what is going on.
+    pub(crate) always: bool,
+    pub(crate) handler: Handler,
+}
+
+/// A part of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Segment {
+    Literal(&'static str),
+    Capture(&'static str),
+}
+
+/// A set of methods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Methods(u8);
+
+const GET: Methods = Methods(1);
+const HEAD: Methods = Methods(2);
+const POST: Methods = Methods(4);
+const PUT: Methods = Methods(8);
+const DELETE: Methods = Methods(16);
+
+impl Methods {
+    const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn of(method: &Method) -> Self {
+        match *method {
+            Method::GET => GET,
+            Method::HEAD => HEAD,
+            Method::POST => POST,
+            Method::PUT => PUT,
+            Method::DELETE => DELETE,
+            _ => Self(0),
+        }
+    }
+
+    fn contains(self, other: Self) -> bool {
+        other.0 != 0 && self.0 & other.0 == other.0
+    }
+
+    fn names(self) -> Vec<&'static str> {
+        [
+            (GET, "GET"),
+            (HEAD, "HEAD"),
+            (POST, "POST"),
+            (PUT, "PUT"),
+            (DELETE, "DELETE"),
+        ]
+        .into_iter()
+        .filter(|(method, _)| self.contains(*method))
+        .map(|(_, name)| name)
+        .collect()
+    }
+}
+
+/// The endpoint of a request.
+pub(crate) enum Found<'a> {
+    /// With the values of its captures.
+    Route(&'a Route, Vec<(&'static str, String)>),
+    /// The path exists with these methods.
+    WrongMethod(Vec<&'static str>),
+    /// Elasticsearch has it, firn does not.
+    NotImplemented,
+    /// Nobody has it.
+    Unknown,
+}
+
+/// All endpoints.
+pub(crate) struct Router(Vec<Route>);
+
+impl Router {
+    pub(crate) fn new() -> Self {
+        Self(routes())
+    }
+
+    /// Finds the endpoint of a path (as sent).
+    pub(crate) fn find(&self, method: &Method, path: &str) -> Result<Found<'_>, ApiError> {
+        let segments: Vec<String> = path
+            .split('/')
+            .filter(|segment| !segment.is_empty())
+            .map(|segment| params::decode(segment, false))
+            .collect::<Result<_, _>>()?;
+        let method = Methods::of(method);
+        let mut best: Option<(usize, &Route, &[Segment])> = None;
+        let mut allowed = Methods(0);
+        for route in &self.0 {
+            for pattern in &route.patterns {
+                let Some(literals) = matches(pattern, &segments) else {
+                    continue;
+                };
+                allowed = allowed.and(route.methods);
+                if route.methods.contains(method) && best.is_none_or(|(most, _, _)| literals > most) {
+                    best = Some((literals, route, pattern));
+                }
+            }
+        }
+        if let Some((_, route, pattern)) = best {
+            let captures = pattern
+                .iter()
+                .zip(segments)
+                .filter_map(|(segment, value)| match segment {
+                    Segment::Capture(name) => Some((*name, value)),
+                    Segment::Literal(_) => None,
+                })
+                .collect();
+            return Ok(Found::Route(route, captures));
+        }
+        if allowed != Methods(0) {
+            return Ok(Found::WrongMethod(allowed.names()));
+        }
+        if is_elasticsearch(&segments) {
+            return Ok(Found::NotImplemented);
+        }
+        Ok(Found::Unknown)
+    }
+}
+
+/// How many literal parts match, if all parts do.
+fn matches(pattern: &[Segment], segments: &[String]) -> Option<usize> {
+    if pattern.len() != segments.len() {
+        return None;
+    }
+    let mut literals = 0;
+    for (part, segment) in pattern.iter().zip(segments) {
+        match part {
+            Segment::Literal(literal) if literal == segment => literals += 1,
+            Segment::Literal(_) => return None,
+            Segment::Capture("index") if segment.starts_with('_') && segment != "_all" => return None,
+            Segment::Capture(_) => {}
+        }
+    }
+    Some(literals)
+}
+
+/// Names of Elasticsearch's and OpenSearch's endpoints that firn lacks, wherever in a path.
+#[rustfmt::skip]
+const LACKING: &[&str] = &[
+    "_application", "_async_search", "_autoscaling", "_block", "_cache", "_ccr", "_clone", "_connector", "_dangling",
+    "_delete_by_query", "_disk_usage", "_downsample", "_enrich", "_eql", "_explain", "_features", "_field_usage_stats",
+    "_fleet", "_freeze", "_graph", "_health_report", "_ilm", "_inference", "_info", "_ingest", "_internal",
+    "_knn_search", "_lifecycle", "_list", "_logstash", "_migration", "_ml", "_monitoring", "_mtermvectors", "_mvt",
+    "_nodes", "_opendistro", "_pit", "_plugins", "_profiling", "_query", "_query_rules", "_rank_eval", "_recovery",
+    "_reindex", "_reload_search_analyzers", "_remote", "_render", "_rollup", "_script_context", "_script_language",
+    "_scripts", "_search_shards", "_searchable_snapshots", "_security", "_segments", "_shard_stores",
+    "_shrink", "_slm", "_snapshot", "_split", "_sql", "_ssl", "_synonyms", "_template", "_termvectors", "_terms_enum",
+    "_text_structure", "_transform", "_unfreeze", "_update_by_query", "_watcher", "_cluster", "_cat", "_tasks",
+    "_search", "_msearch", "_index_template", "_component_template", "_data_stream", "_stats", "_alias", "_mapping",
+];
+
+fn is_elasticsearch(segments: &[String]) -> bool {
+    segments.iter().any(|segment| LACKING.contains(&segment.as_str()))
+}
+
+fn compile(pattern: &'static str) -> Vec<Segment> {
+    pattern
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .map(
+            |part| match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
+                Some(name) => Segment::Capture(name),
+                None => Segment::Literal(part),
+            },
+        )
+        .collect()
+}
+
+macro_rules! route {
+    ($methods:expr, [$($pattern:literal),+], $name:literal, $action:expr, [$($params:expr),*], $body:ident, $handler:path) => {
+        Route {
+            name: $name,
+            action: $action,
+            methods: $methods,
+            patterns: vec![$(compile($pattern)),+],
+            params: &[$($params),*],
+            body: BodyKind::$body,
+            always: false,
+            handler: |edge, call| Box::pin($handler(edge, call)),
+        }
+    };
+}
+
+impl Route {
+    fn always(mut self) -> Self {
+        self.always = true;
+        self
+    }
+}
+
+const GET_HEAD: Methods = GET.and(HEAD);
+const GET_POST: Methods = GET.and(POST);
+const POST_PUT: Methods = POST.and(PUT);
+
+#[rustfmt::skip]
+fn routes() -> Vec<Route> {
+    const WRITE: &[&str] = document::WRITE_PARAMS;
+    const READ: &[&str] = document::READ_PARAMS;
+    let mut routes = vec![
+        route!(GET_HEAD, ["/"], "root", "cluster:monitor/main", [], None, root::info).always(),
+        route!(GET, ["/_license"], "license", "cluster:monitor/xpack/license/get", [MASTER, &["accept_enterprise"]], None, root::license),
+        route!(GET, ["/_xpack"], "xpack", "cluster:monitor/xpack/info", [&["categories", "accept_enterprise"]], None, root::xpack),
+        route!(GET, ["/metrics"], "metrics", "cluster:monitor/metrics", [], None, metrics::metrics).always(),
+
+        // Documents.
+        route!(POST_PUT, ["/_bulk", "/{index}/_bulk"], "bulk", "indices:data/write/bulk", [bulk::PARAMS], Ndjson, bulk::bulk),
+        route!(POST_PUT, ["/{index}/_doc/{id}"], "index", "indices:data/write/index", [WRITE, &["op_type"]], Json, document::index),
+        route!(POST, ["/{index}/_doc"], "index", "indices:data/write/index", [WRITE, &["op_type"]], Json, document::index),
+        route!(POST_PUT, ["/{index}/_create/{id}"], "create", "indices:data/write/index", [WRITE], Json, document::create),
+        route!(POST, ["/{index}/_update/{id}"], "update", "indices:data/write/update", [WRITE, document::UPDATE_PARAMS], Json, document::update),
+        route!(DELETE, ["/{index}/_doc/{id}"], "delete", "indices:data/write/delete", [WRITE], None, document::delete),
+        route!(GET_HEAD, ["/{index}/_doc/{id}"], "get", "indices:data/read/get", [READ], None, document::get),
+        route!(GET_HEAD, ["/{index}/_source/{id}"], "get_source", "indices:data/read/get", [READ], None, document::get_source),
+        route!(GET_POST, ["/_mget", "/{index}/_mget"], "mget", "indices:data/read/mget", [READ], Json, mget::mget),
+
+        // Questions.
+        route!(GET_POST, ["/_search", "/{index}/_search"], "search", "indices:data/read/search", [INDICES, search::PARAMS], Json, search::search),
+        route!(GET_POST, ["/_msearch", "/{index}/_msearch"], "msearch", "indices:data/read/msearch", [INDICES, msearch::PARAMS], Ndjson, msearch::msearch),
+        route!(GET_POST, ["/_count", "/{index}/_count"], "count", "indices:data/read/search", [INDICES, count::PARAMS], Json, count::count),
+        route!(GET_POST, ["/_field_caps", "/{index}/_field_caps"], "field_caps", "indices:data/read/field_caps", [INDICES, field_caps::PARAMS], Json, field_caps::field_caps),
+        route!(GET_POST, ["/_validate/query", "/{index}/_validate/query"], "validate_query", "indices:admin/validate/query", [INDICES, validate::PARAMS], Json, validate::validate_query),
+        route!(GET_POST, ["/_analyze", "/{index}/_analyze"], "analyze", "indices:admin/analyze", [&["index"]], Json, analyze::analyze),
+
+        // Indices.
+        route!(PUT, ["/{index}"], "create_index", "indices:admin/create", [MASTER, &["wait_for_active_shards"]], Json, indices::create),
+        route!(GET, ["/{index}"], "get_index", "indices:admin/get", [INDICES, MASTER, &["include_defaults", "flat_settings", "features"]], None, indices::get),
+        route!(HEAD, ["/{index}"], "index_exists", "indices:admin/exists", [INDICES, MASTER, &["include_defaults", "flat_settings"]], None, indices::exists),
+        route!(DELETE, ["/{index}"], "delete_index", "indices:admin/delete", [INDICES, MASTER], None, indices::delete),
+        route!(POST, ["/_open", "/{index}/_open"], "open_index", "indices:admin/open", [INDICES, MASTER, &["wait_for_active_shards"]], None, indices::open),
+        route!(POST, ["/_close", "/{index}/_close"], "close_index", "indices:admin/close", [INDICES, MASTER, &["wait_for_active_shards"]], None, indices::close),
+        route!(POST, ["/{index}/_rollover", "/{index}/_rollover/{new_index}"], "rollover", "indices:admin/rollover", [MASTER, &["dry_run", "wait_for_active_shards"]], Json, indices::rollover),
+        route!(GET, ["/_resolve/index/{name}"], "resolve_index", "indices:admin/resolve/index", [INDICES], None, resolve::resolve_index),
+        route!(GET, ["/_mapping", "/_mappings", "/{index}/_mapping", "/{index}/_mappings"], "get_mapping", "indices:admin/mappings/get", [INDICES, MASTER], None, mappings::get),
+        route!(POST_PUT, ["/{index}/_mapping", "/{index}/_mappings"], "put_mapping", "indices:admin/mapping/put", [INDICES, MASTER, &["write_index_only"]], Json, mappings::put),
+        route!(GET, ["/_mapping/field/{fields}", "/{index}/_mapping/field/{fields}"], "get_field_mapping", "indices:admin/mappings/fields/get", [INDICES, MASTER, &["include_defaults"]], None, mappings::get_fields),
+        route!(GET, ["/_settings", "/_settings/{name}", "/{index}/_settings", "/{index}/_settings/{name}"], "get_settings", "indices:monitor/settings/get", [INDICES, MASTER, &["include_defaults", "flat_settings"]], None, settings::get),
+        route!(PUT, ["/_settings", "/{index}/_settings"], "put_settings", "indices:admin/settings/update", [INDICES, MASTER, &["preserve_existing", "flat_settings", "reopen"]], Json, settings::put),
+
+        // Aliases.
+        route!(GET, ["/_alias", "/_aliases", "/_alias/{name}", "/{index}/_alias", "/{index}/_aliases", "/{index}/_alias/{name}"], "get_alias", "indices:admin/aliases/get", [INDICES, MASTER], None, aliases::get),
+        route!(HEAD, ["/_alias/{name}", "/{index}/_alias/{name}", "/{index}/_alias"], "alias_exists", "indices:admin/aliases/get", [INDICES, MASTER], None, aliases::exists),
+        route!(POST_PUT, ["/{index}/_alias/{name}", "/{index}/_aliases/{name}"], "put_alias", "indices:admin/aliases", [MASTER], Json, aliases::put),
+        route!(PUT, ["/_alias/{name}", "/_aliases/{name}", "/{index}/_alias", "/_alias"], "put_alias", "indices:admin/aliases", [MASTER], Json, aliases::put),
+        route!(DELETE, ["/{index}/_alias/{name}", "/{index}/_aliases/{name}"], "delete_alias", "indices:admin/aliases", [MASTER], None, aliases::delete),
+        route!(POST, ["/_aliases"], "update_aliases", "indices:admin/aliases", [MASTER], Json, aliases::update),
+
+        // Templates and data streams.
+        route!(GET, ["/_index_template", "/_index_template/{name}"], "get_index_template", "indices:admin/index_template/get", [MASTER, templates::GET_PARAMS], None, templates::get_index_templates),
+        route!(HEAD, ["/_index_template/{name}"], "index_template_exists", "indices:admin/index_template/get", [MASTER, templates::GET_PARAMS], None, templates::index_template_exists),
+        route!(POST_PUT, ["/_index_template/{name}"], "put_index_template", "indices:admin/index_template/put", [MASTER, templates::PUT_PARAMS], Json, templates::put_index_template),
+        route!(DELETE, ["/_index_template/{name}"], "delete_index_template", "indices:admin/index_template/delete", [MASTER], None, templates::delete_index_template),
+        route!(POST, ["/_index_template/_simulate_index/{name}"], "simulate_index_template", "indices:admin/index_template/simulate_index", [MASTER, templates::SIMULATE_PARAMS], Json, templates::simulate_index),
+        route!(GET, ["/_component_template", "/_component_template/{name}"], "get_component_template", "cluster:admin/component_template/get", [MASTER, templates::GET_PARAMS], None, templates::get_component_templates),
+        route!(HEAD, ["/_component_template/{name}"], "component_template_exists", "cluster:admin/component_template/get", [MASTER, templates::GET_PARAMS], None, templates::component_template_exists),
+        route!(POST_PUT, ["/_component_template/{name}"], "put_component_template", "cluster:admin/component_template/put", [MASTER, templates::PUT_PARAMS], Json, templates::put_component_template),
+        route!(DELETE, ["/_component_template/{name}"], "delete_component_template", "cluster:admin/component_template/delete", [MASTER], None, templates::delete_component_template),
+        route!(GET, ["/_data_stream", "/_data_stream/{name}"], "get_data_stream", "indices:admin/data_stream/get", [MASTER, &["expand_wildcards", "include_defaults"]], None, data_streams::get),
+        route!(PUT, ["/_data_stream/{name}"], "create_data_stream", "indices:admin/data_stream/create", [MASTER], None, data_streams::create),
+        route!(DELETE, ["/_data_stream/{name}"], "delete_data_stream", "indices:admin/data_stream/delete", [MASTER, &["expand_wildcards"]], None, data_streams::delete),
+        route!(GET, ["/_data_stream/_stats", "/_data_stream/{name}/_stats"], "data_stream_stats", "indices:monitor/data_stream/stats", [&["expand_wildcards"]], None, data_streams::stats),
+
+        // Maintenance.
+        route!(GET_POST, ["/_refresh", "/{index}/_refresh"], "refresh", "indices:admin/refresh", [INDICES], None, admin::refresh),
+        route!(GET_POST, ["/_flush", "/{index}/_flush"], "flush", "indices:admin/flush", [INDICES, &["force", "wait_if_ongoing"]], None, admin::flush),
+        route!(POST, ["/_forcemerge", "/{index}/_forcemerge"], "force_merge", "indices:admin/forcemerge", [INDICES, admin::FORCE_MERGE_PARAMS], None, admin::force_merge),
+        route!(GET, ["/_stats", "/_stats/{metric}", "/{index}/_stats", "/{index}/_stats/{metric}"], "stats", "indices:monitor/stats", [INDICES, stats::PARAMS], None, stats::stats),
+        route!(GET, ["/_tasks"], "list_tasks", "cluster:monitor/tasks/lists", [TASKS], None, tasks::list_tasks).always(),
+        route!(GET, ["/_tasks/{task_id}"], "get_task", "cluster:monitor/task/get", [&["timeout"]], None, tasks::get_task).always(),
+        route!(POST, ["/_tasks/_cancel", "/_tasks/{task_id}/_cancel"], "cancel_tasks", tasks::CANCEL_ACTION, [TASKS], None, tasks::cancel).always(),
+
+        // The cluster and its node.
+        route!(GET, ["/_cluster/health", "/_cluster/health/{index}"], "cluster_health", "cluster:monitor/health", [MASTER, cluster::HEALTH_PARAMS], None, cluster::health::health).always(),
+        route!(GET, ["/_cluster/settings"], "get_cluster_settings", "cluster:monitor/settings", [MASTER, &["include_defaults", "flat_settings"]], None, cluster::settings::get),
+        route!(PUT, ["/_cluster/settings"], "put_cluster_settings", "cluster:admin/settings/update", [MASTER, &["flat_settings"]], Json, cluster::settings::put),
+        route!(GET, ["/_cluster/stats", "/_cluster/stats/nodes/{node_id}"], "cluster_stats", "cluster:monitor/stats", [&["timeout", "include_remotes", "flat_settings"]], None, cluster::stats::stats),
+        route!(GET, ["/_cluster/state", "/_cluster/state/{metric}", "/_cluster/state/{metric}/{index}"], "cluster_state", "cluster:monitor/state", [INDICES, MASTER, &["flat_settings"]], None, cluster::state::state),
+        route!(GET, ["/_cluster/pending_tasks"], "pending_tasks", "cluster:monitor/task", [MASTER], None, cluster::pending_tasks),
+        route!(GET, ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"], "nodes_info", "cluster:monitor/nodes/info", [&["flat_settings", "timeout"]], None, nodes::info),
+        route!(GET, ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}"], "nodes_stats", "cluster:monitor/nodes/stats", [&["timeout", "level"]], None, nodes::stats),
+    ];
+    routes.extend(cat::TABLES.iter().map(|table| Route {
+        name: table.endpoint,
+        action: table.action,
+        methods: GET,
+        patterns: table.paths.iter().map(|path| compile(path)).collect(),
+        params: &[INDICES, MASTER, cat::PARAMS],
+        body: BodyKind::None,
+        always: false,
+        handler: table.handler,
+    }));
+    routes.push(route!(GET, ["/_cat"], "cat_help", "cluster:monitor/cat", [], None, cat::index));
+    routes
+}
+
+const TASKS: &[&str] = &[
+    "actions",
+    "detailed",
+    "group_by",
+    "nodes",
+    "parent_task_id",
+    "timeout",
+    "wait_for_completion",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(method: Method, path: &str) -> String {
+        match Router::new().find(&method, path).unwrap() {
+            Found::Route(route, captures) => format!("{} {captures:?}", route.name),
+            Found::WrongMethod(methods) => format!("allowed {methods:?}"),
+            Found::NotImplemented => "not implemented".to_owned(),
+            Found::Unknown => "unknown".to_owned(),
+        }
+    }
+
+    #[test]
+    fn finds_endpoints() {
+        assert_eq!(check(Method::GET, "/"), "root []");
+        assert_eq!(check(Method::GET, "/_search/"), "search []");
+        assert_eq!(check(Method::GET, "/_all/_search"), r#"search [("index", "_all")]"#);
+        assert_eq!(
+            check(Method::PUT, "/%3Clogs-%7Bnow%2Fd%7D%3E/_doc/a%2Fb"),
+            r#"index [("index", "<logs-{now/d}>"), ("id", "a/b")]"#
+        );
+        assert_eq!(check(Method::POST, "/_tasks/_cancel"), "cancel_tasks []");
+        assert_eq!(check(Method::GET, "/_nodes/stats"), "nodes_stats []");
+        assert_eq!(
+            check(Method::GET, "/_nodes/_all/http"),
+            r#"nodes_info [("node_id", "_all"), ("metric", "http")]"#
+        );
+        assert_eq!(check(Method::POST, "/"), r#"allowed ["GET", "HEAD"]"#);
+        assert_eq!(check(Method::POST, "/_sql"), "not implemented");
+        assert_eq!(check(Method::GET, "/_nonsense"), "unknown");
+    }
+
+    #[test]
+    fn every_endpoint_is_there_once() {
+        let router = Router::new();
+        let mut seen = std::collections::HashSet::new();
+        for route in &router.0 {
+            for pattern in &route.patterns {
+                for method in route.methods.names() {
+                    assert!(
+                        seen.insert((method, pattern.clone())),
+                        "{method} {pattern:?} is there twice"
+                    );
+                }
+            }
+        }
+    }
+}

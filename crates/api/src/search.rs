@@ -1,0 +1,365 @@
+//! `_search`: the body and the URL become one typed request, the answer is written by hand.
+
+mod respond;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use firn_engine::query::Query;
+use firn_engine::search::{
+    FieldSpec, IndexTarget, SearchRequest, SearchResponse, TrackTotalHits, parse_sort_param, parse_track_total_hits,
+};
+use firn_engine::{Error, ErrorKind, RequestContext, Result};
+use firn_model::metadata::Metadata;
+use firn_model::names::IndicesOptions;
+use serde_json::{Value, json};
+
+use crate::document::{FieldsOnly, source_param};
+use crate::error::{ApiError, SearchFailure};
+use crate::params::{Params, split_list};
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+
+pub(crate) use respond::{Printing, shards_object, write_response};
+
+pub(crate) const PARAMS: &[&str] = &[
+    "_source",
+    "_source_excludes",
+    "_source_includes",
+    "allow_partial_search_results",
+    "analyze_wildcard",
+    "analyzer",
+    "batched_reduce_size",
+    "ccs_minimize_roundtrips",
+    "default_operator",
+    "df",
+    "docvalue_fields",
+    "explain",
+    "from",
+    "lenient",
+    "max_concurrent_shard_requests",
+    "min_compatible_shard_node",
+    "pre_filter_shard_size",
+    "preference",
+    "q",
+    "request_cache",
+    "rest_total_hits_as_int",
+    "routing",
+    "scroll",
+    "search_type",
+    "seq_no_primary_term",
+    "size",
+    "sort",
+    "stats",
+    "stored_fields",
+    "suggest_field",
+    "suggest_mode",
+    "suggest_size",
+    "suggest_text",
+    "terminate_after",
+    "timeout",
+    "track_scores",
+    "track_total_hits",
+    "typed_keys",
+    "version",
+];
+
+/// The body of a slow query goes into the log up to this length.
+const SLOWLOG_SOURCE_BYTES: usize = 2048;
+
+/// `GET /_search` and `GET /{index}/_search`.
+pub(crate) async fn search(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let body = call.json()?;
+    let target = call.target(IndicesOptions::default())?;
+    let printing = Printing::param(&call.params)?;
+    let request = build(target, body.as_ref(), &call.params, &printing)?;
+    let (response, printing) = run(&edge, &call.ctx, request, printing, &call.body).await?;
+    let metadata = edge.metadata(&call).await?;
+    Ok(Reply::raw(write_response(
+        &response,
+        &printing,
+        &edge.config.node_id,
+        &metadata,
+    )))
+}
+
+/// Runs a request; what the engine fails with becomes Elasticsearch's shape.
+pub(crate) async fn run(
+    edge: &Edge,
+    ctx: &RequestContext,
+    request: SearchRequest,
+    mut printing: Printing,
+    body: &[u8],
+) -> Result<(SearchResponse, Printing), ApiError> {
+    let started = std::time::Instant::now();
+    let allow_partial = request.allow_partial_results;
+    if printing.typed_keys {
+        printing.aggs = Some(request.aggs.clone());
+    }
+    let expression = request.target.expression.clone();
+    let result = edge.engine.search(ctx, request).await;
+    let took = started.elapsed();
+    if let Some(limit_ms) = edge.config.slow_query_ms
+        && took >= Duration::from_millis(limit_ms)
+    {
+        log_slow(ctx, &expression, took, body, &result);
+    }
+    let response = result.map_err(|error| whole_failure(edge, error, &expression))?;
+    let failed = response.shards.failures.len();
+    if failed > 0 && (response.shards.successful == 0 || !allow_partial) {
+        return Err(ApiError::Search(Box::new(SearchFailure {
+            reason: if response.shards.successful == 0 {
+                "all shards failed"
+            } else {
+                "Partial shards failure"
+            },
+            failures: response.shards.failures,
+            node_id: edge.config.node_id.clone(),
+        })));
+    }
+    Ok((response, printing))
+}
+
+/// What is wrong with the query for the data at hand is a shard's failure in Elasticsearch; what
+/// is wrong with the request or the server stands alone.
+fn whole_failure(edge: &Edge, error: Error, expression: &[String]) -> ApiError {
+    match error.kind() {
+        ErrorKind::QueryShard | ErrorKind::TooManyBuckets => {
+            let index = error.index().map_or_else(|| expression.join(","), str::to_owned);
+            ApiError::Search(Box::new(SearchFailure {
+                reason: "all shards failed",
+                failures: vec![(index, 0, error)],
+                node_id: edge.config.node_id.clone(),
+            }))
+        }
+        _ => error.into(),
+    }
+}
+
+fn log_slow(
+    ctx: &RequestContext,
+    expression: &[String],
+    took: Duration,
+    body: &[u8],
+    result: &firn_engine::Result<SearchResponse>,
+) {
+    let source = String::from_utf8_lossy(&body[..body.len().min(SLOWLOG_SOURCE_BYTES)]);
+    let hits = result
+        .as_ref()
+        .ok()
+        .and_then(|response| response.total)
+        .map(|total| total.value);
+    let error = result.as_ref().err().map(ToString::to_string);
+    tracing::warn!(
+        target: "firn::slowlog",
+        took_ms = took.as_millis() as u64,
+        indices = expression.join(","),
+        total_hits = hits,
+        opaque_id = ctx.opaque_id.as_deref(),
+        error = error.as_deref(),
+        source = source.as_ref(),
+        source_bytes = body.len(),
+        "slow search"
+    );
+}
+
+/// The request of a body and URL parameters; those of the URL win.
+pub(crate) fn build(
+    target: IndexTarget,
+    body: Option<&Value>,
+    params: &Params,
+    printing: &Printing,
+) -> Result<SearchRequest, ApiError> {
+    refuse_missing(params)?;
+    let mut request = SearchRequest::parse(target, body)?;
+    if let Some(query) = query_param(params)? {
+        request.query = query;
+    }
+    if let Some(from) = params.number::<i64>("from")? {
+        request.from = not_negative("from", from)?;
+    }
+    if let Some(size) = params.number::<i64>("size")? {
+        request.size = not_negative("size", size)?;
+    }
+    if let Some(sort) = params.get("sort") {
+        request.sort = parse_sort_param(sort)?;
+    }
+    if let Some(source) = source_param(params)? {
+        request.source = source;
+    }
+    if let Some(fields) = params.list("stored_fields") {
+        let only = FieldsOnly::of(&fields)?;
+        request.source = only.filter(request.source);
+        request.no_stored_fields = fields.iter().any(|field| field == "_none_");
+    }
+    if let Some(fields) = params.list("docvalue_fields") {
+        request
+            .docvalue_fields
+            .extend(fields.into_iter().map(|text| match text.split_once('#') {
+                Some((field, format)) => FieldSpec {
+                    field: field.to_owned(),
+                    format: Some(format.to_owned()),
+                },
+                None => FieldSpec {
+                    field: text,
+                    format: None,
+                },
+            }));
+    }
+    track_total_hits(&mut request, body, params, printing)?;
+    if let Some(timeout) = params.duration("timeout")? {
+        request.timeout = Some(timeout);
+    }
+    if let Some(limit) = params.number("terminate_after")? {
+        request.terminate_after = limit;
+    }
+    if let Some(routing) = params.list("routing") {
+        request.routing = routing;
+    }
+    if let Some(flag) = params.flag("version")? {
+        request.version = flag;
+    }
+    if let Some(flag) = params.flag("seq_no_primary_term")? {
+        request.seq_no_primary_term = flag;
+    }
+    if let Some(flag) = params.flag("track_scores")? {
+        request.track_scores = flag;
+    }
+    if let Some(flag) = params.flag("allow_partial_search_results")? {
+        request.allow_partial_results = flag;
+    }
+    Ok(request)
+}
+
+fn track_total_hits(
+    request: &mut SearchRequest,
+    body: Option<&Value>,
+    params: &Params,
+    printing: &Printing,
+) -> Result<()> {
+    let mut given = body.is_some_and(|body| body.get("track_total_hits").is_some());
+    if let Some(text) = params.get("track_total_hits") {
+        request.track_total_hits = parse_track_total_hits(text)?;
+        given = true;
+    }
+    if printing.total_as_int {
+        match request.track_total_hits {
+            // A plain number has no room for "at least", so it must be exact.
+            _ if !given => request.track_total_hits = TrackTotalHits::Exact,
+            TrackTotalHits::UpTo(limit) => {
+                return Err(Error::illegal_argument(format!(
+                    "[rest_total_hits_as_int] cannot be used if the tracking of total hits is not accurate, got {limit}"
+                )));
+            }
+            TrackTotalHits::Exact | TrackTotalHits::No => {}
+        }
+    }
+    Ok(())
+}
+
+fn not_negative(name: &str, value: i64) -> Result<usize> {
+    usize::try_from(value)
+        .map_err(|_| Error::illegal_argument(format!("[{name}] parameter cannot be negative, found [{value}]")))
+}
+
+/// Checks parameters that change nothing here, and refuses those that would.
+fn refuse_missing(params: &Params) -> Result<()> {
+    match params.get("search_type") {
+        // Scores of one shard are its own in both; dfs changes nothing with one copy of each
+        // shard's statistics.
+        None | Some("query_then_fetch" | "dfs_query_then_fetch") => {}
+        Some(other) => return Err(Error::illegal_argument(format!("No search type for [{other}]"))),
+    }
+    for name in [
+        "scroll",
+        "stats",
+        "suggest_field",
+        "suggest_text",
+        "suggest_mode",
+        "suggest_size",
+        "analyzer",
+    ] {
+        if params.get(name).is_some() {
+            return Err(Error::not_implemented(format!("the parameter [{name}] of [_search]")));
+        }
+    }
+    if params.bool("explain", false)? {
+        return Err(Error::not_implemented("the parameter [explain] of [_search]"));
+    }
+    for name in ["request_cache", "ccs_minimize_roundtrips"] {
+        params.flag(name)?;
+    }
+    for name in [
+        "batched_reduce_size",
+        "max_concurrent_shard_requests",
+        "pre_filter_shard_size",
+    ] {
+        params.number::<u32>(name)?;
+    }
+    Ok(())
+}
+
+/// The query of `q`, `df`, `default_operator`, `lenient` and `analyze_wildcard`.
+pub(crate) fn query_param(params: &Params) -> Result<Option<Query>> {
+    let operator = match params.get("default_operator").map(str::to_ascii_lowercase).as_deref() {
+        None | Some("or") => "or",
+        Some("and") => "and",
+        Some(other) => {
+            return Err(Error::illegal_argument(format!(
+                "default_operator must be [and] or [or], found [{other}]"
+            )));
+        }
+    };
+    let Some(text) = params.get("q") else {
+        return Ok(None);
+    };
+    let mut query = json!({
+        "query": text,
+        "default_operator": operator,
+        "lenient": params.bool("lenient", false)?,
+        "analyze_wildcard": params.bool("analyze_wildcard", false)?,
+    });
+    if let Some(field) = params.get("df") {
+        query["default_field"] = field.into();
+    }
+    Query::parse(&json!({"query_string": query})).map(Some)
+}
+
+/// The header of one search of `_msearch`: as URL parameters would say it.
+pub(crate) fn header_target(header: &serde_json::Map<String, Value>, default: &IndexTarget) -> Result<IndexTarget> {
+    let mut target = default.clone();
+    if let Some(index) = header.get("index").or_else(|| header.get("indices")) {
+        target.expression = match index {
+            Value::String(text) => split_list(text),
+            Value::Array(names) => names
+                .iter()
+                .map(|name| name.as_str().map(str::to_owned))
+                .collect::<Option<_>>()
+                .ok_or_else(|| Error::illegal_argument("[index] must be a string or an array of strings"))?,
+            Value::Null => target.expression,
+            _ => {
+                return Err(Error::illegal_argument(
+                    "[index] must be a string or an array of strings",
+                ));
+            }
+        };
+    }
+    Ok(target)
+}
+
+/// An error that says which shards' failures make a whole answer fail, for `_count` and others.
+pub(crate) fn complete(edge: &Edge, response: SearchResponse) -> Result<SearchResponse, ApiError> {
+    if response.shards.failures.is_empty() || response.shards.successful > 0 {
+        return Ok(response);
+    }
+    Err(ApiError::Search(Box::new(SearchFailure {
+        reason: "all shards failed",
+        failures: response.shards.failures,
+        node_id: edge.config.node_id.clone(),
+    })))
+}
+
+/// Names of metadata fields and shards come from here in answers of other endpoints too.
+pub(crate) fn shards(response: &SearchResponse, edge: &Edge, metadata: &Metadata) -> Value {
+    shards_object(&response.shards, &edge.config.node_id, Some(metadata))
+}

@@ -1,0 +1,251 @@
+//! Writing a search's answer. Sources go into it byte for byte, without being read.
+
+use firn_engine::Result;
+use firn_engine::aggs::{Aggregation, AggregationKind, Aggregations};
+use firn_engine::search::{Hit, SearchResponse, SearchShards};
+use firn_model::metadata::Metadata;
+use serde_json::{Map, Value, json};
+
+use crate::error::shard_failure;
+use crate::params::Params;
+
+/// How an answer is printed, beyond what the request says.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Printing {
+    /// `hits.total` as a number.
+    pub(crate) total_as_int: bool,
+    /// Names of aggregations carry their type.
+    pub(crate) typed_keys: bool,
+    /// Those asked for, kept if `typed_keys` needs them.
+    pub(crate) aggs: Option<Aggregations>,
+    /// `status` of one answer of `_msearch`.
+    pub(crate) status: Option<u16>,
+}
+
+impl Printing {
+    /// From the URL.
+    pub(crate) fn param(params: &Params) -> Result<Self> {
+        Ok(Self {
+            total_as_int: params.bool("rest_total_hits_as_int", false)?,
+            typed_keys: params.bool("typed_keys", false)?,
+            aggs: None,
+            status: None,
+        })
+    }
+}
+
+/// The whole body.
+pub(crate) fn write_response(
+    response: &SearchResponse,
+    printing: &Printing,
+    node_id: &str,
+    metadata: &Metadata,
+) -> Vec<u8> {
+    let sources: usize = response
+        .hits
+        .iter()
+        .map(|hit| hit.source.as_ref().map_or(0, bytes::Bytes::len) + 160)
+        .sum();
+    let mut output = Vec::with_capacity(sources + 512);
+    write(
+        &mut output,
+        format_args!("{{\"took\":{},\"timed_out\":{},", response.took_ms, response.timed_out),
+    );
+    if let Some(early) = response.terminated_early {
+        write(&mut output, format_args!("\"terminated_early\":{early},"));
+    }
+    let shards = shards_object(&response.shards, node_id, Some(metadata));
+    write(&mut output, format_args!("\"_shards\":{shards},\"hits\":{{"));
+    match response.total {
+        None => {}
+        Some(total) if printing.total_as_int => write(&mut output, format_args!("\"total\":{},", total.value)),
+        Some(total) => write(
+            &mut output,
+            format_args!(
+                "\"total\":{{\"value\":{},\"relation\":\"{}\"}},",
+                total.value,
+                if total.exact { "eq" } else { "gte" }
+            ),
+        ),
+    }
+    // What was tracked as "no" is -1 where only a number fits.
+    if response.total.is_none() && printing.total_as_int {
+        output.extend_from_slice(b"\"total\":-1,");
+    }
+    output.extend_from_slice(b"\"max_score\":");
+    score(&mut output, response.max_score);
+    output.extend_from_slice(b",\"hits\":[");
+    for (number, hit) in response.hits.iter().enumerate() {
+        if number > 0 {
+            output.push(b',');
+        }
+        write_hit(&mut output, hit);
+    }
+    output.extend_from_slice(b"]}");
+    if let Some(aggregations) = &response.aggregations {
+        output.extend_from_slice(b",\"aggregations\":");
+        match &printing.aggs {
+            Some(aggs) => json(&mut output, &typed(aggregations, aggs)),
+            None => json(&mut output, aggregations),
+        }
+    }
+    if let Some(status) = printing.status {
+        write(&mut output, format_args!(",\"status\":{status}"));
+    }
+    output.push(b'}');
+    output
+}
+
+fn write_hit(output: &mut Vec<u8>, hit: &Hit) {
+    output.extend_from_slice(b"{\"_index\":");
+    json(output, &hit.index);
+    if !hit.id.is_empty() {
+        output.extend_from_slice(b",\"_id\":");
+        json(output, &hit.id);
+    }
+    if let Some(version) = hit.version {
+        write(output, format_args!(",\"_version\":{version}"));
+    }
+    if let Some((seq_no, primary_term)) = hit.seq_no {
+        write(
+            output,
+            format_args!(",\"_seq_no\":{seq_no},\"_primary_term\":{primary_term}"),
+        );
+    }
+    output.extend_from_slice(b",\"_score\":");
+    score(output, hit.score);
+    if let Some(routing) = &hit.routing {
+        output.extend_from_slice(b",\"_routing\":");
+        json(output, routing);
+    }
+    if !hit.ignored.is_empty() {
+        output.extend_from_slice(b",\"_ignored\":");
+        json(output, &hit.ignored);
+    }
+    if let Some(source) = &hit.source {
+        output.extend_from_slice(b",\"_source\":");
+        output.extend_from_slice(source);
+    }
+    if !hit.fields.is_empty() {
+        output.extend_from_slice(b",\"fields\":");
+        json(output, &hit.fields);
+    }
+    if !hit.sort.is_empty() {
+        output.extend_from_slice(b",\"sort\":");
+        json(output, &hit.sort);
+    }
+    output.push(b'}');
+}
+
+fn score(output: &mut Vec<u8>, score: Option<f32>) {
+    match score {
+        Some(score) if score.is_finite() => json(output, &score),
+        _ => output.extend_from_slice(b"null"),
+    }
+}
+
+fn json<T: serde::Serialize + ?Sized>(output: &mut Vec<u8>, value: &T) {
+    // Writing to a vector does not fail.
+    let _ = serde_json::to_writer(output, value);
+}
+
+fn write(output: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
+    use std::io::Write as _;
+    // Writing to a vector does not fail.
+    let _ = output.write_fmt(arguments);
+}
+
+/// `_shards`.
+pub(crate) fn shards_object(shards: &SearchShards, node_id: &str, metadata: Option<&Metadata>) -> Value {
+    let mut object = json!({
+        "total": shards.total,
+        "successful": shards.successful,
+        "skipped": shards.skipped,
+        "failed": shards.failures.len(),
+    });
+    if !shards.failures.is_empty() {
+        object["failures"] = shards
+            .failures
+            .iter()
+            .map(|(index, shard, error)| shard_failure(index, *shard, error, node_id, metadata))
+            .collect();
+    }
+    object
+}
+
+/// Aggregations with `type#name` for names, as typed clients ask for them.
+fn typed(answer: &Value, aggs: &Aggregations) -> Value {
+    let Value::Object(answer) = answer else {
+        return answer.clone();
+    };
+    let mut output = Map::new();
+    for (name, value) in answer {
+        match aggs.0.get(name) {
+            Some(aggregation) => {
+                let type_name = type_name(&aggregation.kind, value);
+                output.insert(format!("{type_name}#{name}"), typed_inside(value, aggregation));
+            }
+            None => {
+                output.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    Value::Object(output)
+}
+
+/// An aggregation's answer with the aggregations below it typed.
+fn typed_inside(value: &Value, aggregation: &Aggregation) -> Value {
+    if aggregation.sub.0.is_empty() {
+        return value.clone();
+    }
+    match value {
+        Value::Object(object) => match object.get("buckets") {
+            Some(Value::Array(buckets)) => {
+                let buckets = buckets.iter().map(|bucket| typed(bucket, &aggregation.sub)).collect();
+                let mut object = object.clone();
+                object.insert("buckets".to_owned(), buckets);
+                Value::Object(object)
+            }
+            Some(Value::Object(buckets)) => {
+                let buckets: Map<String, Value> = buckets
+                    .iter()
+                    .map(|(key, bucket)| (key.clone(), typed(bucket, &aggregation.sub)))
+                    .collect();
+                let mut object = object.clone();
+                object.insert("buckets".to_owned(), buckets.into());
+                Value::Object(object)
+            }
+            // A single bucket holds them itself.
+            _ => typed(value, &aggregation.sub),
+        },
+        _ => value.clone(),
+    }
+}
+
+/// The type as Elasticsearch's typed clients know it.
+fn type_name(kind: &AggregationKind, answer: &Value) -> &'static str {
+    match kind {
+        AggregationKind::Terms(_) => {
+            let first = answer
+                .get("buckets")
+                .and_then(Value::as_array)
+                .and_then(|buckets| buckets.first())
+                .and_then(|bucket| bucket.get("key"));
+            match first {
+                Some(Value::Number(number)) if number.is_f64() => "dterms",
+                Some(Value::Number(number)) if number.is_i64() => "lterms",
+                Some(Value::Number(_)) => "ulterms",
+                _ => "sterms",
+            }
+        }
+        AggregationKind::DateHistogram(_) => "date_histogram",
+        AggregationKind::Min(_) => "min",
+        AggregationKind::Max(_) => "max",
+        AggregationKind::Sum(_) => "sum",
+        AggregationKind::Avg(_) => "avg",
+        AggregationKind::Stats(_) => "stats",
+        AggregationKind::ValueCount(_) => "value_count",
+        AggregationKind::Cardinality(_) => "cardinality",
+        AggregationKind::Filter(_) => "filter",
+    }
+}

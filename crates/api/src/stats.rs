@@ -1,0 +1,297 @@
+//! `_stats`: what shards hold and did.
+
+use std::sync::Arc;
+
+use firn_engine::Error;
+use firn_engine::admin::{IndexStats, ShardStats};
+use firn_model::metadata::Metadata;
+use firn_model::names::IndicesOptions;
+use serde_json::{Map, Value, json};
+
+use crate::error::ApiError;
+use crate::params::did_you_mean;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+
+pub(crate) const PARAMS: &[&str] = &[
+    "completion_fields",
+    "fielddata_fields",
+    "fields",
+    "forbid_closed_indices",
+    "groups",
+    "include_segment_file_sizes",
+    "include_unloaded_segments",
+    "level",
+];
+
+/// The metrics firn measures.
+pub(crate) const METRICS: &[&str] = &[
+    "docs",
+    "shard_stats",
+    "store",
+    "indexing",
+    "get",
+    "search",
+    "merge",
+    "refresh",
+    "flush",
+    "segments",
+    "translog",
+];
+
+/// The sum of some shards.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Totals {
+    pub(crate) shards: u64,
+    pub(crate) segments: u64,
+    pub(crate) sum: ShardStats,
+}
+
+impl Totals {
+    /// Adds a shard.
+    pub(crate) fn add(&mut self, shard: &ShardStats) {
+        self.shards += 1;
+        self.segments += shard.segments.len() as u64;
+        let sum = &mut self.sum;
+        sum.doc_count += shard.doc_count;
+        sum.deleted_count += shard.deleted_count;
+        sum.store_size_bytes += shard.store_size_bytes;
+        sum.translog_size_bytes += shard.translog_size_bytes;
+        sum.translog_operations += shard.translog_operations;
+        sum.indexing_total += shard.indexing_total;
+        sum.indexing_time_ms += shard.indexing_time_ms;
+        sum.delete_total += shard.delete_total;
+        sum.search_total += shard.search_total;
+        sum.search_time_ms += shard.search_time_ms;
+        sum.get_total += shard.get_total;
+        sum.refresh_total += shard.refresh_total;
+        sum.refresh_time_ms += shard.refresh_time_ms;
+        sum.flush_total += shard.flush_total;
+        sum.flush_time_ms += shard.flush_time_ms;
+        sum.merge_total += shard.merge_total;
+        sum.merge_time_ms += shard.merge_time_ms;
+        sum.merge_current += shard.merge_current;
+        sum.buffered_doc_count += shard.buffered_doc_count;
+        sum.buffer_size_bytes += shard.buffer_size_bytes;
+    }
+
+    /// Of all shards of some indices.
+    pub(crate) fn of<'a>(indices: impl IntoIterator<Item = &'a IndexStats>) -> Self {
+        let mut totals = Self::default();
+        for shard in indices.into_iter().flat_map(|index| &index.shards) {
+            totals.add(shard);
+        }
+        totals
+    }
+
+    /// Elasticsearch's sections, those asked for.
+    pub(crate) fn print(&self, wanted: &dyn Fn(&str) -> bool) -> Map<String, Value> {
+        let sum = &self.sum;
+        let mut object = Map::new();
+        let mut section = |metric: &str, name: &str, value: Value| {
+            if wanted(metric) {
+                object.insert(name.to_owned(), value);
+            }
+        };
+        section(
+            "docs",
+            "docs",
+            json!({"count": sum.doc_count, "deleted": sum.deleted_count, "total_size_in_bytes": sum.store_size_bytes}),
+        );
+        section("shard_stats", "shard_stats", json!({"total_count": self.shards}));
+        section(
+            "store",
+            "store",
+            json!({
+                "size_in_bytes": sum.store_size_bytes,
+                "total_data_set_size_in_bytes": sum.store_size_bytes,
+                "reserved_in_bytes": 0,
+            }),
+        );
+        section(
+            "indexing",
+            "indexing",
+            json!({
+                "index_total": sum.indexing_total,
+                "index_time_in_millis": sum.indexing_time_ms,
+                "delete_total": sum.delete_total,
+            }),
+        );
+        section("get", "get", json!({"total": sum.get_total}));
+        section(
+            "search",
+            "search",
+            json!({
+                "open_contexts": 0,
+                "query_total": sum.search_total,
+                "query_time_in_millis": sum.search_time_ms,
+            }),
+        );
+        section(
+            "merge",
+            "merges",
+            json!({
+                "current": sum.merge_current,
+                "total": sum.merge_total,
+                "total_time_in_millis": sum.merge_time_ms,
+            }),
+        );
+        section(
+            "refresh",
+            "refresh",
+            json!({"total": sum.refresh_total, "total_time_in_millis": sum.refresh_time_ms}),
+        );
+        section(
+            "flush",
+            "flush",
+            json!({"total": sum.flush_total, "total_time_in_millis": sum.flush_time_ms}),
+        );
+        section(
+            "segments",
+            "segments",
+            json!({"count": self.segments, "index_writer_memory_in_bytes": sum.buffer_size_bytes}),
+        );
+        section(
+            "translog",
+            "translog",
+            json!({
+                "operations": sum.translog_operations,
+                "size_in_bytes": sum.translog_size_bytes,
+                "uncommitted_operations": sum.translog_operations,
+                "uncommitted_size_in_bytes": sum.translog_size_bytes,
+            }),
+        );
+        object
+    }
+}
+
+/// Which metrics a path names; an unknown one is refused.
+pub(crate) fn wanted_metrics(path: &str, metric: Option<&str>, known: &[&str]) -> Result<Option<Vec<String>>, Error> {
+    let Some(list) = metric else {
+        return Ok(None);
+    };
+    let names = crate::params::split_list(list);
+    if names.iter().any(|name| name == "_all") {
+        return Ok(None);
+    }
+    for name in &names {
+        if !known.contains(&name.as_str()) {
+            return Err(Error::illegal_argument(format!(
+                "request [{path}] contains unrecognized metric: [{name}]{}",
+                did_you_mean(name, known.iter().copied())
+            )));
+        }
+    }
+    Ok(Some(names))
+}
+
+/// `GET /_stats`, `GET /{index}/_stats` and both with `/{metric}`.
+pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let params = &call.params;
+    for name in ["include_segment_file_sizes", "include_unloaded_segments"] {
+        if params.bool(name, false)? {
+            return Err(Error::not_implemented(format!("the parameter [{name}] of [_stats]")).into());
+        }
+    }
+    let metrics = wanted_metrics(&call.path, call.captured("metric"), METRICS)?;
+    let wanted = |name: &str| {
+        metrics
+            .as_ref()
+            .is_none_or(|metrics| metrics.iter().any(|metric| metric == name))
+    };
+    let level = params.get("level").unwrap_or("indices");
+    if !matches!(level, "cluster" | "indices" | "shards") {
+        return Err(Error::illegal_argument(format!(
+            "level parameter must be one of [cluster] or [indices] or [shards] but was [{level}]"
+        ))
+        .into());
+    }
+    let target = call.target(IndicesOptions {
+        expand_hidden: true,
+        ..IndicesOptions::default()
+    })?;
+    let indices = edge.engine.stats(&call.ctx, target).await?;
+    let metadata = edge.metadata(&call).await?;
+    let total: usize = indices.iter().map(|index| index.shards.len()).sum();
+    let failed = indices
+        .iter()
+        .flat_map(|index| &index.shards)
+        .filter(|shard| shard.failure.is_some())
+        .count();
+    let all = Totals::of(&indices).print(&wanted);
+    let mut answer = json!({
+        "_shards": {"total": total, "successful": total - failed, "failed": failed},
+        "_all": {"primaries": all, "total": all},
+    });
+    if level != "cluster" {
+        let printed: Map<String, Value> = indices
+            .iter()
+            .map(|index| {
+                let value = print_index(index, &metadata, &wanted, level == "shards", &edge.config.node_id);
+                (index.index.clone(), value)
+            })
+            .collect();
+        answer["indices"] = printed.into();
+    }
+    Ok(Reply::ok(&answer))
+}
+
+fn print_index(
+    index: &IndexStats,
+    metadata: &Metadata,
+    wanted: &dyn Fn(&str) -> bool,
+    shards: bool,
+    node_id: &str,
+) -> Value {
+    let totals = Totals::of([index]).print(wanted);
+    let open = metadata.indices.get(&index.index).is_some_and(|index| !index.closed);
+    let mut object = json!({
+        "uuid": index.uuid,
+        "health": health(index, replicas(metadata, &index.index)),
+        "status": if open { "open" } else { "close" },
+        "primaries": totals,
+        "total": totals,
+    });
+    if shards {
+        let printed: Map<String, Value> = index
+            .shards
+            .iter()
+            .map(|shard| {
+                let mut totals = Totals::default();
+                totals.add(shard);
+                let mut object = totals.print(wanted);
+                object.insert(
+                    "routing".to_owned(),
+                    json!({
+                        "state": if shard.failure.is_some() { "UNASSIGNED" } else { "STARTED" },
+                        "primary": true,
+                        "node": node_id,
+                    }),
+                );
+                object.insert("seq_no".to_owned(), json!({"max_seq_no": shard.max_seq_no}));
+                (shard.shard.to_string(), json!([object]))
+            })
+            .collect();
+        object["shards"] = printed.into();
+    }
+    object
+}
+
+/// `number_of_replicas` of an index.
+pub(crate) fn replicas(metadata: &Metadata, index: &str) -> u32 {
+    metadata
+        .indices
+        .get(index)
+        .map_or(0, |index| index.settings.number_of_replicas)
+}
+
+/// `red`: a shard does not serve; `yellow`: copies were asked for that one node does not keep.
+pub(crate) fn health(index: &IndexStats, replicas: u32) -> &'static str {
+    if index.shards.iter().any(|shard| shard.failure.is_some()) {
+        "red"
+    } else if replicas > 0 {
+        "yellow"
+    } else {
+        "green"
+    }
+}
