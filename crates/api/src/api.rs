@@ -25,7 +25,7 @@ use crate::metrics::Metrics;
 use crate::params::Params;
 use crate::reply::{Reply, Shape};
 use crate::request::{Call, Edge};
-use crate::router::{BodyKind, Found, Route, Router};
+use crate::router::{BodyKind, Captures, Found, Route, Router};
 use crate::tasks::Tasks;
 
 /// The REST edge as a tower service. Clones share everything.
@@ -204,7 +204,7 @@ impl Api {
             .unwrap_or_else(|_| Err(Error::internal("a bug: the request's handler panicked, see the log").into()))
     }
 
-    fn find(&self, parts: &http::request::Parts) -> Result<(&Route, Vec<(&'static str, String)>), ApiError> {
+    fn find(&self, parts: &http::request::Parts) -> Result<(&Route, Captures), ApiError> {
         let (method, uri) = (
             &parts.method,
             parts.uri.path_and_query().map_or("/", |path| path.as_str()),

@@ -24,6 +24,9 @@ struct Capability {
     aggregatable: bool,
 }
 
+/// Of one field: by type, the indices and what they say.
+type ByType<'a> = BTreeMap<&'static str, Vec<(&'a str, Capability)>>;
+
 /// `GET /_field_caps` and `GET /{index}/_field_caps`.
 pub(crate) async fn field_caps(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let params = &call.params;
@@ -55,7 +58,7 @@ pub(crate) async fn field_caps(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
     let indices = edge.resolve(&target, &metadata)?;
 
     // By field, by type: the indices and what they say.
-    let mut fields: BTreeMap<String, BTreeMap<&'static str, Vec<(&str, Capability)>>> = BTreeMap::new();
+    let mut fields: BTreeMap<String, ByType<'_>> = BTreeMap::new();
     for index in &indices {
         let mut found = Vec::new();
         metadata_fields(&mut found);
@@ -94,11 +97,7 @@ pub(crate) async fn field_caps(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
     Ok(Reply::ok(&json!({"indices": all, "fields": printed})))
 }
 
-fn print_types(
-    types: &BTreeMap<&'static str, Vec<(&str, Capability)>>,
-    all: &[&str],
-    include_unmapped: bool,
-) -> Map<String, Value> {
+fn print_types(types: &ByType<'_>, all: &[&str], include_unmapped: bool) -> Map<String, Value> {
     let mut output = Map::new();
     let mapped: usize = types.values().map(Vec::len).sum();
     let several = types.len() > 1 || (include_unmapped && mapped < all.len());

@@ -167,15 +167,14 @@ fn advance<'a>(pattern: &'a [Segment], key: &str, next: &mut State<'a>, ended: &
                 advance(rest, key, next, ended);
             }
         }
-        Some((Segment::Name(name), rest)) => {
-            if matches_name(name, key) {
-                if rest.is_empty() {
-                    *ended = true;
-                } else if !next.contains(&rest) {
-                    next.push(rest);
-                }
+        Some((Segment::Name(name), rest)) if matches_name(name, key) => {
+            if rest.is_empty() {
+                *ended = true;
+            } else if !next.contains(&rest) {
+                next.push(rest);
             }
         }
+        Some((Segment::Name(_), _)) => {}
     }
 }
 

@@ -17,6 +17,7 @@ use crate::filter_path::FilterPath;
 use crate::media_type::{Accept, Format};
 use crate::metrics::Metrics;
 use crate::params::Params;
+use crate::router::Captures;
 use crate::tasks::Tasks;
 
 /// The largest JSON body that is read into a tree: a tree takes some ten times its text.
@@ -38,7 +39,7 @@ pub(crate) struct Call {
     /// As sent, without parameters.
     pub(crate) path: String,
     /// Values of the pattern's `{names}`, decoded.
-    pub(crate) captures: Vec<(&'static str, String)>,
+    pub(crate) captures: Captures,
     pub(crate) params: Params,
     pub(crate) body: Bytes,
     pub(crate) accept: Accept,

@@ -103,10 +103,13 @@ impl Methods {
     }
 }
 
+/// Values of a pattern's `{names}`.
+pub(crate) type Captures = Vec<(&'static str, String)>;
+
 /// The endpoint of a request.
 pub(crate) enum Found<'a> {
     /// With the values of its captures.
-    Route(&'a Route, Vec<(&'static str, String)>),
+    Route(&'a Route, Captures),
     /// The path exists with these methods.
     WrongMethod(Vec<&'static str>),
     /// Elasticsearch has it, firn does not.
