@@ -6,12 +6,25 @@
 //! documents of a segment are alive, which segments make up a shard and what a field's type is
 //! are firn's own records, not Tantivy's.
 
+mod engine;
+
+mod bulk;
+mod catalog;
+mod config;
+mod disk_watch;
+mod due;
+mod lock;
+mod parallel;
+pub mod pool;
+mod ticker;
+
 pub mod analysis;
 mod directory;
 pub mod mapper;
-mod parallel;
-pub mod pool;
 pub mod schema;
 pub mod search;
 pub mod segment;
 pub mod shard;
+
+pub use crate::config::{Clock, EmbeddedConfig, SpaceProbe, Watermark};
+pub use crate::engine::{DamagedShard, Embedded, RecoveryReport};
