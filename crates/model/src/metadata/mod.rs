@@ -4,11 +4,30 @@
 //! and returns the next state with an outcome, or an error and no change. Whoever keeps the
 //! state stores the difference in one transaction.
 
+mod alias_commands;
+mod change;
+mod cluster_commands;
+mod create;
+mod data_streams;
+mod index_commands;
+mod json;
+mod parse;
+mod print;
+mod rollover;
+mod template_commands;
+mod templates;
+
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
+
+pub use cluster_commands::cluster_setting_defaults;
+pub use templates::TIMESTAMP;
 
 use crate::mapping::Mapping;
 use crate::settings::{IndexSettings, SettingsMap};
@@ -324,56 +343,40 @@ pub struct RolloverOutcome {
 
 impl Metadata {
     /// The state after `command`, and what it did. `fresh_id` makes 22-character uuids.
+    ///
+    /// All of the command or, with an error, nothing. If nothing needed changing, the state that
+    /// comes back has the same version and [`Outcome::changed`] is false.
     pub fn apply(
         &self,
-        _command: &Command,
-        _now_ms: i64,
-        _fresh_id: &mut dyn FnMut() -> String,
+        command: &Command,
+        now_ms: i64,
+        fresh_id: &mut dyn FnMut() -> String,
     ) -> crate::Result<(Arc<Metadata>, Outcome)> {
-        todo!()
+        let mut change = change::Change {
+            next: self.clone(),
+            now_ms,
+            fresh_id,
+            outcome: Outcome::default(),
+        };
+        change.run(command)?;
+        let change::Change {
+            mut next, mut outcome, ..
+        } = change;
+        if outcome.changed {
+            next.version += 1;
+        }
+        let next = Arc::new(next);
+        outcome.metadata = Some(Arc::clone(&next));
+        Ok((next, outcome))
     }
-}
 
-impl IndexMetadata {
-    /// x
-    pub fn to_json(&self) -> Value {
-        todo!()
+    /// Whether an index, alias or data stream has this name.
+    pub fn has_name(&self, name: &str) -> bool {
+        self.indices.contains_key(name) || self.data_streams.contains_key(name) || self.has_alias(name)
     }
-    /// x
-    pub fn from_json(_v: &Value) -> crate::Result<Self> {
-        todo!()
-    }
-}
 
-impl DataStream {
-    /// x
-    pub fn to_json(&self) -> Value {
-        todo!()
-    }
-    /// x
-    pub fn from_json(_v: &Value) -> crate::Result<Self> {
-        todo!()
-    }
-}
-
-impl ComponentTemplate {
-    /// x
-    pub fn to_json(&self) -> Value {
-        todo!()
-    }
-    /// x
-    pub fn from_json(_v: &Value) -> crate::Result<Self> {
-        todo!()
-    }
-}
-
-impl IndexTemplate {
-    /// x
-    pub fn to_json(&self) -> Value {
-        todo!()
-    }
-    /// x
-    pub fn from_json(_v: &Value) -> crate::Result<Self> {
-        todo!()
+    /// Whether some index has this alias.
+    pub fn has_alias(&self, name: &str) -> bool {
+        self.indices.values().any(|index| index.aliases.contains_key(name))
     }
 }

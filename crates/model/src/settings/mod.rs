@@ -85,6 +85,12 @@ impl IndexSettings {
         for (name, value) in &typed {
             definitions::check(name, value)?;
         }
+        Self::from_checked(typed)
+    }
+
+    /// Settings that were accepted before, those that the server set included: what an older or
+    /// newer firn took is not refused when its data is opened.
+    pub(crate) fn from_checked(typed: SettingsMap) -> Result<Self> {
         let read = Reader(&typed);
         let block = |name: &str| read.flag(&format!("index.blocks.{name}"));
         let write_blocked = block("write")? || block("read_only")? || block("read_only_allow_delete")?;
@@ -157,6 +163,11 @@ impl Default for IndexSettings {
             best_compression: false,
         }
     }
+}
+
+/// The value of `index.creation_date`, ms since epoch UTC; `None`: -1, not set.
+pub(crate) fn creation_date(value: &Value) -> Option<i64> {
+    kinds::plain(value).parse().ok().filter(|ms| *ms >= 0)
 }
 
 /// Reads values that `definitions::check` has seen, or their defaults.

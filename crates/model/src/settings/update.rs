@@ -32,6 +32,9 @@ impl IndexSettings {
             if preserve_existing && typed.contains_key(name) {
                 continue;
             }
+            if !value.is_null() {
+                super::definitions::check(name, value)?;
+            }
             let same = same_value(typed.get(name), value);
             match definition.changes {
                 Changes::Dynamic => {}
@@ -58,7 +61,7 @@ impl IndexSettings {
                 refused.join(", ")
             )));
         }
-        Self::from_flat(typed)
+        Self::from_checked(typed)
     }
 }
 

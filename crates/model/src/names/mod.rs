@@ -1,5 +1,18 @@
 //! Index names and index expressions.
 
+mod date_math;
+mod resolve;
+mod validate;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+pub use date_math::resolve_date_math;
+pub use resolve::{is_hidden, resolve, resolve_write};
+pub use validate::{validate_alias_name, validate_data_stream_name, validate_index_name};
+
 /// How an index expression is read (`ignore_unavailable`, `allow_no_indices`, `expand_wildcards`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndicesOptions {
@@ -9,7 +22,7 @@ pub struct IndicesOptions {
     pub allow_no_indices: bool,
     /// Wildcards match open indices.
     pub expand_open: bool,
-    /// Wildcards match closed indices.
+    /// Wildcards match closed indices, and closed ones may be named.
     pub expand_closed: bool,
     /// Wildcards match hidden indices and data streams.
     pub expand_hidden: bool,
@@ -26,11 +39,6 @@ impl Default for IndicesOptions {
         }
     }
 }
-
-use serde_json::Value;
-
-use crate::Result;
-use crate::metadata::Metadata;
 
 /// A concrete index that an expression named, and what the aliases it was reached by add.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,36 +63,6 @@ pub struct WriteTarget {
     pub through_alias: bool,
     /// Reached through a data stream (only `create` is allowed).
     pub through_data_stream: bool,
-}
-
-/// Checks a new index's name by Elasticsearch's rules.
-pub fn validate_index_name(_name: &str) -> Result<()> {
-    todo!()
-}
-
-/// Checks a new alias's name.
-pub fn validate_alias_name(_name: &str) -> Result<()> {
-    todo!()
-}
-
-/// `<logs-{now/d{yyyy.MM.dd|+01:00}}>` becomes a name; other names come back as they are.
-pub fn resolve_date_math(_name: &str, _now_ms: i64) -> Result<String> {
-    todo!()
-}
-
-/// Which concrete indices an expression means, in name order of each part, without doubles.
-pub fn resolve(
-    _expression: &[String],
-    _options: IndicesOptions,
-    _metadata: &Metadata,
-    _now_ms: i64,
-) -> Result<Vec<ResolvedIndex>> {
-    todo!()
-}
-
-/// Where writes to `name` go; [`crate::ErrorKind::IndexNotFound`] if nowhere yet.
-pub fn resolve_write(_name: &str, _metadata: &Metadata, _now_ms: i64) -> Result<WriteTarget> {
-    todo!()
 }
 
 /// Whether `name` matches `pattern` with `*` for any run of characters. Linear in practice: the
@@ -115,4 +93,39 @@ pub fn matches_pattern(pattern: &str, name: &str) -> bool {
         }
     }
     pattern[at_pattern..].iter().all(|byte| *byte == b'*')
+}
+
+/// Whether some name matches both patterns.
+pub fn patterns_overlap(left: &str, right: &str) -> bool {
+    let (left, right) = (left.as_bytes(), right.as_bytes());
+    // `reachable[at]`: the part of `left` read so far can be matched together with `right[..at]`.
+    let mut reachable = vec![false; right.len() + 1];
+    reachable[0] = true;
+    let stars = |reachable: &mut Vec<bool>| {
+        for at in 0..right.len() {
+            reachable[at + 1] |= reachable[at] && right[at] == b'*';
+        }
+    };
+    stars(&mut reachable);
+    for byte in left {
+        let mut next = vec![false; right.len() + 1];
+        for at in 0..=right.len() {
+            if !reachable[at] {
+                continue;
+            }
+            if *byte == b'*' {
+                // It takes nothing, or any part of what `right` still has.
+                next[at..].fill(true);
+                break;
+            }
+            match right.get(at) {
+                Some(b'*') => next[at] = true,
+                Some(other) if other == byte => next[at + 1] = true,
+                _ => {}
+            }
+        }
+        stars(&mut next);
+        reachable = next;
+    }
+    reachable[right.len()]
 }

@@ -1,0 +1,96 @@
+//! `POST /_aliases`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::AliasAction;
+use super::change::Change;
+use crate::names::matches_pattern;
+use crate::{Error, ErrorKind, Result};
+
+impl Change<'_> {
+    /// An alias that must exist must be found on at least one of the indices that the request
+    /// names it for, because one action of a user becomes one per index here.
+    pub(super) fn update_aliases(&mut self, actions: &[AliasAction]) -> Result<()> {
+        if actions.is_empty() {
+            return Err(Error::new(
+                ErrorKind::RequestValidation,
+                "Validation Failed: 1: Must specify at least one alias action;",
+            ));
+        }
+        let mut touched = BTreeSet::new();
+        let mut required: BTreeMap<&str, bool> = BTreeMap::new();
+        // First, because an alias may take the name of an index that goes in the same request.
+        let deleted: Vec<String> = actions
+            .iter()
+            .filter_map(|action| match action {
+                AliasAction::RemoveIndex { index } => Some(index.clone()),
+                _ => None,
+            })
+            .collect();
+        self.delete_indices(&deleted)?;
+        for action in actions {
+            match action {
+                AliasAction::Add { index, alias, metadata } => {
+                    let alias = self.date_math(alias)?;
+                    self.refuse_backing_index(index)?;
+                    self.check_alias_name(&alias, index)?;
+                    let target = self.index(index)?;
+                    if target.aliases.get(&alias) != Some(metadata) {
+                        self.index_mut(index)?.aliases.insert(alias.clone(), metadata.clone());
+                        self.changed();
+                    }
+                    touched.insert(alias);
+                }
+                AliasAction::Remove {
+                    index,
+                    alias,
+                    must_exist,
+                } => {
+                    let pattern = if alias == "_all" { "*" } else { alias };
+                    let matching: Vec<String> = self
+                        .index(index)?
+                        .aliases
+                        .keys()
+                        .filter(|name| matches_pattern(pattern, name))
+                        .cloned()
+                        .collect();
+                    if *must_exist {
+                        *required.entry(alias).or_default() |= !matching.is_empty();
+                    }
+                    for name in matching {
+                        self.index_mut(index)?.aliases.remove(&name);
+                        self.changed();
+                    }
+                }
+                AliasAction::RemoveIndex { .. } => {}
+            }
+        }
+        let missing: Vec<&str> = required
+            .into_iter()
+            .filter(|(_, found)| !found)
+            .map(|(alias, _)| alias)
+            .collect();
+        if !missing.is_empty() {
+            return Err(Error::new(
+                ErrorKind::AliasNotFound,
+                format!("aliases [{}] missing", missing.join(",")),
+            ));
+        }
+        for alias in touched {
+            self.check_write_index(&alias)?;
+        }
+        Ok(())
+    }
+
+    /// Aliases stand on indices; a data stream is rolled over, and an alias of one backing index
+    /// would stay behind.
+    fn refuse_backing_index(&self, name: &str) -> Result<()> {
+        match self.next.indices.get(name).and_then(|index| index.data_stream.as_ref()) {
+            Some(stream) => Err(Error::illegal_argument(format!(
+                "The provided expression [{name}] matches a backing index belonging to data stream [{stream}]. Data \
+                 streams and their backing indices don't support aliases in firn."
+            ))),
+            None => Ok(()),
+        }
+    }
+}

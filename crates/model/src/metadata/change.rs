@@ -1,0 +1,76 @@
+//! A command at work: the state as it becomes, and what the command needs from outside.
+
+use std::sync::Arc;
+
+use super::{Command, IndexMetadata, Metadata, Outcome};
+use crate::names::resolve_date_math;
+use crate::{Error, Result};
+
+pub(super) struct Change<'a> {
+    pub(super) next: Metadata,
+    pub(super) now_ms: i64,
+    pub(super) fresh_id: &'a mut dyn FnMut() -> String,
+    pub(super) outcome: Outcome,
+}
+
+impl Change<'_> {
+    pub(super) fn run(&mut self, command: &Command) -> Result<()> {
+        match command {
+            Command::CreateIndex {
+                name,
+                settings,
+                mappings,
+                aliases,
+            } => self.create_index_command(name, settings, mappings.as_ref(), aliases.as_ref()),
+            Command::AutoCreate { name } => {
+                let name = self.date_math(name)?;
+                self.auto_create(&name)
+            }
+            Command::DeleteIndices { names } => self.delete_indices(names),
+            Command::SetClosed { names, closed } => self.set_closed(names, *closed),
+            Command::PutMapping { names, mapping } => self.put_mapping(names, mapping),
+            Command::AddDynamicFields { name, mapping } => self.add_dynamic_fields(name, mapping),
+            Command::PutSettings {
+                names,
+                settings,
+                preserve_existing,
+            } => self.put_settings(names, settings, *preserve_existing),
+            Command::UpdateAliases { actions } => self.update_aliases(actions),
+            Command::PutComponentTemplate { name, body, create } => self.put_component_template(name, body, *create),
+            Command::DeleteComponentTemplate { names } => self.delete_component_templates(names),
+            Command::PutIndexTemplate { name, body, create } => self.put_index_template(name, body, *create),
+            Command::DeleteIndexTemplate { names } => self.delete_index_templates(names),
+            Command::CreateDataStream { name } => self.create_data_stream(name),
+            Command::DeleteDataStream { names } => self.delete_data_streams(names),
+            Command::Rollover {
+                target,
+                new_index,
+                conditions,
+                body,
+                dry_run,
+                facts,
+            } => self.rollover(target, new_index.as_deref(), conditions, body, *dry_run, facts),
+            Command::PutClusterSettings { settings } => self.put_cluster_settings(settings),
+        }
+    }
+
+    pub(super) fn date_math(&self, name: &str) -> Result<String> {
+        resolve_date_math(name, self.now_ms)
+    }
+
+    pub(super) fn index(&self, name: &str) -> Result<&Arc<IndexMetadata>> {
+        self.next.indices.get(name).ok_or_else(|| Error::index_not_found(name))
+    }
+
+    /// The index, to be changed.
+    pub(super) fn index_mut(&mut self, name: &str) -> Result<&mut IndexMetadata> {
+        match self.next.indices.get_mut(name) {
+            Some(index) => Ok(Arc::make_mut(index)),
+            None => Err(Error::index_not_found(name)),
+        }
+    }
+
+    pub(super) fn changed(&mut self) {
+        self.outcome.changed = true;
+    }
+}

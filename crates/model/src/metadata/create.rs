@@ -1,0 +1,288 @@
+//! New indices.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::change::Change;
+use super::parse::parse_mapping;
+use super::templates::{add_index, check_timestamp};
+use super::{AliasMetadata, IndexMetadata, TemplateContent};
+use crate::mapping::Mapping;
+use crate::names::{matches_pattern, validate_alias_name, validate_index_name};
+use crate::settings::{IndexSettings, SettingsMap, flatten};
+use crate::{Error, ErrorKind, Result};
+
+/// What a new index is made from, besides its template.
+#[derive(Default)]
+pub(super) struct NewIndex {
+    pub(super) name: String,
+    /// The name as the user wrote it, if that has date math.
+    pub(super) provided_name: Option<String>,
+    /// Over those of the template; `null` takes one away.
+    pub(super) settings: SettingsMap,
+    pub(super) mapping: Option<Mapping>,
+    pub(super) aliases: BTreeMap<String, AliasMetadata>,
+    pub(super) data_stream: Option<String>,
+}
+
+impl Change<'_> {
+    pub(super) fn create_index_command(
+        &mut self,
+        name: &str,
+        settings: &Value,
+        mappings: Option<&Value>,
+        aliases: Option<&Value>,
+    ) -> Result<()> {
+        let resolved = self.date_math(name)?;
+        let settings = flatten(settings, true)?;
+        // By themselves first, so that an error is about what the user sent.
+        let own = IndexSettings::from_flat(settings.clone())?;
+        let template = self.next.find_template(&resolved, own.hidden);
+        if let Some((template_name, template)) = template
+            && template.data_stream.is_some()
+        {
+            return Err(Error::illegal_argument(format!(
+                "cannot create index with name [{resolved}], because it matches with template [{template_name}] that \
+                 creates data streams only, use create data stream api instead"
+            )));
+        }
+        let content = match template {
+            Some((_, template)) => self.next.compose(template)?,
+            None => TemplateContent::default(),
+        };
+        let new = NewIndex {
+            provided_name: (resolved != name).then(|| name.to_owned()),
+            name: resolved,
+            settings,
+            mapping: mappings.map(parse_mapping).transpose()?,
+            aliases: AliasMetadata::parse_all(aliases)?,
+            data_stream: None,
+        };
+        self.create_index(new, content)
+    }
+
+    /// Puts an index into the state, from its template's content and what overrides it.
+    pub(super) fn create_index(&mut self, new: NewIndex, content: TemplateContent) -> Result<()> {
+        let name = new.name;
+        validate_index_name(&name)?;
+        self.refuse_taken_name(&name)?;
+
+        let mut settings = content.settings;
+        settings.extend(new.settings);
+        let mut settings = IndexSettings::from_flat(settings)?;
+        if let Some(provided_name) = new.provided_name {
+            settings
+                .typed
+                .insert("index.provided_name".to_owned(), provided_name.into());
+        }
+        // Ours, whatever was copied from another index.
+        settings.typed.remove("index.uuid");
+        let created_ms = match settings.typed.remove("index.creation_date") {
+            Some(value) => crate::settings::creation_date(&value).unwrap_or(self.now_ms),
+            None => self.now_ms,
+        };
+        self.check_shard_limit(settings.number_of_shards)?;
+
+        let mut mapping = match &content.mappings {
+            Some(mappings) => parse_mapping(mappings)?,
+            None => Mapping::default(),
+        };
+        if let Some(own) = &new.mapping {
+            mapping = mapping.merge_template(own)?;
+        }
+        mapping.validate()?;
+        mapping.check_limits(settings.total_fields_limit, settings.depth_limit)?;
+        if new.data_stream.is_some() {
+            check_timestamp(&mapping)?;
+        }
+
+        let mut aliases = BTreeMap::new();
+        for (alias, metadata) in content.aliases.into_iter().chain(new.aliases) {
+            let alias = self.date_math(&alias)?;
+            self.check_alias_name(&alias, &name)?;
+            aliases.insert(alias, metadata);
+        }
+        let names: Vec<String> = aliases.keys().cloned().collect();
+        add_index(
+            &mut self.next,
+            IndexMetadata {
+                name: name.clone(),
+                uuid: (self.fresh_id)(),
+                created_ms,
+                closed: false,
+                settings,
+                mapping: Arc::new(mapping),
+                aliases,
+                data_stream: new.data_stream,
+            },
+        );
+        for alias in names {
+            self.check_write_index(&alias)?;
+        }
+        self.outcome.created_index = Some(name);
+        self.changed();
+        Ok(())
+    }
+
+    fn refuse_taken_name(&self, name: &str) -> Result<()> {
+        if let Some(existing) = self.next.indices.get(name) {
+            let reason = format!("index [{name}/{}] already exists", existing.uuid);
+            return Err(Error::new(ErrorKind::ResourceAlreadyExists, reason).with_index(name));
+        }
+        let kind = if self.next.data_streams.contains_key(name) {
+            "data stream"
+        } else if self.next.has_alias(name) {
+            "alias"
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(
+            ErrorKind::InvalidIndexName,
+            format!("Invalid index name [{name}], already exists as {kind}"),
+        )
+        .with_index(name))
+    }
+
+    /// Whether an alias of `index` may have this name.
+    pub(super) fn check_alias_name(&self, alias: &str, index: &str) -> Result<()> {
+        validate_alias_name(alias)?;
+        if alias == index || self.next.indices.contains_key(alias) || self.next.data_streams.contains_key(alias) {
+            return Err(Error::new(
+                ErrorKind::InvalidAliasName,
+                format!("Invalid alias name [{alias}]: an index or data stream exists with the same name as the alias"),
+            )
+            .with_index(index));
+        }
+        Ok(())
+    }
+
+    /// At most one of an alias's indices takes its writes.
+    pub(super) fn check_write_index(&self, alias: &str) -> Result<()> {
+        let writers: Vec<&str> = self
+            .next
+            .indices
+            .iter()
+            .filter(|(_, index)| {
+                index
+                    .aliases
+                    .get(alias)
+                    .is_some_and(|metadata| metadata.is_write_index == Some(true))
+            })
+            .map(|(name, _)| name.as_str())
+            .collect();
+        if writers.len() > 1 {
+            return Err(Error::illegal_argument(format!(
+                "alias [{alias}] has more than one write index [{}]",
+                writers.join(",")
+            )));
+        }
+        Ok(())
+    }
+
+    /// `cluster.max_shards_per_node`; each open shard costs memory and file handles.
+    pub(super) fn check_shard_limit(&self, more: u32) -> Result<()> {
+        let limit = match self.next.cluster_settings.get("cluster.max_shards_per_node") {
+            Some(value) => value.to_string().trim_matches('"').parse().unwrap_or(u64::MAX),
+            None => 1000,
+        };
+        let open: u64 = self
+            .next
+            .indices
+            .values()
+            .filter(|index| !index.closed)
+            .map(|index| u64::from(index.settings.number_of_shards))
+            .sum();
+        if open + u64::from(more) > limit {
+            return Err(Error::new(
+                ErrorKind::RequestValidation,
+                format!(
+                    "Validation Failed: 1: this action would add [{more}] shards, but this cluster currently has \
+                     [{open}]/[{limit}] maximum normal shards open;"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn auto_create(&mut self, name: &str) -> Result<()> {
+        if self.next.has_name(name) {
+            return Ok(());
+        }
+        validate_index_name(name)?;
+        let template = self.next.find_template(name, false);
+        match template.and_then(|(template_name, template)| Some((template_name, template.allow_auto_create?))) {
+            Some((_, true)) => {}
+            Some((template_name, false)) => {
+                return Err(not_created(
+                    name,
+                    &format!("composable template [{template_name}] forbids index auto creation"),
+                ));
+            }
+            None => self.check_auto_create(name)?,
+        }
+        match template {
+            Some((_, template)) if template.data_stream.is_some() => self.create_data_stream(name),
+            Some((_, template)) => {
+                let content = self.next.compose(template)?;
+                self.create_index(
+                    NewIndex {
+                        name: name.to_owned(),
+                        ..NewIndex::default()
+                    },
+                    content,
+                )
+            }
+            None => self.create_index(
+                NewIndex {
+                    name: name.to_owned(),
+                    ..NewIndex::default()
+                },
+                TemplateContent::default(),
+            ),
+        }
+    }
+
+    /// `action.auto_create_index`: true, false, or patterns with `+` and `-` of which the first
+    /// that matches decides.
+    fn check_auto_create(&self, name: &str) -> Result<()> {
+        let setting = match self.next.cluster_settings.get("action.auto_create_index") {
+            None | Some(Value::Bool(true)) => return Ok(()),
+            Some(Value::Bool(false)) => "false".to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+            Some(other) => other.to_string(),
+        };
+        match setting.as_str() {
+            "true" => return Ok(()),
+            "false" => return Err(not_created(name, "[action.auto_create_index] is [false]")),
+            _ => {}
+        }
+        for part in setting.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (allowed, pattern) = match part.strip_prefix('-') {
+                Some(pattern) => (false, pattern),
+                None => (true, part.strip_prefix('+').unwrap_or(part)),
+            };
+            if matches_pattern(pattern, name) {
+                if allowed {
+                    return Ok(());
+                }
+                return Err(not_created(
+                    name,
+                    &format!(
+                        "[action.auto_create_index] contains [{part}] which forbids automatic creation of the index"
+                    ),
+                ));
+            }
+        }
+        Err(not_created(
+            name,
+            &format!("[action.auto_create_index] ([{setting}]) doesn't match"),
+        ))
+    }
+}
+
+fn not_created(name: &str, why: &str) -> Error {
+    Error::new(ErrorKind::IndexNotFound, format!("no such index [{name}] and {why}")).with_index(name)
+}

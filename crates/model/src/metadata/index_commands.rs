@@ -1,0 +1,131 @@
+//! Changing and deleting indices.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::change::Change;
+use super::parse::parse_mapping;
+use super::templates::check_timestamp;
+use crate::mapping::Mapping;
+use crate::settings::flatten;
+use crate::{Error, Result};
+
+impl Change<'_> {
+    pub(super) fn delete_indices(&mut self, names: &[String]) -> Result<()> {
+        let names: BTreeSet<&String> = names.iter().collect();
+        for name in &names {
+            let index = self.index(name)?;
+            if let Some(stream) = &index.data_stream
+                && self.is_stream_write_index(stream, name)
+            {
+                return Err(Error::illegal_argument(format!(
+                    "index [{name}] is the write index for data stream [{stream}] and cannot be deleted"
+                )));
+            }
+        }
+        for name in names {
+            self.remove_index(name);
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_stream_write_index(&self, stream: &str, index: &str) -> bool {
+        let stream = self.next.data_streams.get(stream);
+        stream.is_some_and(|stream| stream.indices.last().is_some_and(|last| last == index))
+    }
+
+    /// Takes an index out of the state and out of its data stream.
+    pub(super) fn remove_index(&mut self, name: &str) {
+        let Some(index) = self.next.indices.remove(name) else {
+            return;
+        };
+        if let Some(stream) = &index.data_stream
+            && let Some(stream) = self.next.data_streams.get_mut(stream)
+        {
+            Arc::make_mut(stream).indices.retain(|backing| backing != name);
+        }
+        self.changed();
+    }
+
+    pub(super) fn set_closed(&mut self, names: &[String], closed: bool) -> Result<()> {
+        for name in names {
+            let index = self.index(name)?;
+            if index.closed == closed {
+                continue;
+            }
+            if let Some(stream) = &index.data_stream
+                && closed
+                && self.is_stream_write_index(stream, name)
+            {
+                return Err(Error::illegal_argument(format!(
+                    "cannot close the following data stream write indices [{name}]"
+                )));
+            }
+            if !closed {
+                let shards = index.settings.number_of_shards;
+                self.check_shard_limit(shards)?;
+            }
+            self.index_mut(name)?.closed = closed;
+            self.changed();
+        }
+        Ok(())
+    }
+
+    pub(super) fn put_mapping(&mut self, names: &[String], mapping: &Value) -> Result<()> {
+        let new = parse_mapping(mapping)?;
+        for name in names {
+            let index = self.index(name)?;
+            let merged = index
+                .mapping
+                .merge(&new)
+                .map_err(|error| error.with_index(name.as_str()))?;
+            if merged == *index.mapping {
+                continue;
+            }
+            merged.validate()?;
+            merged.check_limits(index.settings.total_fields_limit, index.settings.depth_limit)?;
+            if index.data_stream.is_some() {
+                check_timestamp(&merged)?;
+            }
+            self.index_mut(name)?.mapping = Arc::new(merged);
+            self.changed();
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_dynamic_fields(&mut self, name: &str, additions: &Mapping) -> Result<()> {
+        let index = self.index(name)?;
+        let settings = &index.settings;
+        let merged = index
+            .mapping
+            .add_missing(additions, settings.total_fields_limit, settings.depth_limit);
+        if let Some(merged) = merged {
+            self.index_mut(name)?.mapping = Arc::new(merged);
+            self.changed();
+        }
+        Ok(())
+    }
+
+    pub(super) fn put_settings(&mut self, names: &[String], settings: &Value, preserve_existing: bool) -> Result<()> {
+        let changes = flatten(settings, true)?;
+        if changes.is_empty() {
+            return Err(Error::new(
+                crate::ErrorKind::RequestValidation,
+                "Validation Failed: 1: no settings to update;",
+            ));
+        }
+        for name in names {
+            let index = self.index(name)?;
+            let updated = index
+                .settings
+                .update(&changes, preserve_existing, index.closed, name, &index.uuid)?;
+            if updated != index.settings {
+                self.index_mut(name)?.settings = updated;
+                self.changed();
+            }
+        }
+        Ok(())
+    }
+}

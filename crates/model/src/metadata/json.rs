@@ -1,0 +1,222 @@
+//! Metadata as it is stored, one JSON object per entity.
+//!
+//! Every object has `format: 1` and says all of its entity. Names of fields never change their
+//! meaning; a reader refuses a higher format, and skips fields that it does not know only within
+//! its own format, so a new field that matters takes a new number.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::print::print_aliases;
+use super::{AliasMetadata, ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, TemplateContent};
+use crate::mapping::Mapping;
+use crate::settings::{IndexSettings, SettingsMap};
+use crate::{Error, Result};
+
+const FORMAT: u64 = 1;
+
+impl IndexMetadata {
+    /// `format`, `name`, `uuid`, `created_ms`, `closed`, `settings` (flat, as typed), `mapping`,
+    /// `aliases`, `data_stream`.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "format": FORMAT,
+            "name": self.name,
+            "uuid": self.uuid,
+            "created_ms": self.created_ms,
+            "closed": self.closed,
+            "settings": self.settings.typed,
+            "mapping": self.mapping.print(),
+            "aliases": print_aliases(&self.aliases),
+            "data_stream": self.data_stream,
+        })
+    }
+
+    /// The inverse of [`IndexMetadata::to_json`]; [`crate::ErrorKind::Internal`] names the field
+    /// that is missing or wrong.
+    pub fn from_json(json: &Value) -> Result<Self> {
+        let reader = Reader::new(json)?;
+        let aliases = AliasMetadata::parse_all(Some(reader.get("aliases")?))?;
+        Ok(Self {
+            name: reader.text("name")?,
+            uuid: reader.text("uuid")?,
+            created_ms: reader.get("created_ms")?.as_i64().ok_or_else(|| wrong("created_ms"))?,
+            closed: reader.flag("closed")?,
+            settings: IndexSettings::from_checked(reader.settings("settings")?)?,
+            mapping: Arc::new(Mapping::parse(reader.get("mapping")?)?),
+            aliases,
+            data_stream: reader.optional_text("data_stream")?,
+        })
+    }
+}
+
+impl DataStream {
+    /// `format`, `name`, `indices`, `generation`, `template`, `meta`, `hidden`.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "format": FORMAT,
+            "name": self.name,
+            "indices": self.indices,
+            "generation": self.generation,
+            "template": self.template,
+            "meta": self.meta,
+            "hidden": self.hidden,
+        })
+    }
+
+    /// The inverse of [`DataStream::to_json`].
+    pub fn from_json(json: &Value) -> Result<Self> {
+        let reader = Reader::new(json)?;
+        Ok(Self {
+            name: reader.text("name")?,
+            indices: reader.strings("indices")?,
+            generation: reader.number("generation")?,
+            template: reader.text("template")?,
+            meta: reader.optional("meta"),
+            hidden: reader.flag("hidden")?,
+        })
+    }
+}
+
+impl ComponentTemplate {
+    /// `format`, `template` (`settings` flat, `mappings`, `aliases`, `lifecycle`), `version`, `meta`.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "format": FORMAT,
+            "template": content_to_json(&self.template),
+            "version": self.version,
+            "meta": self.meta,
+        })
+    }
+
+    /// The inverse of [`ComponentTemplate::to_json`].
+    pub fn from_json(json: &Value) -> Result<Self> {
+        let reader = Reader::new(json)?;
+        Ok(Self {
+            template: content_from_json(reader.get("template")?)?,
+            version: reader.optional("version").and_then(|version| version.as_i64()),
+            meta: reader.optional("meta"),
+        })
+    }
+}
+
+impl IndexTemplate {
+    /// `format`, `index_patterns`, `composed_of`, `ignore_missing_component_templates`,
+    /// `priority`, `template`, `data_stream`, `allow_auto_create`, `version`, `meta`.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "format": FORMAT,
+            "index_patterns": self.index_patterns,
+            "composed_of": self.composed_of,
+            "ignore_missing_component_templates": self.ignore_missing_component_templates,
+            "priority": self.priority,
+            "template": content_to_json(&self.template),
+            "data_stream": self.data_stream,
+            "allow_auto_create": self.allow_auto_create,
+            "version": self.version,
+            "meta": self.meta,
+        })
+    }
+
+    /// The inverse of [`IndexTemplate::to_json`].
+    pub fn from_json(json: &Value) -> Result<Self> {
+        let reader = Reader::new(json)?;
+        let data_stream = match reader.optional("data_stream") {
+            None => None,
+            Some(Value::Object(map)) => Some(map),
+            Some(_) => return Err(wrong("data_stream")),
+        };
+        Ok(Self {
+            index_patterns: reader.strings("index_patterns")?,
+            composed_of: reader.strings("composed_of")?,
+            ignore_missing_component_templates: reader.strings("ignore_missing_component_templates")?,
+            priority: reader.number("priority")?,
+            template: content_from_json(reader.get("template")?)?,
+            data_stream,
+            allow_auto_create: reader.optional("allow_auto_create").and_then(|allow| allow.as_bool()),
+            version: reader.optional("version").and_then(|version| version.as_i64()),
+            meta: reader.optional("meta"),
+        })
+    }
+}
+
+fn content_to_json(content: &TemplateContent) -> Value {
+    json!({
+        "settings": content.settings,
+        "mappings": content.mappings,
+        "aliases": print_aliases(&content.aliases),
+        "lifecycle": content.lifecycle,
+    })
+}
+
+fn content_from_json(json: &Value) -> Result<TemplateContent> {
+    let reader = Reader(json.as_object().ok_or_else(|| wrong("template"))?);
+    let aliases: BTreeMap<String, AliasMetadata> = AliasMetadata::parse_all(Some(reader.get("aliases")?))?;
+    Ok(TemplateContent {
+        settings: reader.settings("settings")?,
+        mappings: reader.optional("mappings"),
+        aliases,
+        lifecycle: reader.optional("lifecycle"),
+    })
+}
+
+struct Reader<'a>(&'a Map<String, Value>);
+
+impl<'a> Reader<'a> {
+    fn new(json: &'a Value) -> Result<Self> {
+        let reader = Self(json.as_object().ok_or_else(|| wrong("format"))?);
+        match reader.number("format")? {
+            FORMAT => Ok(reader),
+            other => Err(Error::internal(format!(
+                "stored metadata has format [{other}], this firn reads up to [{FORMAT}]"
+            ))),
+        }
+    }
+
+    fn get(&self, name: &str) -> Result<&'a Value> {
+        self.0.get(name).ok_or_else(|| wrong(name))
+    }
+
+    /// `null` and missing are the same.
+    fn optional(&self, name: &str) -> Option<Value> {
+        self.0.get(name).filter(|value| !value.is_null()).cloned()
+    }
+
+    fn text(&self, name: &str) -> Result<String> {
+        self.optional_text(name)?.ok_or_else(|| wrong(name))
+    }
+
+    fn optional_text(&self, name: &str) -> Result<Option<String>> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(wrong(name)),
+        }
+    }
+
+    fn flag(&self, name: &str) -> Result<bool> {
+        self.get(name)?.as_bool().ok_or_else(|| wrong(name))
+    }
+
+    fn number(&self, name: &str) -> Result<u64> {
+        self.get(name)?.as_u64().ok_or_else(|| wrong(name))
+    }
+
+    fn strings(&self, name: &str) -> Result<Vec<String>> {
+        let list = self.get(name)?.as_array().ok_or_else(|| wrong(name))?;
+        list.iter()
+            .map(|item| item.as_str().map(str::to_owned).ok_or_else(|| wrong(name)))
+            .collect()
+    }
+
+    fn settings(&self, name: &str) -> Result<SettingsMap> {
+        let map = self.get(name)?.as_object().ok_or_else(|| wrong(name))?;
+        Ok(map.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+}
+
+fn wrong(field: &str) -> Error {
+    Error::internal(format!("stored metadata lacks a valid [{field}]"))
+}
