@@ -625,6 +625,28 @@ mod tests {
     }
 
     #[test]
+    fn the_ends_of_time_do_not_panic() {
+        for interval in [json!({"fixed_interval": "7d"}), json!({"calendar_interval": "1M"})] {
+            for (min, max) in [(i64::MIN, i64::MIN + 5), (i64::MAX - 5, i64::MAX), (i64::MIN, i64::MAX)] {
+                for zone in ["UTC", "Europe/Berlin"] {
+                    let mut body = json!({
+                        "field": "t", "time_zone": zone, "offset": "-5h", "extended_bounds": {"min": min, "max": max}
+                    });
+                    body.as_object_mut()
+                        .unwrap()
+                        .extend(interval.as_object().unwrap().clone());
+                    let _ = finish(body, partial(&[(0, 1)]));
+                    let mut body = json!({"field": "t", "time_zone": zone, "min_doc_count": 1});
+                    body.as_object_mut()
+                        .unwrap()
+                        .extend(interval.as_object().unwrap().clone());
+                    let _ = finish(body, partial(&[(min, 1), (max, 1)]));
+                }
+            }
+        }
+    }
+
+    #[test]
     fn bounds_are_checked() {
         let check = |bounds: Value, expected: &str| {
             let mut body = json!({"field": "t", "fixed_interval": "1d"});

@@ -56,7 +56,8 @@ pub struct Aggregation {
 
 /// What an aggregation computes.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs)]
+// A request holds a handful of these; boxes would only hide what they are.
+#[allow(missing_docs, clippy::large_enum_variant)]
 pub enum AggregationKind {
     Terms(Terms),
     DateHistogram(DateHistogram),

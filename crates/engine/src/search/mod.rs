@@ -1,7 +1,7 @@
 //! The search request and its answer.
 //!
 //! `parse` reads the body of `_search` (and the URL parameters that say the same); what firn does
-//! not have is refused by name. Values of sort keys travel as [`SortValue`].
+//! not have is refused by name. Values of sort keys travel as JSON.
 
 mod parse;
 mod sort;

@@ -18,9 +18,9 @@ pub const DEPTH_MAX: usize = 100;
 pub enum Node {
     /// `*:*` or a bare `*`.
     All,
-    /// Clauses with their occurrence, already resolved from `AND`, `OR`, `NOT`, `+`, `-`. All
-    /// three empty (the empty string): matches nothing. With `must_not` alone it matches nothing
-    /// either; the parser puts [`Node::All`] beside it where Elasticsearch does, at the top.
+    /// Clauses with their occurrence, already resolved from `AND`, `OR`, `NOT`, `+`, `-`. Where
+    /// all are negative the parser adds [`Node::All`] to `must`, as Elasticsearch does. The empty
+    /// string, which matches nothing, is one whose `must_not` holds [`Node::All`].
     Bool {
         /// Must match.
         must: Vec<Node>,
@@ -69,7 +69,7 @@ impl Node {
         Self::Bool {
             must: Vec::new(),
             should: Vec::new(),
-            must_not: Vec::new(),
+            must_not: vec![Self::All],
         }
     }
 
@@ -139,16 +139,9 @@ pub(super) fn parse_in(text: &str, operator_and: bool, default_field: Option<&st
         depth: 0,
         clauses: 0,
     };
-    let mut node = parser.query(None).map_err(|error| failed(text, &error))?;
+    let node = parser.query(None).map_err(|error| failed(text, &error))?;
     if parser.position < parser.tokens.len() {
         return Err(failed(text, &parser.encountered()));
-    }
-    if let Node::Bool { must, should, must_not } = &mut node
-        && must.is_empty()
-        && should.is_empty()
-        && !must_not.is_empty()
-    {
-        must.push(Node::All);
     }
     Ok(node)
 }
@@ -268,6 +261,9 @@ impl<'t> Parser<'t> {
                 Occurrence::Should => should.push(node),
                 Occurrence::MustNot => must_not.push(node),
             }
+        }
+        if must.is_empty() && should.is_empty() {
+            must.push(Node::All);
         }
         Ok(Node::Bool { must, should, must_not })
     }

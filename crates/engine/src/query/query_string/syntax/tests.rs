@@ -71,8 +71,8 @@ fn check_refused(text: &str, cause: &str) {
 
 #[test]
 fn words() {
-    check("", "{}");
-    check("  \t\n", "{}");
+    check("", "{-ALL}");
+    check("  \t\n", "{-ALL}");
     check("foo", "<foo>");
     check("foo-bar+baz@x.de", "<foo-bar+baz@x.de>");
     check("foo bar  baz", "<foo bar baz>");
@@ -110,7 +110,8 @@ fn operators_are_marks() {
 fn only_negative_means_all_but() {
     check("NOT a", "{+ALL -<a>}");
     check("-a -b", "{+ALL -<a> -<b>}");
-    check("(NOT a) OR b", "{{-<a>} <b>}");
+    check("(NOT a) OR b", "{{+ALL -<a>} <b>}");
+    check("b AND (-a)", "{+<b> +{+ALL -<a>}}");
 }
 
 #[test]
