@@ -1,1 +1,686 @@
+use serde_json::json;
 
+use super::*;
+use crate::{Error, ErrorKind};
+
+const DAY_MS: i64 = 86_400_000;
+const NOW_MS: i64 = 1_767_225_600_000;
+
+/// A state that commands are run on, one after the other.
+struct World {
+    metadata: Arc<Metadata>,
+    now_ms: i64,
+    ids: u32,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            metadata: Arc::new(Metadata::default()),
+            now_ms: NOW_MS,
+            ids: 0,
+        }
+    }
+
+    fn run(&mut self, command: Command) -> Result<Outcome, Error> {
+        let ids = &mut self.ids;
+        let (next, outcome) = self.metadata.apply(&command, self.now_ms, &mut || {
+            *ids += 1;
+            format!("{ids:022}")
+        })?;
+        assert_eq!(outcome.changed, next.version > self.metadata.version);
+        if !outcome.changed {
+            assert_eq!(next, self.metadata);
+        }
+        stored_and_read_again(&next);
+        self.metadata = next;
+        Ok(outcome)
+    }
+
+    fn ok(&mut self, command: Command) -> Outcome {
+        self.run(command).unwrap()
+    }
+
+    fn refused(&mut self, command: Command, kind: ErrorKind, reason: &str) {
+        let before = Arc::clone(&self.metadata);
+        let error = self.run(command).unwrap_err();
+        assert_eq!((error.reason(), error.kind()), (reason, kind));
+        assert_eq!(before, self.metadata);
+    }
+
+    fn index(&self, name: &str) -> &IndexMetadata {
+        &self.metadata.indices[name]
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.metadata.indices.keys().map(String::as_str).collect()
+    }
+}
+
+/// Every state must survive its storage.
+fn stored_and_read_again(metadata: &Metadata) {
+    fn same<T: PartialEq + std::fmt::Debug>(
+        entities: &BTreeMap<String, Arc<T>>,
+        print: impl Fn(&T) -> Value,
+        read: impl Fn(&Value) -> crate::Result<T>,
+    ) {
+        for entity in entities.values() {
+            let text = print(entity).to_string();
+            assert_eq!(read(&serde_json::from_str(&text).unwrap()).unwrap(), **entity);
+        }
+    }
+    same(&metadata.indices, IndexMetadata::to_json, IndexMetadata::from_json);
+    same(&metadata.data_streams, DataStream::to_json, DataStream::from_json);
+    same(
+        &metadata.component_templates,
+        ComponentTemplate::to_json,
+        ComponentTemplate::from_json,
+    );
+    same(
+        &metadata.index_templates,
+        IndexTemplate::to_json,
+        IndexTemplate::from_json,
+    );
+    same(&metadata.index_templates, IndexTemplate::print, |json| {
+        let template = IndexTemplate::parse(json)?;
+        // Printed settings are strings and a data stream's options complete, so compare prints.
+        let original = metadata
+            .index_templates
+            .values()
+            .find(|other| other.print() == template.print());
+        Ok(original.map_or(template, |original| IndexTemplate::clone(original)))
+    });
+}
+
+fn create(name: &str) -> Command {
+    create_with(name, json!({}))
+}
+
+fn create_with(name: &str, body: Value) -> Command {
+    Command::CreateIndex {
+        name: name.to_owned(),
+        settings: body.get("settings").cloned().unwrap_or(Value::Null),
+        mappings: body.get("mappings").cloned(),
+        aliases: body.get("aliases").cloned(),
+    }
+}
+
+fn auto_create(name: &str) -> Command {
+    Command::AutoCreate { name: name.to_owned() }
+}
+
+fn delete(names: &[&str]) -> Command {
+    Command::DeleteIndices { names: owned(names) }
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn put_template(name: &str, body: Value) -> Command {
+    Command::PutIndexTemplate {
+        name: name.to_owned(),
+        body,
+        create: false,
+    }
+}
+
+fn put_component(name: &str, template: Value) -> Command {
+    Command::PutComponentTemplate {
+        name: name.to_owned(),
+        body: json!({"template": template}),
+        create: false,
+    }
+}
+
+fn put_settings(names: &[&str], settings: Value) -> Command {
+    Command::PutSettings {
+        names: owned(names),
+        settings,
+        preserve_existing: false,
+    }
+}
+
+fn rollover(target: &str, conditions: Value, facts: RolloverFacts) -> Command {
+    Command::Rollover {
+        target: target.to_owned(),
+        new_index: None,
+        conditions: serde_json::from_value(conditions).unwrap(),
+        body: Value::Null,
+        dry_run: false,
+        facts,
+    }
+}
+
+#[test]
+fn creates_and_deletes_indices() {
+    let mut world = World::new();
+    let outcome = world.ok(create_with(
+        "<logs-{now/d}>",
+        json!({
+            "settings": {"number_of_shards": 2, "index.creation_date": 5},
+            "mappings": {"properties": {"a": {"type": "long"}}},
+            "aliases": {"all": {"filter": {"term": {"a": 1}}, "routing": 7}},
+        }),
+    ));
+    assert_eq!(outcome.created_index.as_deref(), Some("logs-2026.01.01"));
+    let index = world.index("logs-2026.01.01");
+    assert_eq!((index.created_ms, index.settings.number_of_shards), (5, 2));
+    assert_eq!(index.uuid, "0000000000000000000001");
+    assert_eq!(
+        index.aliases["all"].print(),
+        json!({"filter": {"term": {"a": 1}}, "index_routing": "7", "search_routing": "7"})
+    );
+    assert_eq!(
+        Value::Object(crate::settings::nest(&index.print_settings())),
+        json!({"index": {
+            "number_of_shards": "2", "number_of_replicas": "0", "creation_date": "5",
+            "uuid": "0000000000000000000001", "provided_name": "<logs-{now/d}>",
+        }})
+    );
+    world.refused(
+        create("logs-2026.01.01"),
+        ErrorKind::ResourceAlreadyExists,
+        "index [logs-2026.01.01/0000000000000000000001] already exists",
+    );
+    world.refused(
+        create("all"),
+        ErrorKind::InvalidIndexName,
+        "Invalid index name [all], already exists as alias",
+    );
+    world.refused(
+        create("Logs"),
+        ErrorKind::InvalidIndexName,
+        "Invalid index name [Logs], must be lowercase",
+    );
+    world.refused(
+        create_with("x", json!({"mappings": {"properties": {"f": {"type": "sting"}}}})),
+        ErrorKind::MapperParsing,
+        "Failed to parse mapping: No handler for type [sting] declared on field [f]",
+    );
+    world.refused(
+        create_with("x", json!({"aliases": {"x": {}}})),
+        ErrorKind::InvalidAliasName,
+        "Invalid alias name [x]: an index or data stream exists with the same name as the alias",
+    );
+    world.refused(
+        create_with("x", json!({"settings": {"mapping.total_fields.limit": 1}, "mappings": {"properties": {"a": {"type": "long"}, "b": {"type": "long"}}}})),
+        ErrorKind::IllegalArgument,
+        "Limit of total fields [1] has been exceeded",
+    );
+    world.refused(
+        delete(&["logs-2026.01.01", "nowhere"]),
+        ErrorKind::IndexNotFound,
+        "no such index [nowhere]",
+    );
+    world.ok(delete(&["logs-2026.01.01", "logs-2026.01.01"]));
+    assert!(world.names().is_empty());
+}
+
+#[test]
+fn bounds_the_number_of_shards() {
+    let mut world = World::new();
+    world.ok(Command::PutClusterSettings {
+        settings: json!({"cluster.max_shards_per_node": 3}),
+    });
+    world.ok(create_with("a", json!({"settings": {"number_of_shards": 2}})));
+    world.refused(
+        create_with("b", json!({"settings": {"number_of_shards": 2}})),
+        ErrorKind::RequestValidation,
+        "Validation Failed: 1: this action would add [2] shards, but this cluster currently has [2]/[3] maximum normal \
+         shards open;",
+    );
+}
+
+#[test]
+fn puts_mappings_and_dynamic_fields() {
+    let mut world = World::new();
+    world.ok(create_with("a", json!({"settings": {"mapping.total_fields.limit": 3}})));
+    world.ok(create("b"));
+    let put = |names: &[&str], properties: Value| Command::PutMapping {
+        names: owned(names),
+        mapping: json!({ "properties": properties }),
+    };
+    world.ok(put(&["a", "b"], json!({"x": {"type": "long"}})));
+    assert!(!world.ok(put(&["a", "b"], json!({"x": {"type": "long"}}))).changed);
+    world.refused(
+        put(&["b", "a"], json!({"x": {"type": "ip"}})),
+        ErrorKind::IllegalArgument,
+        "mapper [x] cannot be changed from type [long] to [ip]",
+    );
+    let dynamic = |properties: Value| Command::AddDynamicFields {
+        name: "a".to_owned(),
+        mapping: Arc::new(Mapping::parse(&json!({ "properties": properties })).unwrap()),
+    };
+    let more = json!({"x": {"type": "ip"}, "y": {"type": "long"}, "z": {"type": "long"}, "over": {"type": "long"}});
+    assert!(world.ok(dynamic(more.clone())).changed);
+    assert!(!world.ok(dynamic(more)).changed);
+    assert_eq!(world.index("a").mapping.total_fields(), 3);
+    assert!(world.index("a").mapping.resolve("over").is_none());
+}
+
+#[test]
+fn changes_settings() {
+    let mut world = World::new();
+    world.ok(create("a"));
+    world.ok(put_settings(&["a"], json!({"index": {"refresh_interval": "30s"}})));
+    assert_eq!(world.index("a").settings.refresh_interval_ms, Some(30_000));
+    assert!(
+        !world
+            .ok(put_settings(&["a"], json!({"refresh_interval": "30s"})))
+            .changed
+    );
+    world.ok(put_settings(&["a"], json!({"refresh_interval": null})));
+    assert_eq!(world.index("a").settings.refresh_interval_ms, Some(1000));
+    world.refused(
+        put_settings(&["a"], json!({"number_of_shards": 4})),
+        ErrorKind::IllegalArgument,
+        "Can't update non dynamic settings [[index.number_of_shards]] for open indices [[a/0000000000000000000001]]",
+    );
+    world.refused(
+        put_settings(&["a"], json!({"nonsense": 4})),
+        ErrorKind::IllegalArgument,
+        "unknown setting [index.nonsense] please check that any required plugins are installed, or check the breaking \
+         changes documentation for removed settings",
+    );
+    world.refused(
+        put_settings(&["a"], json!({})),
+        ErrorKind::RequestValidation,
+        "Validation Failed: 1: no settings to update;",
+    );
+    world.ok(Command::SetClosed {
+        names: owned(&["a"]),
+        closed: true,
+    });
+    world.ok(put_settings(&["a"], json!({"codec": "best_compression"})));
+    assert!(world.index("a").settings.best_compression);
+}
+
+#[test]
+fn updates_aliases() {
+    let mut world = World::new();
+    world.ok(create("a-1"));
+    world.ok(create("a-2"));
+    let add = |index: &str, alias: &str, properties: Value| AliasAction::Add {
+        index: index.to_owned(),
+        alias: alias.to_owned(),
+        metadata: AliasMetadata::parse(alias, &properties).unwrap(),
+    };
+    let remove = |index: &str, alias: &str| AliasAction::Remove {
+        index: index.to_owned(),
+        alias: alias.to_owned(),
+        must_exist: true,
+    };
+    let update = |actions: Vec<AliasAction>| Command::UpdateAliases { actions };
+    world.ok(update(vec![
+        add("a-1", "x", json!({"is_write_index": true})),
+        add("a-2", "x", json!({})),
+    ]));
+    assert!(!world.ok(update(vec![add("a-2", "x", json!({}))])).changed);
+    world.refused(
+        update(vec![add("a-2", "x", json!({"is_write_index": true}))]),
+        ErrorKind::IllegalArgument,
+        "alias [x] has more than one write index [a-1,a-2]",
+    );
+    world.ok(update(vec![
+        add("a-1", "x", json!({"is_write_index": false})),
+        add("a-2", "x", json!({"is_write_index": true})),
+    ]));
+    world.refused(
+        update(vec![add("a-1", "y", json!({})), remove("a-2", "y2")]),
+        ErrorKind::AliasNotFound,
+        "aliases [y2] missing",
+    );
+    world.refused(
+        update(vec![add("a-1", "a-2", json!({}))]),
+        ErrorKind::InvalidAliasName,
+        "Invalid alias name [a-2]: an index or data stream exists with the same name as the alias",
+    );
+    world.refused(
+        update(vec![add("nowhere", "y", json!({}))]),
+        ErrorKind::IndexNotFound,
+        "no such index [nowhere]",
+    );
+    world.ok(update(vec![remove("a-1", "x*"), remove("a-2", "x*")]));
+    assert!(!world.metadata.has_alias("x"));
+    // An alias takes the place of an index in one step.
+    world.ok(update(vec![
+        add("a-1", "a-2", json!({})),
+        AliasAction::RemoveIndex {
+            index: "a-2".to_owned(),
+        },
+    ]));
+    assert!(world.metadata.has_alias("a-2"));
+    assert!(AliasMetadata::parse("x", &json!({"filter": 1})).is_err());
+    assert!(AliasMetadata::parse("x", &json!({"filtre": {}})).is_err());
+}
+
+#[test]
+fn composes_templates() {
+    let mut world = World::new();
+    world.ok(put_component(
+        "base",
+        json!({
+            "settings": {"number_of_shards": 3, "refresh_interval": "5s"},
+            "mappings": {"properties": {"a": {"type": "keyword"}, "o": {"properties": {"x": {"type": "long"}}}}},
+            "aliases": {"everything": {}},
+        }),
+    ));
+    world.ok(put_template(
+        "logs",
+        json!({
+            "index_patterns": ["logs-*"], "composed_of": ["base"], "priority": 5,
+            "template": {
+                "settings": {"index": {"refresh_interval": "9s"}},
+                "mappings": {"properties": {"a": {"type": "ip"}, "o.y": {"type": "long"}}},
+            },
+        }),
+    ));
+    world.ok(put_template(
+        "all",
+        json!({"index_patterns": "*", "template": {"settings": {"number_of_shards": 7}}}),
+    ));
+    world.ok(create_with(
+        "logs-1",
+        json!({"settings": {"number_of_shards": 2}, "mappings": {"properties": {"b": {"type": "ip"}}}}),
+    ));
+    let index = world.index("logs-1");
+    assert_eq!(index.settings.number_of_shards, 2);
+    assert_eq!(index.settings.refresh_interval_ms, Some(9000));
+    assert_eq!(
+        index.mapping.print(),
+        json!({"properties": {
+            "a": {"type": "ip"}, "b": {"type": "ip"},
+            "o": {"properties": {"x": {"type": "long"}, "y": {"type": "long"}}},
+        }})
+    );
+    assert!(index.aliases.contains_key("everything"));
+    world.ok(auto_create("other"));
+    assert_eq!(world.index("other").settings.number_of_shards, 7);
+    world.ok(create_with("hidden", json!({"settings": {"hidden": true}})));
+    assert_eq!(world.index("hidden").settings.number_of_shards, 1);
+    assert_eq!(
+        world.metadata.find_index_template("logs-1").map(|(name, _)| name),
+        Some("logs")
+    );
+
+    world.refused(
+        put_template("clash", json!({"index_patterns": ["*-1"], "priority": 5})),
+        ErrorKind::IllegalArgument,
+        "index template [clash] has index patterns [*-1] matching patterns from existing templates [logs] with patterns \
+         (logs => [logs-*]) that have the same priority [5], multiple index templates may not match during index \
+         creation, please use a different priority",
+    );
+    world.refused(
+        put_template("x", json!({"index_patterns": ["x"], "composed_of": ["gone"]})),
+        ErrorKind::IllegalArgument,
+        "index_template [x] invalid, cause [Validation Failed: 1: index template [x] specifies component templates \
+         [gone] that do not exist;]",
+    );
+    world.ok(put_template(
+        "x",
+        json!({"index_patterns": ["x"], "composed_of": ["gone"], "priority": 1, "ignore_missing_component_templates": ["gone"]}),
+    ));
+    world.refused(
+        put_template("x", json!({"index_patterns": []})),
+        ErrorKind::IllegalArgument,
+        "index_template [x] invalid, cause [Validation Failed: 1: index patterns are missing;]",
+    );
+    world.refused(
+        put_template("x", json!({"index_patterns": ["x"], "foo": 1})),
+        ErrorKind::Parsing,
+        "[index_template] unknown field [foo]",
+    );
+    world.refused(
+        put_component("base", json!({"mappings": {"properties": {"o": {"type": "keyword"}}}})),
+        ErrorKind::IllegalArgument,
+        "updating component template [base] results in invalid composable template [logs] after templates are merged",
+    );
+    let delete_component = |name: &str| Command::DeleteComponentTemplate { names: owned(&[name]) };
+    world.refused(
+        delete_component("base"),
+        ErrorKind::IllegalArgument,
+        "component templates [base] cannot be removed as they are still in use by index templates [logs]",
+    );
+    let delete_template = |name: &str| Command::DeleteIndexTemplate { names: owned(&[name]) };
+    world.refused(
+        delete_template("gone"),
+        ErrorKind::ResourceNotFound,
+        "index_template [gone] missing",
+    );
+    world.ok(delete_template("lo*"));
+    world.ok(delete_component("base"));
+    world.refused(
+        delete_component("base"),
+        ErrorKind::ResourceNotFound,
+        "component_template [base] missing",
+    );
+    world.refused(
+        Command::PutIndexTemplate {
+            name: "x".to_owned(),
+            body: json!({"index_patterns": ["x"]}),
+            create: true,
+        },
+        ErrorKind::IllegalArgument,
+        "index template [x] already exists",
+    );
+}
+
+#[test]
+fn auto_creates_what_is_allowed() {
+    let mut world = World::new();
+    let setting = |value: Value| Command::PutClusterSettings {
+        settings: json!({"action": {"auto_create_index": value}}),
+    };
+    world.ok(auto_create("a"));
+    assert!(!world.ok(auto_create("a")).changed);
+    world.ok(setting(json!("false")));
+    world.refused(
+        auto_create("b"),
+        ErrorKind::IndexNotFound,
+        "no such index [b] and [action.auto_create_index] is [false]",
+    );
+    world.ok(setting(json!("+b*,-c*,d")));
+    world.ok(auto_create("b"));
+    world.ok(auto_create("d"));
+    world.refused(
+        auto_create("c"),
+        ErrorKind::IndexNotFound,
+        "no such index [c] and [action.auto_create_index] contains [-c*] which forbids automatic creation of the index",
+    );
+    world.refused(
+        auto_create("e"),
+        ErrorKind::IndexNotFound,
+        "no such index [e] and [action.auto_create_index] ([+b*,-c*,d]) doesn't match",
+    );
+    world.ok(put_template(
+        "e",
+        json!({"index_patterns": ["e*"], "allow_auto_create": true}),
+    ));
+    world.ok(auto_create("e"));
+    world.ok(put_template(
+        "f",
+        json!({"index_patterns": ["b*"], "allow_auto_create": false}),
+    ));
+    world.refused(
+        auto_create("bb"),
+        ErrorKind::IndexNotFound,
+        "no such index [bb] and composable template [f] forbids index auto creation",
+    );
+    world.ok(setting(Value::Null));
+    world.ok(auto_create("z"));
+}
+
+#[test]
+fn data_streams_roll_over() {
+    let mut world = World::new();
+    world.refused(
+        Command::CreateDataStream {
+            name: "events".to_owned(),
+        },
+        ErrorKind::IllegalArgument,
+        "no matching index template found for data stream [events]",
+    );
+    world.ok(put_template(
+        "events",
+        json!({
+            "index_patterns": ["events*"], "data_stream": {}, "_meta": {"by": "me"},
+            "template": {"settings": {"number_of_shards": 2}, "mappings": {"properties": {"a": {"type": "ip"}}}},
+        }),
+    ));
+    let outcome = world.ok(auto_create("events"));
+    assert_eq!(outcome.created_index.as_deref(), Some(".ds-events-2026.01.01-000001"));
+    let index = world.index(".ds-events-2026.01.01-000001");
+    assert!(index.settings.hidden);
+    assert_eq!(index.data_stream.as_deref(), Some("events"));
+    assert_eq!(
+        index.mapping.print(),
+        json!({
+            "_data_stream_timestamp": {"enabled": true},
+            "properties": {"@timestamp": {"type": "date"}, "a": {"type": "ip"}},
+        })
+    );
+    world.refused(
+        create("events-x"),
+        ErrorKind::IllegalArgument,
+        "cannot create index with name [events-x], because it matches with template [events] that creates data streams \
+         only, use create data stream api instead",
+    );
+    world.now_ms += 2 * DAY_MS;
+    let outcome = world.ok(rollover(
+        "events",
+        json!({"max_age": "7d", "max_docs": 5}),
+        RolloverFacts::default(),
+    ));
+    let result = outcome.rollover.unwrap();
+    assert!(!result.rolled_over && !outcome.changed);
+    assert_eq!(result.new_index, ".ds-events-2026.01.03-000002");
+    assert_eq!(result.conditions["[max_age: 7d]"], false);
+    let facts = RolloverFacts {
+        doc_count: 5,
+        ..RolloverFacts::default()
+    };
+    let outcome = world.ok(rollover(
+        "events",
+        json!({"max_age": "7d", "max_docs": 5}),
+        facts.clone(),
+    ));
+    assert!(outcome.rollover.unwrap().rolled_over);
+    let stream = &world.metadata.data_streams["events"];
+    assert_eq!(stream.generation, 2);
+    assert_eq!(
+        stream.indices,
+        [".ds-events-2026.01.01-000001", ".ds-events-2026.01.03-000002"]
+    );
+    let blocked = world.ok(rollover("events", json!({"max_docs": 1, "min_size": "1gb"}), facts));
+    assert!(!blocked.rollover.unwrap().rolled_over);
+
+    world.refused(
+        delete(&[".ds-events-2026.01.03-000002"]),
+        ErrorKind::IllegalArgument,
+        "index [.ds-events-2026.01.03-000002] is the write index for data stream [events] and cannot be deleted",
+    );
+    world.ok(delete(&[".ds-events-2026.01.01-000001"]));
+    assert_eq!(world.metadata.data_streams["events"].indices.len(), 1);
+    world.refused(
+        Command::DeleteIndexTemplate {
+            names: owned(&["events"]),
+        },
+        ErrorKind::IllegalArgument,
+        "unable to remove composable templates [events] as they are in use by a data streams [events]",
+    );
+    world.refused(
+        Command::CreateDataStream {
+            name: "events".to_owned(),
+        },
+        ErrorKind::ResourceAlreadyExists,
+        "data_stream [events] already exists",
+    );
+    world.refused(
+        put_template("bad", json!({"index_patterns": ["bad"], "data_stream": {}, "template": {"mappings": {"properties": {"@timestamp": {"type": "keyword"}}}}})),
+        ErrorKind::IllegalArgument,
+        "composable template [bad] template after composition is invalid",
+    );
+    world.ok(Command::DeleteDataStream {
+        names: owned(&["events"]),
+    });
+    assert!(world.names().is_empty());
+}
+
+#[test]
+fn aliases_roll_over() {
+    let mut world = World::new();
+    world.ok(create_with(
+        "logs-000001",
+        json!({"aliases": {"logs": {"is_write_index": true}}}),
+    ));
+    world.ok(rollover("logs", json!({}), RolloverFacts::default()));
+    assert_eq!(world.names(), ["logs-000001", "logs-000002"]);
+    assert_eq!(world.index("logs-000001").aliases["logs"].is_write_index, Some(false));
+    assert_eq!(world.index("logs-000002").aliases["logs"].is_write_index, Some(true));
+
+    world.ok(create_with("<once-{now/d}-1>", json!({"aliases": {"once": {}}})));
+    world.now_ms += DAY_MS;
+    world.ok(rollover("once", json!({}), RolloverFacts::default()));
+    assert!(world.index("once-2026.01.01-1").aliases.is_empty());
+    assert!(world.index("once-2026.01.02-000002").aliases.contains_key("once"));
+
+    let refused = |world: &mut World, target: &str, reason: &str| {
+        let command = rollover(target, json!({}), RolloverFacts::default());
+        world.refused(command, ErrorKind::IllegalArgument, reason);
+    };
+    refused(&mut world, "nowhere", "rollover target [nowhere] does not exist");
+    refused(
+        &mut world,
+        "logs-000001",
+        "rollover target is a [concrete index] but one of [alias,data_stream] was expected",
+    );
+    world.ok(create_with("plain", json!({"aliases": {"p": {}}})));
+    refused(&mut world, "p", "index name [plain] does not match pattern '^.*-\\d+$'");
+    world.refused(
+        rollover("logs", json!({"max_foo": 1}), RolloverFacts::default()),
+        ErrorKind::Parsing,
+        "[conditions] unknown field [max_foo]",
+    );
+}
+
+#[test]
+fn cluster_settings_are_known_ones() {
+    let mut world = World::new();
+    let put = |settings: Value| Command::PutClusterSettings { settings };
+    world.ok(put(json!({
+        "search.max_buckets": 10, "cluster.routing.allocation.disk.watermark": {"low": "70%", "high": "10gb"},
+        "logger.org.elasticsearch": "DEBUG",
+    })));
+    assert_eq!(world.metadata.cluster_settings.len(), 4);
+    world.refused(
+        put(json!({"foo.bar": 1})),
+        ErrorKind::IllegalArgument,
+        "persistent setting [foo.bar], not recognized",
+    );
+    world.refused(
+        put(json!({"search.max_buckets": "x"})),
+        ErrorKind::IllegalArgument,
+        "Failed to parse value [x] for setting [search.max_buckets]",
+    );
+    world.ok(put(
+        json!({"cluster.routing.*": null, "logger.org.elasticsearch": null}),
+    ));
+    assert_eq!(world.metadata.cluster_settings.len(), 1);
+    assert!(cluster_setting_defaults(&world.metadata.cluster_settings).contains_key("action.auto_create_index"));
+}
+
+#[test]
+fn newer_formats_are_refused() {
+    let mut world = World::new();
+    world.ok(create("a"));
+    let mut json = world.index("a").to_json();
+    json["format"] = json!(2);
+    let error = IndexMetadata::from_json(&json).unwrap_err();
+    assert_eq!(
+        error.reason(),
+        "stored metadata has format [2], this firn reads up to [1]"
+    );
+    let error = IndexMetadata::from_json(&json!({"format": 1})).unwrap_err();
+    assert_eq!(error.reason(), "stored metadata lacks a valid [aliases]");
+}
