@@ -66,13 +66,16 @@ impl Pass<'_> {
             return Ok(());
         }
         let mapping = self.compiled.mapping();
-        let detected = match scalar {
-            Scalar::Bool(_) => MatchMappingType::Boolean,
-            Scalar::Number(text) if text.contains(['.', 'e', 'E']) => MatchMappingType::Double,
-            Scalar::Number(_) => MatchMappingType::Long,
-            Scalar::Text(text) => mapping.detect_string(text),
+        let node = match scalar {
+            Scalar::Bool(_) => mapping.dynamic_field(path, MatchMappingType::Boolean),
+            Scalar::Number(text) if text.contains(['.', 'e', 'E']) => {
+                mapping.dynamic_field(path, MatchMappingType::Double)
+            }
+            Scalar::Number(_) => mapping.dynamic_field(path, MatchMappingType::Long),
+            // A date gets the format that it was recognised by.
+            Scalar::Text(text) => mapping.dynamic_string_field(path, text),
         };
-        if let Some(node) = mapping.dynamic_field(path, detected)? {
+        if let Some(node) = node? {
             self.add_field(path, node);
         }
         Ok(())

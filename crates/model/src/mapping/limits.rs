@@ -29,33 +29,16 @@ impl Mapping {
         }
     }
 
-    /// Whether [`Mapping::add_missing`] would add `node` at `path` under these limits. Lets the
-    /// mapper find out without a round through the metadata that a field goes to
-    /// [`super::OVERFLOW_FIELD`]. Costs a look-up per segment and a count of the mapping.
-    pub fn has_room_for(&self, path: &str, node: &Node, total_fields_limit: u32, depth_limit: u32) -> bool {
-        let mut object = Some(&self.root);
-        let mut missing_objects = 0;
-        let depth = path.split('.').count() + usize::from(matches!(node, Node::Object(_)));
-        let mut segments = path.split('.').peekable();
-        while let Some(segment) = segments.next() {
-            let last = segments.peek().is_none();
-            match object.and_then(|object| object.properties.get(segment)) {
-                Some(Node::Object(child)) => object = Some(child),
-                Some(Node::Field(_)) => return false,
-                None => {
-                    object = None;
-                    missing_objects += usize::from(!last);
-                }
-            }
-        }
-        depth <= depth_limit as usize
-            && self.total_fields() + missing_objects + count(node) <= total_fields_limit as usize
-    }
-
     /// This mapping with the leaves and objects of `additions` that it lacks, in their order, as
     /// long as they fit the limits. What is there already stays as it is, so that two writers
     /// that meet the same new field at once both succeed; only a `constant_keyword` without a
     /// value takes the value of `additions`. `None`: nothing to add.
+    ///
+    /// If something finds no room, the room is used up: a leaf comes without its multi-fields, an
+    /// object without its children. So [`Mapping::total_fields`] at the limit is how the mapper
+    /// knows that what is still unmapped stays so, and keeps those values under a hidden field of
+    /// its own instead of asking again (dynamic-as-flattened: no event is refused for the limit).
+    /// What would stand deeper than `depth_limit` is left out without using room.
     #[must_use]
     pub fn add_missing(&self, additions: &Mapping, total_fields_limit: u32, depth_limit: u32) -> Option<Mapping> {
         let mut result = self.clone();
@@ -86,31 +69,29 @@ impl Adder {
                 (Some(Node::Field(existing)), Node::Field(more)) => self.learn_constant(existing, more),
                 (Some(_), _) => {}
                 (None, Node::Field(field)) => {
-                    if count(addition) <= self.room {
-                        self.room -= count(addition);
-                        self.changed = true;
-                        target.properties.insert(name.clone(), Node::Field(Arc::clone(field)));
+                    if self.room == 0 {
+                        continue;
                     }
+                    let mut field = Arc::clone(field);
+                    if count(addition) > self.room {
+                        Arc::make_mut(&mut field).fields.truncate(self.room - 1);
+                    }
+                    self.room -= 1 + field.fields.len();
+                    self.changed = true;
+                    target.properties.insert(name.clone(), Node::Field(field));
                 }
                 (None, Node::Object(more)) => {
                     if self.room == 0 || depth >= self.depth_limit {
                         continue;
                     }
-                    // The object is added only if one of its children finds room too.
                     let mut object = ObjectMapping {
                         properties: Default::default(),
                         ..more.clone()
                     };
-                    let (room, changed) = (self.room, self.changed);
                     self.room -= 1;
-                    self.changed = more.properties.is_empty();
+                    self.changed = true;
                     self.add(&mut object, more, depth + 1);
-                    if self.changed {
-                        target.properties.insert(name.clone(), Node::Object(object));
-                    } else {
-                        self.room = room;
-                        self.changed = changed;
-                    }
+                    target.properties.insert(name.clone(), Node::Object(object));
                 }
             }
         }

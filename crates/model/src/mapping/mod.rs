@@ -63,11 +63,6 @@ pub struct Mapping {
     pub source: Option<Value>,
 }
 
-/// Where the mapper keeps the values of fields past `index.mapping.total_fields.limit`: a hidden
-/// `flattened` field that no mapping lists. Its keys are the fields' full paths, so a query on an
-/// unmapped path may look there (`_overflow.PATH`), and no event is refused for the limit.
-pub const OVERFLOW_FIELD: &str = "_overflow";
-
 /// An object and its fields.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ObjectMapping {

@@ -555,7 +555,7 @@ fn data_streams_roll_over() {
     let result = outcome.rollover.unwrap();
     assert!(!result.rolled_over && !outcome.changed);
     assert_eq!(result.new_index, ".ds-events-2026.01.03-000002");
-    assert_eq!(result.conditions["[max_age: 7d]"], false);
+    assert!(!result.conditions["[max_age: 7d]"]);
     let facts = RolloverFacts {
         doc_count: 5,
         ..RolloverFacts::default()
