@@ -1,0 +1,190 @@
+//! What the generated events promise.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use super::event_type::{COMMON_FIELDS, event_types};
+use super::*;
+
+const START_MS: i64 = 1_795_000_000_000;
+
+fn generated(kind: Kind, events: u64, seed: u64) -> Vec<u8> {
+    let config = GeneratorConfig {
+        seed,
+        kind,
+        format: Format::Ndjson,
+        tenants: if kind == Kind::Weblog { 13 } else { 40 },
+        span: Span::Range {
+            start_ms: START_MS,
+            end_ms: START_MS + 3 * 86_400_000,
+            events,
+        },
+    };
+    let mut generator = Generator::new(&config).unwrap();
+    let mut out = Vec::new();
+    let mut count = 0;
+    loop {
+        match generator.fill(&mut out, 1000, 0) {
+            0 => break,
+            more => count += more,
+        }
+    }
+    assert_eq!(count, events);
+    out
+}
+
+fn lines(bytes: &[u8]) -> impl Iterator<Item = Value> {
+    bytes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            serde_json::from_slice(line).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(line)))
+        })
+}
+
+/// Dotted paths of everything that is no object; a point is one value.
+fn paths(value: &Value, prefix: &str, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) if !fields.contains_key("lat") => {
+            for (name, value) in fields {
+                let path = if prefix.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{prefix}.{name}")
+                };
+                paths(value, &path, into);
+            }
+        }
+        _ => {
+            into.insert(prefix.to_owned());
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
+    for kind in [Kind::Events, Kind::Weblog] {
+        assert_eq!(generated(kind, 2000, 7), generated(kind, 2000, 7));
+        assert_ne!(generated(kind, 2000, 7), generated(kind, 2000, 8));
+    }
+}
+
+#[test]
+fn the_tables_have_enough_types_and_fields_and_no_field_has_two_types() {
+    let types = event_types().unwrap();
+    let mut fields = BTreeMap::new();
+    let common = COMMON_FIELDS
+        .iter()
+        .map(|(path, mapping)| ((*path).to_owned(), *mapping));
+    for (path, mapping) in common.chain(types.iter().flat_map(|of| of.fields.clone())) {
+        let known = *fields.entry(path.clone()).or_insert(mapping);
+        assert_eq!(known, mapping, "{path}");
+    }
+    assert!(types.len() >= 60, "{} types", types.len());
+    assert!(fields.len() >= 250, "{} fields", fields.len());
+    let names: BTreeSet<_> = types.iter().map(|of| &of.name).collect();
+    assert_eq!(names.len(), types.len(), "a name stands twice");
+}
+
+#[test]
+fn events_are_what_the_issue_asks_for() {
+    let bytes = generated(Kind::Events, 30_000, 1);
+    let mut seen_fields = BTreeSet::new();
+    let mut seen_types = BTreeSet::new();
+    let mut seen_classes = BTreeSet::new();
+    let mut tenants: HashMap<String, u64> = HashMap::new();
+    let mut hours = [0_u64; 24];
+    let (mut last, mut out_of_order, mut late) = (0_i64, 0, 0);
+    for event in lines(&bytes) {
+        paths(&event, "", &mut seen_fields);
+        seen_types.insert(event["event_type"].as_str().unwrap().to_owned());
+        seen_classes.insert(event["event_class"].as_str().unwrap().to_owned());
+        *tenants.entry(event["tenant"].as_str().unwrap().to_owned()).or_default() += 1;
+        let time = event["@timestamp"].as_str().unwrap();
+        hours[time[11..13].parse::<usize>().unwrap()] += 1;
+        let time_ms = time_ms(time).unwrap();
+        assert!((START_MS..START_MS + 3 * 86_400_000).contains(&time_ms), "{time}");
+        out_of_order += u64::from(time_ms < last);
+        late += u64::from(time_ms < last - 60_000);
+        last = last.max(time_ms);
+    }
+    assert_eq!(seen_classes.len(), 5);
+    assert!(seen_types.len() >= 60, "{} types", seen_types.len());
+    assert!(seen_fields.len() >= 250, "{} fields", seen_fields.len());
+    let largest = *tenants.values().max().unwrap() as f64 / 30_000.0;
+    assert!((0.16..0.26).contains(&largest), "the largest tenant has {largest}");
+    assert_eq!(tenants.len(), 40);
+    assert!(
+        hours.iter().max().unwrap() > &(hours.iter().min().unwrap() * 2),
+        "no daily rhythm: {hours:?}"
+    );
+    assert!((300..3000).contains(&out_of_order), "{out_of_order} out of order");
+    assert!(late > 50, "{late} late");
+}
+
+#[test]
+fn every_field_is_in_the_template() {
+    for kind in [Kind::Events, Kind::Weblog] {
+        let (_, template) = index_template(kind).unwrap();
+        let mut seen = BTreeSet::new();
+        lines(&generated(kind, 10_000, 3)).for_each(|event| paths(&event, "", &mut seen));
+        for path in seen {
+            let pointer = format!(
+                "/template/mappings/properties/{}/type",
+                path.replace('.', "/properties/")
+            );
+            assert!(template.pointer(&pointer).is_some(), "{path} has no type");
+        }
+    }
+}
+
+#[test]
+fn web_logs_have_their_size_fields_and_cardinalities() {
+    let events = 40_000;
+    let bytes = generated(Kind::Weblog, events, 1);
+    let average = bytes.len() as f64 / events as f64;
+    assert!((average - 465.6).abs() < 465.6 * 0.01, "{average} bytes a line");
+    let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut message_bytes = 0;
+    for event in lines(&bytes) {
+        let fields = event.as_object().unwrap();
+        assert_eq!(fields.len(), 14);
+        message_bytes += fields["message"].as_str().unwrap().len();
+        for (name, value) in fields {
+            values.entry(name.clone()).or_default().insert(value.to_string());
+        }
+    }
+    let count = |name: &str| values[name].len();
+    assert_eq!(count("tenant"), 13);
+    assert_eq!(count("request_id"), events as usize);
+    assert!(count("client_ip") > 20_000, "{} addresses", count("client_ip"));
+    assert!((1000..25_000).contains(&count("path")), "{} paths", count("path"));
+    assert!((60..100).contains(&(count("city") + count("user_agent"))));
+    let average_message = message_bytes / events as usize;
+    assert!((120..180).contains(&average_message), "{average_message} bytes of text");
+}
+
+#[test]
+fn bulk_bodies_alternate_actions_and_events() {
+    let config = GeneratorConfig {
+        seed: 1,
+        kind: Kind::Events,
+        format: Format::Bulk {
+            index: "events-x".to_owned(),
+        },
+        tenants: 1,
+        span: Span::Live {
+            start_ms: START_MS,
+            events_per_second: 100.0,
+        },
+    };
+    let mut generator = Generator::new(&config).unwrap();
+    let mut out = Vec::new();
+    assert_eq!(generator.fill(&mut out, 1000, START_MS + 990), 100);
+    assert_eq!(generator.fill(&mut out, 1000, START_MS + 990), 0);
+    let lines: Vec<Value> = lines(&out).collect();
+    assert_eq!(lines.len(), 200);
+    assert_eq!(lines[0], serde_json::json!({ "create": { "_index": "events-x" } }));
+    assert_eq!(lines[1]["tenant"], "tenant-001");
+}

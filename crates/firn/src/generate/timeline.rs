@@ -1,0 +1,173 @@
+//! When events happen: a daily and weekly rhythm, bursts, and some that come late or out of order.
+
+use super::random::{Random, mix};
+
+const MINUTE_MS: i64 = 60_000;
+const DAY_MINUTES: i64 = 1440;
+/// Activity at each hour in UTC, in percent of the busiest.
+const HOURS: [u64; 24] = [
+    34, 30, 28, 28, 30, 36, 48, 64, 82, 94, 100, 98, 90, 96, 100, 98, 92, 82, 70, 60, 54, 48, 42, 38,
+];
+/// Saturday and Sunday, in percent of a working day.
+const WEEKEND_PERCENT: u64 = 45;
+/// One minute in so many starts a burst, which lasts at most [`BURST_MINUTES_MAX`].
+const BURST_EVERY_MINUTES: u64 = 220;
+const BURST_MINUTES_MAX: i64 = 12;
+
+/// More events than usual, about one thing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Burst {
+    /// Stays the same while it lasts.
+    pub(crate) id: u64,
+    /// Its events per event outside of it, in percent.
+    pub(crate) percent: u64,
+}
+
+/// Spreads a number of events over a range of time, in the order in which they arrive.
+pub(crate) struct Timeline {
+    seed: u64,
+    start_ms: i64,
+    end_ms: i64,
+    events: u64,
+    weight_total: u64,
+    /// The minute being handed out, the weight up to its end, and its events: all and handed out.
+    minute: i64,
+    weight_so_far: u64,
+    emitted: u64,
+    in_minute: u64,
+    handed_out: u64,
+    burst: Option<Burst>,
+}
+
+impl Timeline {
+    /// `events` events from `start_ms` on and before `end_ms`.
+    pub(crate) fn new(seed: u64, start_ms: i64, end_ms: i64, events: u64) -> Self {
+        let mut timeline = Self {
+            seed,
+            start_ms,
+            end_ms: end_ms.max(start_ms + 1),
+            events,
+            weight_total: 0,
+            minute: start_ms.div_euclid(MINUTE_MS),
+            weight_so_far: 0,
+            emitted: 0,
+            in_minute: 0,
+            handed_out: 0,
+            burst: None,
+        };
+        let last = (timeline.end_ms - 1).div_euclid(MINUTE_MS);
+        timeline.weight_total = (timeline.minute..=last)
+            .map(|minute| timeline.weight(minute))
+            .sum::<u64>()
+            .max(1);
+        // The first step goes to the first minute.
+        timeline.minute -= 1;
+        timeline
+    }
+
+    /// The next event's time and the burst it may belong to.
+    pub(crate) fn next(&mut self, random: &mut Random) -> Option<(i64, Option<Burst>)> {
+        while self.handed_out == self.in_minute {
+            if self.emitted == self.events {
+                return None;
+            }
+            self.minute += 1;
+            self.weight_so_far += self.weight(self.minute);
+            let due = u128::from(self.events) * u128::from(self.weight_so_far) / u128::from(self.weight_total);
+            let due = (due as u64).min(self.events);
+            self.in_minute = due - self.emitted;
+            self.handed_out = 0;
+            self.emitted = due;
+            self.burst = burst(self.seed, self.minute);
+        }
+        // Within the part of the minute that lies in the range.
+        let from = (self.minute * MINUTE_MS).max(self.start_ms);
+        let span = ((self.minute + 1) * MINUTE_MS).min(self.end_ms) - from;
+        let step = self.handed_out * span as u64 + random.below(span.max(1) as u64);
+        self.handed_out += 1;
+        let on_time = from + (step / self.in_minute) as i64;
+        Some((delayed(random, on_time).max(self.start_ms), self.burst))
+    }
+
+    fn weight(&self, minute: i64) -> u64 {
+        let (first, last) = (
+            self.start_ms.div_euclid(MINUTE_MS),
+            (self.end_ms - 1).div_euclid(MINUTE_MS),
+        );
+        if minute > last {
+            return 0;
+        }
+        let of_day = minute.rem_euclid(DAY_MINUTES) as u64;
+        let (hour, into_hour) = ((of_day / 60) as usize, of_day % 60);
+        let rhythm = HOURS[hour] * (60 - into_hour) + HOURS[(hour + 1) % 24] * into_hour;
+        // 1970-01-01 was a Thursday.
+        let is_weekend = matches!(minute.div_euclid(DAY_MINUTES).rem_euclid(7), 2 | 3);
+        let week = if is_weekend { WEEKEND_PERCENT } else { 100 };
+        let noise = 85 + mix(self.seed ^ minute as u64) % 31;
+        let with_burst = 100 + burst(self.seed, minute).map_or(0, |burst| burst.percent);
+        // The first and the last minute may be in the range only in part.
+        let mut part = MINUTE_MS;
+        if minute == first {
+            part -= self.start_ms - first * MINUTE_MS;
+        }
+        if minute == last {
+            part -= (last + 1) * MINUTE_MS - self.end_ms;
+        }
+        rhythm * week * noise / 1000 * with_burst / 100 * part as u64 / MINUTE_MS as u64
+    }
+}
+
+/// Of 100 events, about one comes late by up to six hours and four are a little out of order.
+fn delayed(random: &mut Random, on_time_ms: i64) -> i64 {
+    match random.below(100) {
+        0 => on_time_ms - random.logarithmic(1000, 6 * 3_600_000) as i64,
+        1..5 => on_time_ms - random.below(5000) as i64,
+        _ => on_time_ms,
+    }
+}
+
+/// The burst of a minute since 1970.
+pub(crate) fn burst(seed: u64, minute: i64) -> Option<Burst> {
+    (0..BURST_MINUTES_MAX).find_map(|since| {
+        let bits = mix(mix(seed ^ 0xb0b5) ^ (minute - since) as u64);
+        let starts = bits % BURST_EVERY_MINUTES == 0;
+        let minutes = 1 + (bits >> 16) as i64 % BURST_MINUTES_MAX;
+        (starts && since < minutes.abs()).then_some(Burst {
+            id: bits >> 8,
+            percent: 100 + (bits >> 32) % 500,
+        })
+    })
+}
+
+/// Events of now: at an even rate, with the same bursts and delays.
+pub(crate) struct Live {
+    seed: u64,
+    start_ms: i64,
+    events_per_second: f64,
+    emitted: u64,
+}
+
+impl Live {
+    pub(crate) fn new(seed: u64, start_ms: i64, events_per_second: f64) -> Self {
+        Self {
+            seed,
+            start_ms,
+            events_per_second,
+            emitted: 0,
+        }
+    }
+
+    /// The next event's time if it is not after `now_ms`.
+    pub(crate) fn next(&mut self, random: &mut Random, now_ms: i64) -> Option<(i64, Option<Burst>)> {
+        let after_ms = (self.emitted as f64 * 1000.0 / self.events_per_second) as i64;
+        let on_time = self.start_ms + after_ms;
+        if on_time > now_ms {
+            return None;
+        }
+        self.emitted += 1;
+        Some((
+            delayed(random, on_time),
+            burst(self.seed, on_time.div_euclid(MINUTE_MS)),
+        ))
+    }
+}

@@ -1,0 +1,160 @@
+//! Web access log events: 14 fields and 465.6 bytes a line on average, the size that the figures of
+//! `bench/` are stated for.
+
+use super::random::{Random, mix};
+use super::text::{write_hex, write_ipv4, write_unsigned};
+use super::value::{Mapping, Scene, public_address, write_word};
+use super::words::{CITIES, STEMS};
+
+/// Bytes of a line with its newline, on average, in tenths.
+const LINE_BYTES_TENTHS: i64 = 4656;
+/// Clients that come again and again, and the share of events that are theirs.
+const CLIENTS: usize = 120_000;
+const RECURRING_PERCENT: u64 = 92;
+/// Lengths of the text before it is adjusted.
+const MESSAGE_BYTES: std::ops::Range<i64> = 70..191;
+const BROWSERS: &[&str] = &[
+    "Chrome/126.0",
+    "Safari/17.5",
+    "Firefox/127.0",
+    "Edge/126.0",
+    "Chrome/125.0",
+    "Safari/16.6",
+    "Opera/111.0",
+    "CrawlerBot/2.1",
+    "curl/8.8.0",
+];
+const PLATFORMS: &[&str] = &[" (Windows)", " (Android)", " (iPhone)", " (Macintosh)", " (Linux)"];
+const HOSTS: usize = 48;
+const REFERRERS: usize = 900;
+
+/// The fields in the order in which they stand.
+pub(crate) const FIELDS: &[(&str, Mapping)] = &[
+    ("@timestamp", Mapping::Date),
+    ("tenant", Mapping::Keyword),
+    ("client_ip", Mapping::Ip),
+    ("method", Mapping::Keyword),
+    ("path", Mapping::Keyword),
+    ("status", Mapping::Long),
+    ("bytes", Mapping::Long),
+    ("duration_ms", Mapping::Long),
+    ("user_agent", Mapping::Keyword),
+    ("referrer", Mapping::Keyword),
+    ("host", Mapping::Keyword),
+    ("request_id", Mapping::Keyword),
+    ("city", Mapping::Keyword),
+    ("message", Mapping::Text),
+];
+
+/// Keeps the average: how many tenths of a byte the lines so far are too long.
+#[derive(Debug, Default)]
+pub(crate) struct Weblog {
+    excess_tenths: i64,
+}
+
+impl Weblog {
+    pub(crate) fn write(&mut self, out: &mut Vec<u8>, scene: &mut Scene<'_>) {
+        let line_start = out.len();
+        let tenant = scene.subject.tenant;
+        out.extend_from_slice(b"{\"@timestamp\":\"");
+        scene.times.write(out, scene.time_ms);
+        out.extend_from_slice(b"\",\"tenant\":\"");
+        out.extend_from_slice(&scene.world.tenants[tenant].name);
+        let random = &mut *scene.random;
+        let client = match random.percent(RECURRING_PERCENT) {
+            true => mix(random.skewed(CLIENTS) as u64 ^ (tenant as u64) << 40),
+            false => random.next(),
+        };
+        out.extend_from_slice(b"\",\"client_ip\":\"");
+        write_ipv4(out, public_address(client));
+        out.extend_from_slice(b"\",\"method\":\"");
+        let method = ["GET", "POST", "GET", "PUT", "HEAD", "DELETE", "OPTIONS"][random.skewed(7)];
+        out.extend_from_slice(method.as_bytes());
+        out.extend_from_slice(b"\",\"path\":\"");
+        write_path(out, random);
+        out.extend_from_slice(b"\",\"status\":");
+        let status = [
+            200, 200, 200, 304, 201, 301, 404, 302, 204, 400, 403, 500, 503, 429, 401,
+        ][random.skewed(15)];
+        write_unsigned(out, status);
+        out.extend_from_slice(b",\"bytes\":");
+        write_unsigned(out, random.logarithmic(120, 4_000_000));
+        out.extend_from_slice(b",\"duration_ms\":");
+        write_unsigned(out, random.logarithmic(1, 8000));
+        out.extend_from_slice(b",\"user_agent\":\"");
+        // A client keeps its browser.
+        let browser = ((client >> 8) & 0xff) * (client & 0xff) * BROWSERS.len() as u64;
+        out.extend_from_slice(BROWSERS[(browser >> 16) as usize].as_bytes());
+        let platform = (client >> 32 & 0xff) * PLATFORMS.len() as u64;
+        out.extend_from_slice(PLATFORMS[(platform >> 8) as usize].as_bytes());
+        out.extend_from_slice(b"\",\"referrer\":\"");
+        write_referrer(out, random);
+        out.extend_from_slice(b"\",\"host\":\"web-");
+        let host = random.skewed(HOSTS) as u64;
+        write_unsigned(out, 10 + host);
+        out.extend_from_slice(b"\",\"request_id\":\"");
+        write_hex(out, random.next(), 16);
+        out.extend_from_slice(b"\",\"city\":\"");
+        // A client stays where it is.
+        let city = (client >> 24 & 0xff) as usize * (client >> 16 & 0xff) as usize * CITIES.len() >> 16;
+        out.extend_from_slice(CITIES[city].0.as_bytes());
+        out.extend_from_slice(b"\",\"message\":\"");
+        self.write_message(out, random);
+        out.extend_from_slice(b"\"}\n");
+        self.excess_tenths += (out.len() - line_start) as i64 * 10 - LINE_BYTES_TENTHS;
+    }
+
+    /// Words, and so many that the lines keep their average over some hundreds of events.
+    fn write_message(&self, out: &mut Vec<u8>, random: &mut Random) {
+        let wanted = MESSAGE_BYTES.start + random.below((MESSAGE_BYTES.end - MESSAGE_BYTES.start) as u64) as i64;
+        let correction = (self.excess_tenths / 10 / 32).clamp(-60, 60);
+        let end = out.len() + (wanted - correction).max(20) as usize;
+        let start = out.len();
+        write_word(out, random);
+        while out.len() < end {
+            out.push(b' ');
+            // Now and then a number, as running logs have them.
+            match random.below(14) {
+                0 => write_unsigned(out, random.logarithmic(1, 100_000)),
+                _ => write_word(out, random),
+            }
+        }
+        if let Some(first) = out.get_mut(start) {
+            first.make_ascii_uppercase();
+        }
+    }
+}
+
+fn write_path(out: &mut Vec<u8>, random: &mut Random) {
+    // Some 800 routes, some of which carry a number.
+    let route = mix(random.skewed(800) as u64 ^ 0x7a7e);
+    out.extend_from_slice([&b"/api/v1/"[..], b"/static/", b"/shop/", b"/account/", b"/"][(route % 5) as usize]);
+    out.extend_from_slice(STEMS[(route >> 8) as usize % STEMS.len()].as_bytes());
+    if route >> 50 & 3 != 0 {
+        out.push(b'/');
+        out.extend_from_slice(STEMS[(route >> 24) as usize % STEMS.len()].as_bytes());
+    }
+    match route >> 40 & 7 {
+        0..3 => {
+            out.push(b'/');
+            write_unsigned(out, random.logarithmic(1, 200_000));
+        }
+        3 => {
+            out.extend_from_slice(b"?page=");
+            write_unsigned(out, 1 + random.skewed(40) as u64);
+        }
+        _ => {}
+    }
+}
+
+fn write_referrer(out: &mut Vec<u8>, random: &mut Random) {
+    if random.percent(40) {
+        out.push(b'-');
+        return;
+    }
+    let page = mix(random.skewed(REFERRERS) as u64 ^ 0x4ef);
+    out.extend_from_slice(b"https://");
+    out.extend_from_slice(STEMS[page as usize % 60].as_bytes());
+    out.extend_from_slice(b".example/");
+    out.extend_from_slice(STEMS[(page >> 20) as usize % STEMS.len()].as_bytes());
+}
