@@ -104,9 +104,15 @@ impl Pool {
     }
 
     /// Queues a job although the queue may be full: for work that belongs to a request already
-    /// admitted (its per-segment tasks).
+    /// admitted (its per-segment tasks). Once the pool is closing it runs on the calling thread.
     pub fn spawn_admitted(&self, job: impl FnOnce() + Send + 'static) {
-        self.shared.state.lock().queue.push_front(Box::new(job));
+        let mut state = self.shared.state.lock();
+        if state.closing {
+            drop(state);
+            return self.shared.run(Box::new(job));
+        }
+        state.queue.push_front(Box::new(job));
+        drop(state);
         self.shared.wake.notify_one();
     }
 
@@ -122,8 +128,7 @@ impl Pool {
         self.thread_count
     }
 
-    /// Takes no further job, runs what is queued and joins the threads. Jobs that admitted work
-    /// hands on afterwards are dropped. Idempotent.
+    /// Takes no further job, runs what is queued and joins the threads. Idempotent.
     pub fn close(&self) {
         self.shared.state.lock().closing = true;
         self.shared.wake.notify_all();

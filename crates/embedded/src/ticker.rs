@@ -76,7 +76,7 @@ impl Core {
         for (index, slot) in state.slots() {
             let shard = slot.shard();
             if slow {
-                self.recover(index, slot, shard.as_deref().ok());
+                self.recover(index, slot, shard.as_deref().ok(), number);
             }
             let Ok(shard) = shard else { continue };
             let due = due(&view_of(slot, &shard), &policy_of(self, index), now_ms);
@@ -98,7 +98,7 @@ impl Core {
     }
 
     /// A shard that an I/O error stopped is opened again: its WAL knows what was acknowledged.
-    fn recover(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>, shard: Option<&Shard>) {
+    fn recover(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>, shard: Option<&Shard>, tick: u64) {
         if let Some(failure) = shard.and_then(Shard::failure) {
             tracing::error!(index = &*index.name, shard = slot.number, error = %failure, "a shard failed");
             slot.reopen.store(true, Ordering::Release);
@@ -106,15 +106,24 @@ impl Core {
         let busy = [&slot.refreshing, &slot.flushing, &slot.merging, &slot.writing_out]
             .iter()
             .any(|flag| flag.load(Ordering::Acquire));
+        let too_early = tick < slot.reopen_tick.load(Ordering::Relaxed);
         // Opening writes too: on a full disk it would only fail again.
-        if busy || !slot.reopen.load(Ordering::Acquire) || self.disk_watch.block_reason().is_some() {
+        if busy || too_early || !slot.reopen.load(Ordering::Acquire) || self.disk_watch.block_reason().is_some() {
             return;
         }
+        // Each attempt replays the WAL, so they get rarer: 1, 2, 4, … up to 32 seconds apart.
+        let failures = slot.reopen_failures.load(Ordering::Relaxed);
+        slot.reopen_tick
+            .store(tick + (SLOW_EVERY << failures.min(5)), Ordering::Relaxed);
         let (core, index, slot) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
         self.maintenance_pool
             .spawn_admitted(move || match core.open_shard(&index, &slot) {
-                Ok(()) => tracing::info!(index = &*index.name, shard = slot.number, "the shard serves again"),
+                Ok(()) => {
+                    slot.reopen_failures.store(0, Ordering::Relaxed);
+                    tracing::info!(index = &*index.name, shard = slot.number, "the shard serves again");
+                }
                 Err(error) => {
+                    slot.reopen_failures.fetch_add(1, Ordering::Relaxed);
                     tracing::error!(index = &*index.name, shard = slot.number, %error, "cannot open the shard again");
                 }
             });
@@ -263,7 +272,7 @@ fn yield_to_others() {
 pub(crate) fn view_of(slot: &ShardSlot, shard: &Shard) -> ShardView {
     ShardView {
         unsearchable: shard.needs_refresh(),
-        unflushed: slot.unflushed.load(Ordering::Relaxed),
+        unflushed: shard.has_uncommitted(),
         wal_full: shard.needs_flush(),
         waiters: slot.has_waiters(),
         refreshed_ms: slot.refreshed_ms.load(Ordering::Relaxed),

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use firn_engine::document::{BulkItem, BulkItemResponse, Operation, Written};
 use firn_model::ids::AutoId;
-use firn_model::{Error, Result};
+use firn_model::{Error, ErrorKind, Result};
 use firn_storage::wal::Position;
 use parking_lot::Mutex;
 
@@ -97,7 +97,7 @@ fn apply_one(core: &Core, items: &[BulkItem], work: Work) -> Applied {
     let mut run = Run {
         core,
         index: &work.index,
-        shard_number: work.slot.number,
+        slot: &work.slot,
         results: Vec::with_capacity(work.items.len()),
         batch: Vec::new(),
         batch_items: Vec::new(),
@@ -114,7 +114,6 @@ fn apply_one(core: &Core, items: &[BulkItem], work: Work) -> Applied {
     }
     let (results, position) = (run.results, run.position);
     work.slot.written_ms.store(core.now_ms(), Ordering::Relaxed);
-    work.slot.unflushed.store(true, Ordering::Relaxed);
     work.slot.changed.store(true, Ordering::Relaxed);
     add_us(&work.slot.counters.index_us, started);
     Applied {
@@ -130,7 +129,7 @@ fn apply_one(core: &Core, items: &[BulkItem], work: Work) -> Applied {
 struct Run<'a> {
     core: &'a Core,
     index: &'a IndexState,
-    shard_number: u32,
+    slot: &'a ShardSlot,
     results: Vec<(usize, String, Result<Written>)>,
     batch: Vec<ShardOp>,
     /// Position and id (if given) of each operation of `batch`.
@@ -204,6 +203,12 @@ impl Run<'_> {
                 }
             }
             Err(error) => {
+                // A shard that is closed under the batch: its slot knows why (the index was
+                // deleted, the node is stopping).
+                let error = match error.kind() {
+                    ErrorKind::IndexClosed => self.slot.shard().err().unwrap_or(error),
+                    _ => error,
+                };
                 for (position, id) in batch_items {
                     self.results
                         .push((position, id.unwrap_or_default(), Err(error.clone())));
@@ -215,7 +220,7 @@ impl Run<'_> {
     fn made_id(&self, seq_no: u64) -> String {
         AutoId {
             index_tag: self.index.tag,
-            shard: self.shard_number as u16,
+            shard: self.slot.number as u16,
             seq_no,
         }
         .encode()

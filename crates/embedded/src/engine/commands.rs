@@ -88,11 +88,9 @@ impl Core {
     fn new_index(&self, index: &Arc<IndexMetadata>) -> Result<Arc<IndexState>> {
         let now_ms = self.now_ms();
         let shards = self.factory.create(index)?;
-        let slots = (0..).zip(shards).map(|(number, shard)| {
-            let slot = ShardSlot::new(number, Ok(shard), now_ms);
-            slot.unflushed.store(false, Ordering::Relaxed);
-            slot
-        });
+        let slots = (0..)
+            .zip(shards)
+            .map(|(number, shard)| ShardSlot::new(number, Ok(shard), now_ms));
         index_state(index, slots.collect())
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -60,8 +60,6 @@ pub(crate) struct ShardSlot {
     pub(crate) written_ms: AtomicI64,
     /// ms since epoch UTC.
     pub(crate) refreshed_ms: AtomicI64,
-    /// Someone wrote since the last flush began.
-    pub(crate) unflushed: AtomicBool,
     /// Segments may have come since the last look for merges.
     pub(crate) changed: AtomicBool,
     /// A background refresh is queued or running.
@@ -74,6 +72,10 @@ pub(crate) struct ShardSlot {
     pub(crate) writing_out: AtomicBool,
     /// Nobody holds an open shard here, but one should be: the ticker, or whoever comes first, opens it.
     pub(crate) reopen: AtomicBool,
+    /// Attempts to open it that failed in a row.
+    pub(crate) reopen_failures: AtomicU32,
+    /// The tick before which it is not tried again.
+    pub(crate) reopen_tick: AtomicU64,
     /// Held while the shard is being opened.
     pub(crate) opening: Mutex<()>,
     /// Called after the next refresh.
@@ -102,14 +104,14 @@ impl ShardSlot {
             searched_ms: AtomicI64::new(0),
             written_ms: AtomicI64::new(now_ms),
             refreshed_ms: AtomicI64::new(now_ms),
-            // What a replay brought back is worth a flush as soon as it is quiet.
-            unflushed: AtomicBool::new(true),
             refreshing: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
             merging: AtomicBool::new(false),
             writing_out: AtomicBool::new(false),
             changed: AtomicBool::new(true),
             reopen: AtomicBool::new(false),
+            reopen_failures: AtomicU32::new(0),
+            reopen_tick: AtomicU64::new(0),
             opening: Mutex::new(()),
             waiters: Mutex::new(Vec::new()),
         })
@@ -146,12 +148,8 @@ impl ShardSlot {
     /// Makes everything applied durable as segments.
     pub(crate) fn flush(&self) -> Result<bool> {
         let shard = self.shard()?;
-        self.unflushed.store(false, Ordering::Relaxed);
         let started = Instant::now();
         let result = shard.flush();
-        if result.is_err() {
-            self.unflushed.store(true, Ordering::Relaxed);
-        }
         add_us(&self.counters.flush_us, started);
         self.changed.store(true, Ordering::Relaxed);
         result

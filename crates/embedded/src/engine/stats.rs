@@ -96,6 +96,12 @@ fn shard_stats(slot: &ShardSlot) -> ShardStats {
         .iter()
         .map(|segment| segment_stats(segment))
         .collect();
+    if !shard.has_uncommitted() {
+        // A snapshot tells what was so when it was taken; a flush since then committed it all.
+        for segment in &mut stats.segments {
+            segment.committed = true;
+        }
+    }
     stats.segments.sort_by_key(|segment| segment.generation);
     // What a search can find, which a refresh may be about to change.
     stats.doc_count = stats.segments.iter().map(|segment| segment.doc_count).sum();

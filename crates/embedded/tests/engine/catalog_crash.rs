@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::node::{Node, ctx, index};
 
 /// A simulated disk that has the folder of the test, durably.
-fn sim_disk(folder: &Path) -> SimDisk {
+pub(crate) fn sim_disk(folder: &Path) -> SimDisk {
     let disk = SimDisk::new();
     disk.create_dir_all(folder).unwrap();
     for dir in folder.ancestors() {

@@ -45,11 +45,49 @@ fn past_the_watermark_writes_wait_and_reads_go_on() {
     // A lower watermark is one way out, room is the other.
     let watermark = |value| {
         node.execute(Command::PutClusterSettings {
-            settings: json!({"persistent": {"cluster.routing.allocation.disk.watermark.flood_stage": value}}),
+            settings: json!({"cluster.routing.allocation.disk.watermark.flood_stage": value}),
         })
     };
     assert!(watermark(json!("sometimes")).is_err());
+    watermark(json!("500mb")).unwrap();
+    eventually("writes go on below the watermark", || !blocked());
+    watermark(json!(null)).unwrap();
+    eventually("writes stop again", blocked);
     available.store(50 * GB, Ordering::Relaxed);
-    eventually("writes go on", || !blocked());
+    eventually("writes go on with room", || !blocked());
     node.write(index("logs", "b", json!({"n": 2})));
+}
+
+#[test]
+fn a_disk_that_is_full_after_all_loses_nothing_and_recovers() {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let disk = crate::catalog_crash::sim_disk(folder.path());
+    let node = Node::open(Arc::clone(&folder), Arc::new(disk.clone()), |_| {}).unwrap();
+    node.create("logs", json!({})).unwrap();
+    let event = |n: usize| index("logs", &n.to_string(), json!({"n": n, "text": "x".repeat(500)}));
+    disk.set_capacity(disk.used_bytes() + 200_000);
+    let mut acknowledged = Vec::new();
+    let mut refused = 0;
+    for n in 0..600 {
+        match node.bulk(vec![event(n)]).pop().unwrap().result {
+            Ok(_) => acknowledged.push(n),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::DiskFull, "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0 && !acknowledged.is_empty());
+
+    disk.set_capacity(u64::MAX);
+    eventually("the shard takes writes again", || {
+        node.bulk(vec![event(1000)]).pop().unwrap().result.is_ok()
+    });
+    for n in &acknowledged {
+        assert!(node.get("logs", &n.to_string()).is_some(), "{n} was acknowledged");
+    }
+    assert_eq!(
+        node.count("logs", json!({"terms": {"n": acknowledged}})),
+        acknowledged.len() as u64
+    );
 }

@@ -351,3 +351,35 @@ fn broken_documents_fail_alone() {
     );
     responses[1].result.as_ref().unwrap();
 }
+
+#[test]
+fn concurrent_writers_may_bring_the_same_new_fields() {
+    let node = Node::new();
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let engine = std::sync::Arc::clone(&node.engine);
+            std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                for round in 0..10 {
+                    let items = (0..20)
+                        .map(|n| add("logs", json!({format!("f{}", (round + n) % 25): n, "writer": writer})))
+                        .collect();
+                    let request = BulkRequest {
+                        items,
+                        ..BulkRequest::default()
+                    };
+                    for item in runtime.block_on(engine.bulk(&ctx(), request)).unwrap().items {
+                        item.result.unwrap();
+                    }
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.join().unwrap();
+    }
+    assert_eq!(node.count("logs", json!({"match_all": {}})), 800);
+    assert_eq!(node.count("logs", json!({"exists": {"field": "f7"}})), 4 * 8);
+    let metadata = node.run(node.engine.metadata(&ctx())).unwrap();
+    assert_eq!(metadata.indices["logs"].mapping.total_fields(), 26);
+}
