@@ -2,11 +2,12 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 
-use crate::ingest;
-use crate::settings::{self, SettingsError};
+use crate::settings::{SettingsError, markdown};
+use crate::{bench, demo, generate, ingest, serve};
 
 /// `EX_CONFIG` of sysexits.h.
 const EXIT_CONFIG: u8 = 78;
@@ -25,8 +26,16 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run the server
+    Serve(serve::ServeArgs),
+    /// Run a server with something in it, for a first look
+    Demo(demo::DemoArgs),
     /// Send NDJSON events to a server
     Ingest(ingest::IngestArgs),
+    /// Write events of an invented company
+    Generate(generate::GenerateArgs),
+    /// Compare servers
+    Bench(bench::BenchArgs),
     /// List the settings of the server
     Settings(SettingsArgs),
 }
@@ -40,13 +49,18 @@ struct SettingsArgs {
 
 /// Runs the command that the process was called with.
 pub(crate) fn main() -> ExitCode {
+    let started = Instant::now();
     let result = match Cli::parse().command {
+        Command::Serve(args) => serve::run(&args, started),
+        Command::Demo(args) => demo::run(&args, started),
         Command::Ingest(args) => ingest::run(&args),
+        Command::Generate(args) => generate::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Bench(args) => bench::run(&args),
         Command::Settings(args) => {
             let text = if args.markdown {
-                settings::markdown::markdown()
+                markdown::markdown()
             } else {
-                settings::markdown::help()
+                markdown::help()
             };
             // `firn settings | head` closes the pipe early, which is no error.
             let _ = std::io::stdout().write_all(text.as_bytes());

@@ -8,12 +8,16 @@
 // through tracing.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod bench;
 mod cli;
 mod client;
+mod demo;
+mod generate;
 mod ingest;
 mod logging;
 mod metrics;
 mod process;
+mod serve;
 mod settings;
 
 use std::process::ExitCode;

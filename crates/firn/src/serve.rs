@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use firn_api::{Api, ApiConfig};
-use firn_embedded::Embedded;
-use firn_embedded::config::{EmbeddedConfig, Watermark};
+use firn_api::ApiConfig;
+use firn_embedded::{Embedded, EmbeddedConfig, Watermark};
 use firn_engine::{Engine, RequestContext};
 use firn_storage::RealDisk;
 use tokio::signal::unix::{SignalKind, signal};
@@ -105,13 +104,27 @@ pub(crate) fn serve(
 ) -> anyhow::Result<()> {
     // Bound first: a taken port should fail before a data folder is opened, and early clients
     // wait in the queue instead of being turned away.
-    let listener = TcpListener::bind(settings.http_address)
-        .with_context(|| format!("cannot listen on {} (another port: -E http.port=9201)", settings.http_address))?;
+    let listener = TcpListener::bind(settings.http_address).with_context(|| {
+        format!(
+            "cannot listen on {} (another port: -E http.port=9201)",
+            settings.http_address
+        )
+    })?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
 
     let engine = Embedded::open(embedded_config(settings))
         .with_context(|| format!("cannot open the data in {}", settings.path_data.display()))?;
+    let recovery = engine.recovery_report();
+    for damaged in &recovery.damaged {
+        tracing::error!(
+            index = damaged.index,
+            shard = damaged.shard,
+            "a shard does not serve: {}",
+            damaged.error
+        );
+    }
+    let (indices, shards) = (recovery.index_count, recovery.shard_count);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(std::thread::available_parallelism().map_or(1, usize::from))
         .thread_name("http")
@@ -121,22 +134,33 @@ pub(crate) fn serve(
     runtime.block_on(async {
         let engine: Arc<dyn Engine> = engine;
         let config = api_config(settings, address, engine.as_ref()).await?;
-        let api = Api::new(Arc::clone(&engine), config);
+        let api = firn_api::router(Arc::clone(&engine), config);
         let stopping = Stopping::default();
         let shutdown = on_signal(Arc::clone(&stopping))?;
-        let server = tokio::spawn(firn_api::serve(tokio::net::TcpListener::from_std(listener)?, api, shutdown));
+        let server = tokio::spawn(firn_api::serve(
+            tokio::net::TcpListener::from_std(listener)?,
+            api,
+            shutdown,
+        ));
         tracing::info!(
             url = %format!("http://{address}"),
             data = %settings.path_data.display(),
             node = settings.node_name,
             version = env!("CARGO_PKG_VERSION"),
+            indices,
+            shards,
             took_ms = started.elapsed().as_millis() as u64,
             "firn is ready"
         );
-        let outcome = ready(address, &stopping);
-        if outcome.is_ok() {
-            server.await.context("the server ended by a bug")??;
-        }
+        let outcome = match ready(address, &stopping) {
+            Ok(()) => server
+                .await
+                .context("the server ended by a bug")
+                .and_then(|ended| Ok(ended?)),
+            Err(error) => Err(error),
+        };
+        // Whoever works beside the server has to know, also if no signal ended it.
+        stopping.store(true, Ordering::Relaxed);
         let closing = Instant::now();
         engine.close().await.context("cannot make everything durable")?;
         tracing::info!(took_ms = closing.elapsed().as_millis() as u64, "firn has stopped");
@@ -164,7 +188,12 @@ fn on_signal(stopping: Stopping) -> anyhow::Result<impl Future<Output = ()>> {
 }
 
 fn embedded_config(settings: &ServeSettings) -> EmbeddedConfig {
-    let defaults = EmbeddedConfig::new(&settings.path_data, Arc::new(RealDisk), Arc::new(now_ms), fastrand::u64(..));
+    let defaults = EmbeddedConfig::new(
+        &settings.path_data,
+        Arc::new(RealDisk),
+        Arc::new(now_ms),
+        fastrand::u64(..),
+    );
     EmbeddedConfig {
         write_threads: settings.write_threads,
         search_threads: settings.search_threads,
@@ -211,7 +240,9 @@ fn node_id(cluster_uuid: &str) -> String {
     let seed = cluster_uuid
         .bytes()
         // FNV-1a: any spread will do, it only has to be the same each time.
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
     let mut random = fastrand::Rng::with_seed(seed);
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random.u128(..).to_le_bytes())
 }

@@ -379,6 +379,8 @@ fn reads_standard_input_and_sends_what_was_asked_for() {
         [
             "GET /prefix/",
             "ApiKey KEY",
+            "HEAD /prefix/logs-a",
+            "ApiKey KEY",
             "POST /prefix/logs-a/_bulk",
             "ApiKey KEY",
             "{\"create\":{\"routing\":\"acme\"}}",

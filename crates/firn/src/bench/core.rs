@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::process::{Hardware, Process};
 use super::report::{Report, Row, Server};
 use super::{start, writing};
 use crate::client::{Client, Credentials};
+use crate::process::{Hardware, Process};
 
 /// Arguments of `firn bench core`.
 #[derive(Debug, clap::Args)]
@@ -108,8 +108,9 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<std::process::ExitCode> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     match &args.markdown {
-        Some(path) => std::fs::write(path, report.markdown())
-            .with_context(|| format!("cannot write {}", path.display()))?,
+        Some(path) => {
+            std::fs::write(path, report.markdown()).with_context(|| format!("cannot write {}", path.display()))?
+        }
         None => print!("{}", report.markdown()),
     }
     Ok(std::process::ExitCode::SUCCESS)
@@ -195,8 +196,13 @@ fn version(root: &Value) -> String {
 /// What was typed, without the path of the program.
 fn command_line() -> String {
     let arguments = std::env::args().skip(1).map(|argument| {
-        let plain = argument.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,".contains(c));
+        let plain = argument
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./:=,".contains(c));
         if plain { argument } else { format!("'{argument}'") }
     });
-    std::iter::once("firn".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+    std::iter::once("firn".to_owned())
+        .chain(arguments)
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -94,7 +94,11 @@ impl Report {
         );
         match &self.b {
             Some(b) => {
-                let _ = writeln!(text, "| measure | {} | {} | ratio |\n| --- | ---: | ---: | ---: |", self.a.version, b.version);
+                let _ = writeln!(
+                    text,
+                    "| measure | {} | {} | ratio |\n| --- | ---: | ---: | ---: |",
+                    self.a.version, b.version
+                );
             }
             None => {
                 let _ = writeln!(text, "| measure | {} |\n| --- | ---: |", self.a.version);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use crate::process::Process;
 use crate::client::{Client, Credentials};
+use crate::process::Process;
 
 /// How often it is asked whether it is there.
 const POLL: Duration = Duration::from_millis(2);

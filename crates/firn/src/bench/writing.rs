@@ -8,6 +8,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use clap::ValueEnum;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,8 +16,8 @@ use super::core::{CoreArgs, Side};
 use super::report::Better::{Higher, Lower};
 use super::report::Row;
 use crate::client::{Client, encode_segment};
-use crate::events::EventSource;
-pub(super) use crate::events::Kind;
+pub(super) use crate::generate::Kind;
+use crate::generate::{Format, Generator, GeneratorConfig, Span, index_template};
 
 /// A request refused with 429 comes again after this; the time counts.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -55,7 +56,12 @@ struct Figures {
 
 /// The name of the index.
 fn index_name(args: &CoreArgs) -> String {
-    format!("{}-{}", args.index_prefix, args.kind.name())
+    let kind = args.kind.to_possible_value();
+    format!(
+        "{}-{}",
+        args.index_prefix,
+        kind.as_ref().map_or("events", |kind| kind.get_name())
+    )
 }
 
 /// Loads all sides and takes the figures.
@@ -82,7 +88,11 @@ pub(super) fn run(args: &CoreArgs, sides: &[Side]) -> anyhow::Result<Written> {
     let cpu_loaded = cpu_of_all(sides)?;
     for (number, (side, figures)) in sides.iter().zip(&mut figures).enumerate() {
         figures.load_cpu_seconds = difference(cpu_loaded[number], cpu_before[number]);
-        figures.peak_bytes = side.process.map(|process| process.memory()).transpose()?.map(|memory| memory.peak);
+        figures.peak_bytes = side
+            .process
+            .map(|process| process.memory())
+            .transpose()?
+            .map(|memory| memory.peak);
         figures.stored_before_merge_bytes = stored_bytes(&side.client, &path)?;
         force_merge(side, &path, figures)?;
     }
@@ -95,7 +105,10 @@ pub(super) fn run(args: &CoreArgs, sides: &[Side]) -> anyhow::Result<Written> {
             .transpose()?
             .map(|memory| memory.resident);
         if figures.refused > 0 {
-            notes.push(format!("{} refused {} bulk requests with 429", side.server.version, figures.refused));
+            notes.push(format!(
+                "{} refused {} bulk requests with 429",
+                side.server.version, figures.refused
+            ));
         }
     }
     notes.push(format!(
@@ -129,26 +142,30 @@ fn create_index(args: &CoreArgs, side: &Side, path: &str) -> anyhow::Result<()> 
     if side.client.exists(path)? {
         side.client.json("DELETE", path, None)?;
     }
+    let (_, template) = index_template(args.kind)?;
     let body = json!({
         "settings": {
             "index.number_of_shards": 1,
             "index.number_of_replicas": 0,
             "index.translog.durability": "request",
         },
-        "mappings": args.kind.mapping(),
+        "mappings": template["template"]["mappings"],
     });
     side.client.json("PUT", path, Some(&body)).map(|_| ())
 }
 
 /// Sends everything, round by round; the bytes of NDJSON without action lines.
 fn load(args: &CoreArgs, sides: &[Side], path: &str, figures: &mut [Figures]) -> anyhow::Result<u64> {
-    let mut source = EventSource::new(args.kind, args.seed, args.events);
+    let mut generator = generator(args)?;
     let bulk_path = format!("{path}/_bulk");
     let (mut ndjson_bytes, mut left, mut said) = (0u64, args.events, Instant::now());
     for round in 0.. {
         let mut batches = Vec::new();
         while batches.len() < usize::from(args.parallel) && left > 0 {
-            let (batch, bytes) = fill(&mut source, args.batch_bytes, left)?;
+            let (batch, bytes) = fill(&mut generator, args.batch_bytes, left);
+            if batch.events == 0 {
+                bail!("the generator ended {left} events early");
+            }
             left -= batch.events as u64;
             ndjson_bytes += bytes;
             batches.push(batch);
@@ -176,18 +193,43 @@ fn load(args: &CoreArgs, sides: &[Side], path: &str, figures: &mut [Figures]) ->
     Ok(ndjson_bytes)
 }
 
-fn fill(source: &mut EventSource, batch_bytes: usize, left: u64) -> anyhow::Result<(Batch, u64)> {
+/// Events of a fixed time, so that every run of a seed has the same bytes.
+fn generator(args: &CoreArgs) -> anyhow::Result<Generator> {
+    // 2026-01-01T00:00:00Z, and a week from there.
+    const START_MS: i64 = 1_767_225_600_000;
+    const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+    Generator::new(&GeneratorConfig {
+        seed: args.seed,
+        kind: args.kind,
+        format: Format::Ndjson,
+        tenants: match args.kind {
+            Kind::Weblog => 13,
+            Kind::Events => 40,
+        },
+        span: Span::Range {
+            start_ms: START_MS,
+            end_ms: START_MS + WEEK_MS,
+            events: args.events,
+        },
+    })
+}
+
+/// A batch, and its bytes without action lines.
+fn fill(generator: &mut Generator, batch_bytes: usize, left: u64) -> (Batch, u64) {
     const ACTION: &[u8] = b"{\"index\":{}}\n";
     let mut body = Vec::with_capacity(batch_bytes + batch_bytes / 8);
     let (mut events, mut bytes) = (0usize, 0usize);
     while bytes < batch_bytes && (events as u64) < left {
         body.extend_from_slice(ACTION);
         let before = body.len();
-        source.write_next(&mut body)?;
+        if generator.fill(&mut body, 1, 0) == 0 {
+            body.truncate(before - ACTION.len());
+            break;
+        }
         bytes += body.len() - before;
         events += 1;
     }
-    Ok((Batch { body, events }, bytes as u64))
+    (Batch { body, events }, bytes as u64)
 }
 
 /// All batches of a round at the same time; for each its seconds and how often it was refused.
@@ -297,18 +339,28 @@ fn rows(events: u64, ndjson_bytes: u64, figures: &[Figures]) -> Vec<Row> {
     let in_megabytes = |bytes: u64| bytes as f64 / 1e6;
     vec![
         row("indexing rate", "events/s", Higher, &|f| Some(events / f.load_seconds)),
-        row("indexing rate, NDJSON", "MB/s", Higher, &|f| Some(megabytes / f.load_seconds)),
+        row("indexing rate, NDJSON", "MB/s", Higher, &|f| {
+            Some(megabytes / f.load_seconds)
+        }),
         row("bulk request, median", "ms", Lower, &|f| percentile(&f.latencies, 0.5)),
-        row("bulk request, 99th percentile", "ms", Lower, &|f| percentile(&f.latencies, 0.99)),
+        row("bulk request, 99th percentile", "ms", Lower, &|f| {
+            percentile(&f.latencies, 0.99)
+        }),
         row("CPU to index", "s", Lower, &|f| f.load_cpu_seconds),
         row("NDJSON indexed per CPU second", "MB", Higher, &|f| {
             f.load_cpu_seconds.filter(|&cpu| cpu > 0.0).map(|cpu| megabytes / cpu)
         }),
-        row("stored after load and flush", "MB", Lower, &|f| Some(in_megabytes(f.stored_before_merge_bytes))),
-        row("stored after force-merge", "MB", Lower, &|f| Some(in_megabytes(f.stored_bytes))),
+        row("stored after load and flush", "MB", Lower, &|f| {
+            Some(in_megabytes(f.stored_before_merge_bytes))
+        }),
+        row("stored after force-merge", "MB", Lower, &|f| {
+            Some(in_megabytes(f.stored_bytes))
+        }),
         row("force-merge to one segment", "s", Lower, &|f| Some(f.merge_seconds)),
         row("CPU to force-merge", "s", Lower, &|f| f.merge_cpu_seconds),
-        row("resident, peak while indexing", "MB", Lower, &|f| f.peak_bytes.map(in_megabytes)),
+        row("resident, peak while indexing", "MB", Lower, &|f| {
+            f.peak_bytes.map(in_megabytes)
+        }),
         row("resident, idle after", "MB", Lower, &|f| f.idle_bytes.map(in_megabytes)),
     ]
 }

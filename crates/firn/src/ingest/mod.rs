@@ -16,6 +16,7 @@ mod progress;
 mod reader;
 mod rejects;
 mod send;
+mod template;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -178,6 +179,12 @@ pub(crate) fn ingest(args: &IngestArgs, interrupted: &AtomicBool) -> anyhow::Res
     }
     let client = Client::new(&args.url, &args.credentials, args.gzip)?;
     client.json("GET", "/", None).context("the server does not answer")?;
+
+    if let Some(name) = &args.data_stream
+        && let Some(note) = template::ensure_data_stream(&client, name)?
+    {
+        eprintln!("{note}");
+    }
 
     let shape = Shape {
         operation,

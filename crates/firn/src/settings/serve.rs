@@ -35,7 +35,6 @@ pub(crate) struct ServeSettings {
     pub(crate) cluster_name: String,
     pub(crate) node_name: String,
     pub(crate) path_data: PathBuf,
-    pub(crate) path_repo: Vec<PathBuf>,
     /// Loopback, always.
     pub(crate) http_address: SocketAddr,
     pub(crate) http_max_content_bytes: u64,
@@ -71,7 +70,6 @@ impl ServeSettings {
             cluster_name: values.text("cluster.name")?.expect("a fixed default"),
             node_name: values.text("node.name")?.unwrap_or_else(host_name),
             path_data: values.paths("path.data")?.pop().expect("one path"),
-            path_repo: values.paths("path.repo")?,
             http_address: loopback_address(&host, port)?,
             http_max_content_bytes: values.bytes("http.max_content_length")?,
             shutdown_grace: values
@@ -268,7 +266,6 @@ mod tests {
         assert_eq!(settings.max_buckets, 65_536);
         assert_eq!(settings.flat["http.port"], "9200");
         assert!(!settings.node_name.is_empty());
-        assert!(settings.path_repo.is_empty());
     }
 
     #[test]

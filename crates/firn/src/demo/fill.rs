@@ -1,0 +1,216 @@
+//! Filling an empty server: weeks of events, one backing index a week.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::{Demo, STREAM};
+use crate::client::Client;
+use crate::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_template};
+use crate::ingest::grouped;
+use crate::serve::now_ms;
+
+/// Holds how far the demo came, in its `_meta`.
+const STATE: &str = "/_component_template/firn-demo-state";
+/// The invented company; the live stream goes on with the same one.
+const SEED: u64 = 28;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+const BATCH_BYTES: usize = 2 * 1024 * 1024;
+const SENDERS: usize = 2;
+
+/// Fills the server if it is empty, or if an earlier filling was interrupted. Whether the
+/// demo's data stream is there afterwards, so that live events have a place to go.
+pub(super) fn fill_if_empty(demo: &Demo<'_>) -> anyhow::Result<bool> {
+    match state(&demo.client)?.as_deref() {
+        Some("done") => {
+            let count = count(&demo.client)?;
+            println!("{} demo events are here from an earlier run", grouped(count));
+            return Ok(true);
+        }
+        Some(_) => {
+            println!("an earlier run was interrupted while it filled the server: starting over");
+            if demo.client.exists(&format!("/{STREAM}"))? {
+                demo.client.json("DELETE", &format!("/_data_stream/{STREAM}"), None)?;
+            }
+        }
+        None if !is_empty(&demo.client)? => {
+            println!("the server already has indices of its own: no demo events are added");
+            return Ok(false);
+        }
+        None => {}
+    }
+    fill(demo)?;
+    Ok(!demo.is_stopping())
+}
+
+fn fill(demo: &Demo<'_>) -> anyhow::Result<()> {
+    let args = demo.args;
+    println!(
+        "filling the empty server with {} events of {} tenants over {} days",
+        grouped(args.fill),
+        args.tenants,
+        args.days
+    );
+    let started = Instant::now();
+    set_state(&demo.client, "filling")?;
+    let (name, template) = index_template(Kind::Events)?;
+    demo.client
+        .json("PUT", &format!("/_index_template/{name}"), Some(&template))?;
+    demo.client.json("PUT", &format!("/_data_stream/{STREAM}"), None)?;
+
+    let end_ms = now_ms();
+    let mut generator = Generator::new(&company(
+        args.tenants,
+        Span::Range {
+            start_ms: end_ms - i64::from(args.days) * DAY_MS,
+            end_ms,
+            events: args.fill,
+        },
+    ))?;
+    // Events come in the order of time, so equal parts of them are equal parts of the time only
+    // on average; good enough for indices of about a week.
+    let weeks = u64::from(args.days.div_ceil(7));
+    let mut sent = 0;
+    for week in 1..=weeks {
+        let until = args.fill * week / weeks;
+        send_part(demo, &mut generator, until - sent)?;
+        sent = until;
+        if demo.is_stopping() {
+            return Ok(());
+        }
+        if week < weeks {
+            demo.client.json("POST", &format!("/{STREAM}/_rollover"), None)?;
+        }
+        println!("{} of {} events", grouped(sent), grouped(args.fill));
+    }
+    demo.client.json("POST", &format!("/{STREAM}/_refresh"), None)?;
+    let found = count(&demo.client)?;
+    if found < args.fill {
+        bail!("{found} of {} events are found", args.fill);
+    }
+    set_state(&demo.client, "done")?;
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "{} of {} events indexed in {seconds:.0} s ({} a second)",
+        grouped(found),
+        grouped(args.fill),
+        grouped((args.fill as f64 / seconds) as u64)
+    );
+    Ok(())
+}
+
+/// What the generator is asked for: bulk bodies for the data stream.
+pub(super) fn company(tenants: u32, span: Span) -> GeneratorConfig {
+    GeneratorConfig {
+        seed: SEED,
+        kind: Kind::Events,
+        format: Format::Bulk {
+            index: STREAM.to_owned(),
+        },
+        tenants: tenants as usize,
+        span,
+    }
+}
+
+/// Sends the next events, some requests at a time.
+fn send_part(demo: &Demo<'_>, generator: &mut Generator, events: u64) -> anyhow::Result<()> {
+    let (batches, queue) = sync_channel::<(Vec<u8>, u64)>(SENDERS);
+    let queue = Mutex::new(queue);
+    let failure: Mutex<Option<anyhow::Error>> = Mutex::new(None);
+    let acknowledged = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..SENDERS {
+            scope.spawn(|| {
+                loop {
+                    let Ok((body, count)) = queue.lock().recv() else { return };
+                    // After a failure the rest is only taken from the queue.
+                    if failure.lock().is_some() || demo.is_stopping() {
+                        continue;
+                    }
+                    match send(demo, &body, count) {
+                        Ok(()) => _ = acknowledged.fetch_add(count, Ordering::Relaxed),
+                        Err(error) => *failure.lock() = Some(error),
+                    }
+                }
+            });
+        }
+        let mut left = events;
+        while left > 0 && !demo.is_stopping() && failure.lock().is_none() {
+            let mut body = Vec::with_capacity(BATCH_BYTES + BATCH_BYTES / 8);
+            let mut count = 0;
+            while body.len() < BATCH_BYTES && count < left {
+                let filled = generator.fill(&mut body, (left - count).min(64), 0);
+                if filled == 0 {
+                    break;
+                }
+                count += filled;
+            }
+            if count == 0 || batches.send((body, count)).is_err() {
+                break;
+            }
+            left -= count;
+        }
+        drop(batches);
+    });
+    match failure.into_inner() {
+        Some(error) => Err(error),
+        None if demo.is_stopping() || acknowledged.load(Ordering::Relaxed) == events => Ok(()),
+        None => bail!("not every event was acknowledged"),
+    }
+}
+
+/// Sends one bulk request to the data stream; waits while the server is busy.
+pub(super) fn send(demo: &Demo<'_>, body: &[u8], count: u64) -> anyhow::Result<()> {
+    loop {
+        let answer = demo
+            .client
+            .send("POST", "/_bulk", Some(("application/x-ndjson", body)))
+            .map_err(|failure| anyhow::anyhow!("a bulk request failed: {failure}"))?;
+        match answer.status {
+            200 => {
+                let parsed: Value = serde_json::from_slice(&answer.body).context("no bulk answer")?;
+                let items = parsed["items"].as_array().map_or(0, Vec::len) as u64;
+                if parsed["errors"] != json!(false) || items != count {
+                    let first = parsed["items"]
+                        .as_array()
+                        .and_then(|items| items.iter().find(|item| !item["create"]["error"].is_null()));
+                    bail!("a bulk request has failed items: {}", first.unwrap_or(&Value::Null));
+                }
+                return Ok(());
+            }
+            429 if demo.sleep(std::time::Duration::from_millis(200)) => {}
+            _ => bail!("a bulk request failed: {}", answer.problem()),
+        }
+    }
+}
+
+fn state(client: &Client) -> anyhow::Result<Option<String>> {
+    let answer = client
+        .send("GET", STATE, None)
+        .map_err(|failure| anyhow::anyhow!("cannot read the demo's state: {failure}"))?;
+    if answer.status == 404 {
+        return Ok(None);
+    }
+    let body: Value = serde_json::from_slice(&answer.body).context("the demo's state is not JSON")?;
+    let state = body.pointer("/component_templates/0/component_template/_meta/state");
+    Ok(Some(state.and_then(Value::as_str).unwrap_or("unknown").to_owned()))
+}
+
+fn set_state(client: &Client, state: &str) -> anyhow::Result<()> {
+    let body = json!({"template": {}, "_meta": {"state": state}});
+    client.json("PUT", STATE, Some(&body)).map(|_| ())
+}
+
+fn is_empty(client: &Client) -> anyhow::Result<bool> {
+    let indices = client.json("GET", "/_cat/indices?format=json&expand_wildcards=all&h=index", None)?;
+    Ok(indices.as_array().is_some_and(Vec::is_empty))
+}
+
+fn count(client: &Client) -> anyhow::Result<u64> {
+    let answer = client.json("GET", &format!("/{STREAM}/_count"), None)?;
+    answer["count"].as_u64().context("_count tells no count")
+}
