@@ -233,7 +233,7 @@ impl DateHistogram {
     }
 
     /// `hard_bounds` in ms: buckets that start before the first or not before the second are not
-    /// made. [`Aggregations::finish`] leaves such buckets out as well; knowing the bounds early
+    /// made. [`crate::aggs::Aggregations::finish`] leaves such buckets out as well; knowing the bounds early
     /// saves making them.
     pub fn hard_bounds_ms(&self, format: &DateFormat, now_ms: Option<i64>) -> Result<BoundsMs> {
         self.resolve(self.hard_bounds.as_ref(), format, now_ms)
