@@ -24,6 +24,9 @@ use tantivy::directory::{
 /// Bytes gathered before they are handed to the operating system.
 const WRITE_BUFFER_BYTES: usize = 128 << 10;
 
+/// Stands in the message of every failure to write for want of space, because Tantivy drops kinds.
+pub(crate) const NO_SPACE: &str = "no storage space is left";
+
 /// Length and checksum of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileSum {
@@ -123,7 +126,10 @@ struct Writer {
 impl Writer {
     fn write_out(&mut self) -> io::Result<()> {
         if !self.buffer.is_empty() {
-            self.file.append(&self.buffer)?;
+            self.file.append(&self.buffer).map_err(|error| match error.kind() {
+                io::ErrorKind::StorageFull => io::Error::new(error.kind(), format!("{NO_SPACE}: {error}")),
+                _ => error,
+            })?;
             self.sum.len += self.buffer.len() as u64;
             self.sum.crc = crc32c::crc32c_append(self.sum.crc, &self.buffer);
             self.buffer.clear();

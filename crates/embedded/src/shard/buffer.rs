@@ -14,7 +14,7 @@ use tantivy::{Index, IndexSettings};
 use super::config::ShardConfig;
 use super::deletes::DeleteSet;
 use crate::analysis;
-use crate::directory::DiskDirectory;
+use crate::directory::{DiskDirectory, NO_SPACE};
 use crate::mapper::MappedDocument;
 use crate::schema::fields;
 
@@ -205,9 +205,8 @@ pub(super) fn tantivy_error(error: tantivy::TantivyError) -> Error {
     };
     match io {
         Some(io) => std::io::Error::new(io.kind(), error.to_string()).into(),
-        None if error.to_string().contains("No space left") => {
-            Error::new(firn_model::ErrorKind::DiskFull, error.to_string())
-        }
+        // Some of its layers keep only the words of an I/O error.
+        None if error.to_string().contains(NO_SPACE) => Error::new(firn_model::ErrorKind::DiskFull, error.to_string()),
         None => Error::internal(error.to_string()),
     }
 }

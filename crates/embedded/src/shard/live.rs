@@ -1,12 +1,13 @@
 //! Segments as the shard holds them: open for reading, with the deletes of this moment.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use firn_engine::document::StoredDocument;
-use firn_model::Result;
 use firn_model::ids::AutoId;
+use firn_model::{ErrorKind, Result};
 use tantivy::columnar::Column;
 use tantivy::schema::{IndexRecordOption, TantivyDocument, Value};
 use tantivy::store::StoreReader;
@@ -65,7 +66,6 @@ impl OpenSegment {
             }
         }
         let directory = DiskDirectory::open(Arc::clone(&config.disk), dir.clone());
-        let index = Index::open(directory).map_err(|error| damaged(&dir, &error.to_string()))?;
         let filter = if meta.user_ids > 0 && meta.files.contains_key(FILTER_FILE) {
             let path = dir.join(FILTER_FILE);
             let bytes = config.disk.read(&path)?;
@@ -76,10 +76,16 @@ impl OpenSegment {
         } else {
             None
         };
-        Self::from_index(index, meta, filter).map_err(|error| match error.kind() {
-            firn_model::ErrorKind::Internal => damaged(&dir, error.reason()),
-            _ => error,
-        })
+        // Tantivy panics over some kinds of damage.
+        let opened = catch_unwind(AssertUnwindSafe(|| {
+            let index = Index::open(directory).map_err(|error| damaged(&dir, &error.to_string()))?;
+            Self::from_index(index, meta, filter)
+        }));
+        match opened {
+            Ok(Err(error)) if error.kind() == ErrorKind::Internal => Err(damaged(&dir, error.reason())),
+            Ok(opened) => opened,
+            Err(_) => Err(damaged(&dir, "its files cannot be read")),
+        }
     }
 
     /// A segment that was just written.
@@ -174,7 +180,7 @@ impl OpenSegment {
     }
 
     /// The stored part of a document: source, own id, routing.
-    fn stored(&self, doc: u32) -> Result<(Bytes, Option<String>, Option<String>)> {
+    pub(super) fn stored(&self, doc: u32) -> Result<(Bytes, Option<String>, Option<String>)> {
         let store: StoreReader = self.reader.get_store_reader(1)?;
         let document: TantivyDocument = store.get(doc).map_err(tantivy_error)?;
         let fields = fields();
