@@ -130,7 +130,7 @@ fn delayed(random: &mut Random, on_time_ms: i64) -> i64 {
 pub(crate) fn burst(seed: u64, minute: i64) -> Option<Burst> {
     (0..BURST_MINUTES_MAX).find_map(|since| {
         let bits = mix(mix(seed ^ 0xb0b5) ^ (minute - since) as u64);
-        let starts = bits % BURST_EVERY_MINUTES == 0;
+        let starts = bits.is_multiple_of(BURST_EVERY_MINUTES);
         let minutes = 1 + (bits >> 16) as i64 % BURST_MINUTES_MAX;
         (starts && since < minutes.abs()).then_some(Burst {
             id: bits >> 8,

@@ -285,9 +285,10 @@ impl Value {
 
 /// A word of running text, frequent ones first.
 pub(crate) fn write_word(out: &mut Vec<u8>, random: &mut Random) {
-    out.extend_from_slice(STEMS[random.skewed(STEMS.len())].as_bytes());
-    // Most words stand as they are.
-    if random.percent(30) {
+    let stem = STEMS[random.skewed(STEMS.len())];
+    out.extend_from_slice(stem.as_bytes());
+    // Most words stand as they are, and the little ones always.
+    if stem.len() > 4 && random.percent(40) {
         out.extend_from_slice(ENDINGS[random.skewed(ENDINGS.len())].as_bytes());
     }
 }

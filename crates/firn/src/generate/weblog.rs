@@ -25,6 +25,8 @@ const BROWSERS: &[&str] = &[
     "curl/8.8.0",
 ];
 const PLATFORMS: &[&str] = &[" (Windows)", " (Android)", " (iPhone)", " (Macintosh)", " (Linux)"];
+/// Phrases that messages are made of.
+const PHRASES: usize = 150;
 const HOSTS: usize = 48;
 const REFERRERS: usize = 900;
 
@@ -96,32 +98,46 @@ impl Weblog {
         write_hex(out, random.next(), 16);
         out.extend_from_slice(b"\",\"city\":\"");
         // A client stays where it is.
-        let city = (client >> 24 & 0xff) as usize * (client >> 16 & 0xff) as usize * CITIES.len() >> 16;
-        out.extend_from_slice(CITIES[city].0.as_bytes());
+        let city = ((client >> 24) & 0xff) as usize * ((client >> 16) & 0xff) as usize * CITIES.len();
+        out.extend_from_slice(CITIES[city >> 16].0.as_bytes());
         out.extend_from_slice(b"\",\"message\":\"");
         self.write_message(out, random);
         out.extend_from_slice(b"\"}\n");
         self.excess_tenths += (out.len() - line_start) as i64 * 10 - LINE_BYTES_TENTHS;
     }
 
-    /// Words, and so many that the lines keep their average over some hundreds of events.
+    /// Phrases, as programs repeat theirs, now and then a number, and so many that the lines keep
+    /// their average over some hundreds of events.
     fn write_message(&self, out: &mut Vec<u8>, random: &mut Random) {
         let wanted = MESSAGE_BYTES.start + random.below((MESSAGE_BYTES.end - MESSAGE_BYTES.start) as u64) as i64;
         let correction = (self.excess_tenths / 10 / 32).clamp(-60, 60);
-        let end = out.len() + (wanted - correction).max(20) as usize;
         let start = out.len();
-        write_word(out, random);
-        while out.len() < end {
+        let end = start + (wanted - correction).max(20) as usize;
+        loop {
+            write_phrase(out, mix(random.skewed(PHRASES) as u64 ^ 0xf4a5e));
+            if out.len() >= end {
+                break;
+            }
             out.push(b' ');
-            // Now and then a number, as running logs have them.
-            match random.below(14) {
-                0 => write_unsigned(out, random.logarithmic(1, 100_000)),
-                _ => write_word(out, random),
+            if random.percent(20) {
+                write_unsigned(out, random.logarithmic(1, 100_000));
+                out.push(b' ');
             }
         }
         if let Some(first) = out.get_mut(start) {
             first.make_ascii_uppercase();
         }
+    }
+}
+
+/// Four to seven words that always stand together.
+fn write_phrase(out: &mut Vec<u8>, bits: u64) {
+    let mut own = Random::new(bits);
+    for position in 0..4 + bits % 4 {
+        if position > 0 {
+            out.push(b' ');
+        }
+        write_word(out, &mut own);
     }
 }
 
