@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
@@ -142,6 +143,22 @@ impl Pool {
         }
     }
 
+    /// As [`Pool::close`], but leaves jobs behind that take longer than `patience`; false if it did.
+    pub fn close_within(&self, patience: Duration) -> bool {
+        self.shared.state.lock().closing = true;
+        self.shared.wake.notify_all();
+        let deadline = Instant::now() + patience;
+        let mut threads = self.threads.lock();
+        while !threads.iter().all(JoinHandle::is_finished) {
+            if Instant::now() >= deadline {
+                threads.clear();
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
     /// What it is doing.
     pub fn stats(&self) -> PoolStats {
         PoolStats {
@@ -220,6 +237,17 @@ mod tests {
         pool.close();
         assert_eq!(done.load(Ordering::Relaxed), 2);
         assert!(pool.spawn(|| ()).is_err());
+    }
+
+    #[test]
+    fn closing_does_not_wait_for_ever() {
+        let pool = Pool::new("test", 1, 1);
+        let (go, gone) = std::sync::mpsc::channel::<()>();
+        pool.spawn(move || gone.recv().unwrap()).unwrap();
+        assert!(!pool.close_within(Duration::from_millis(20)));
+        go.send(()).unwrap();
+        pool.close();
+        assert!(Pool::new("test", 2, 1).close_within(Duration::from_secs(10)));
     }
 
     #[test]

@@ -65,7 +65,8 @@ pub(super) fn map_groups(core: &Arc<Core>, items: &Arc<Vec<BulkItem>>, groups: V
             }
         }
     }
-    let mut documents = map_documents(core, items, wanted);
+    let first = wanted.iter().map(|wanted| wanted.position).min().unwrap_or(0);
+    let mut documents = map_documents(core, items, wanted, first);
     groups
         .into_iter()
         .map(|group| Work {
@@ -75,7 +76,10 @@ pub(super) fn map_groups(core: &Arc<Core>, items: &Arc<Vec<BulkItem>>, groups: V
                 .items
                 .into_iter()
                 .map(|planned| WorkItem {
-                    document: documents.remove(&planned.position),
+                    document: planned
+                        .position
+                        .checked_sub(first)
+                        .and_then(|place| documents.get_mut(place)?.take()),
                     planned,
                 })
                 .collect(),
@@ -83,17 +87,22 @@ pub(super) fn map_groups(core: &Arc<Core>, items: &Arc<Vec<BulkItem>>, groups: V
         .collect()
 }
 
+/// The documents by position from `first` on.
 fn map_documents(
     core: &Arc<Core>,
     items: &Arc<Vec<BulkItem>>,
     mut wanted: Vec<Wanted>,
-) -> std::collections::HashMap<usize, Result<MappedDocument>> {
-    let mut documents = std::collections::HashMap::with_capacity(wanted.len());
+    first: usize,
+) -> Vec<Option<Result<MappedDocument>>> {
+    let end = wanted.iter().map(|wanted| wanted.position + 1).max().unwrap_or(first);
+    let mut documents: Vec<_> = (first..end).map(|_| None).collect();
     for pass in 0..MAPPING_PASSES {
         let mut new_fields: BTreeMap<Arc<str>, Mapping> = BTreeMap::new();
         let mut again = Vec::new();
         for chunk in map_in_parallel(core, items, wanted, pass) {
-            documents.extend(chunk.done);
+            for (position, document) in chunk.done {
+                documents[position - first] = Some(document);
+            }
             again.extend(chunk.again);
             for (index, fields) in chunk.new_fields {
                 add_to(&mut new_fields, &index, fields);
@@ -109,7 +118,7 @@ fn map_documents(
         for document in again {
             match failures.get(&document.index) {
                 Some(error) => {
-                    documents.insert(document.position, Err(error.clone()));
+                    documents[document.position - first] = Some(Err(error.clone()));
                 }
                 None => wanted.push(document),
             }

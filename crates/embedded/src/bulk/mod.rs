@@ -84,12 +84,13 @@ fn run(core: &Arc<Core>, request: BulkRequest, answer: Answer) {
         responses: (0..items.len()).map(|_| None).collect(),
         touched: BTreeMap::new(),
     };
-    let mut targets = plan::Targets::new(core, &items);
+    let targets = plan::Targets::new(core, &items);
+    let mut rounds = plan::Rounds::new(core);
     let mut start = 0;
     while start < items.len() {
         let window = window_from(&items, start);
         start = window.end;
-        let groups = plan::plan(core, &items, window, &mut targets, &mut progress);
+        let groups = plan::plan(core, &items, window, &targets, &mut rounds, &mut progress);
         let works = map_window::map_groups(core, &items, groups);
         apply::apply_groups(core, &items, works, &mut progress);
     }

@@ -14,14 +14,14 @@ use firn_model::{Error, ErrorKind, Result};
 
 use super::Progress;
 use crate::engine::Core;
-use crate::engine::state::{IndexState, ShardSlot};
+use crate::engine::state::{IndexState, ShardSlot, State};
 
 /// Elasticsearch's limit for ids.
 const ID_BYTES_MAX: usize = 512;
 
 /// Documents in a row that go to the same shard if firn makes their ids: long enough that a
 /// shard's batch is worth its lock, short enough that one bulk spreads.
-const AUTO_ID_RUN: usize = 512;
+const AUTO_ID_RUN: u64 = 512;
 
 /// Items of one shard, in the order of the body.
 pub(super) struct Group {
@@ -41,10 +41,28 @@ pub(super) struct Planned {
 /// Where each name of a bulk leads; missing indices are made on the way.
 pub(super) struct Targets {
     by_name: HashMap<String, Result<WriteTarget>>,
-    /// Documents with made ids so far, by concrete index.
-    auto_id_counts: HashMap<String, usize>,
-    /// Where their round of the shards begins.
+}
+
+/// Spreads documents with made ids over the shards of their index, run by run.
+pub(super) struct Rounds {
     first_shard: u64,
+    made_count: u64,
+}
+
+impl Rounds {
+    /// Begins where the bulk before this one did not.
+    pub(super) fn new(core: &Core) -> Self {
+        Self {
+            first_shard: core.next_shard.fetch_add(1, Ordering::Relaxed),
+            made_count: 0,
+        }
+    }
+
+    fn next(&mut self, shard_count: u32) -> u32 {
+        let run = self.made_count / AUTO_ID_RUN;
+        self.made_count += 1;
+        ((self.first_shard + run) % u64::from(shard_count)) as u32
+    }
 }
 
 impl Targets {
@@ -60,11 +78,13 @@ impl Targets {
         for (name, makes) in names {
             by_name.insert(name.to_owned(), resolve_or_make(core, name, makes));
         }
-        Self {
-            by_name,
-            auto_id_counts: HashMap::new(),
-            first_shard: core.next_shard.fetch_add(1, Ordering::Relaxed),
-        }
+        Self { by_name }
+    }
+
+    fn find<'a>(&'a self, name: &str, state: &'a State) -> Result<(&'a WriteTarget, &'a Arc<IndexState>)> {
+        let target = self.by_name.get(name).ok_or_else(|| Error::index_not_found(name))?;
+        let target = target.as_ref().map_err(Error::clone)?;
+        Ok((target, state.index(&target.index)?))
     }
 }
 
@@ -87,33 +107,35 @@ pub(super) fn plan(
     core: &Core,
     items: &[BulkItem],
     window: Range<usize>,
-    targets: &mut Targets,
+    targets: &Targets,
+    rounds: &mut Rounds,
     progress: &mut Progress,
 ) -> Vec<Group> {
     let state = core.state();
     let mut groups: Vec<Group> = Vec::new();
     let mut group_by_shard: HashMap<(&str, u32), usize> = HashMap::new();
+    // Most bulks name one index many times.
+    let mut last: Option<(&str, &WriteTarget, &Arc<IndexState>)> = None;
     for position in window {
         let item = &items[position];
-        let planned = targets
-            .by_name
-            .get(&item.index)
-            .ok_or_else(|| Error::index_not_found(&item.index))
-            .and_then(|target| target.as_ref().map_err(Error::clone))
-            .and_then(|target| Ok((target, state.index(&target.index)?)))
-            .and_then(|(target, index)| {
-                check(core, item, target, index)?;
-                let routing = routing_of(item, target, index)?;
-                Ok((index, routing))
-            });
-        let (index, routing) = match planned {
+        let found = match last {
+            Some((name, target, index)) if name == item.index => Ok((target, index)),
+            _ => targets.find(&item.index, &state),
+        };
+        let planned = found.and_then(|(target, index)| {
+            last = Some((&item.index, target, index));
+            check(core, item, target, index)?;
+            let routing = routing_of(item, target, index)?;
+            let number = shard_of(item, routing.as_deref(), index, rounds);
+            Ok((index, number, routing))
+        });
+        let (index, number, routing) = match planned {
             Ok(planned) => planned,
             Err(error) => {
                 progress.responses[position] = Some(refused(item, error));
                 continue;
             }
         };
-        let number = shard_of(item, routing.as_deref(), index, targets_round(targets, item, index));
         let group = *group_by_shard.entry((&*index.name, number)).or_insert_with(|| {
             groups.push(Group {
                 index: Arc::clone(index),
@@ -216,27 +238,12 @@ fn routing_of(item: &BulkItem, target: &WriteTarget, index: &IndexState) -> Resu
     Ok(routing)
 }
 
-/// Counts a document with a made id and says which round of the shards it belongs to.
-fn targets_round(targets: &mut Targets, item: &BulkItem, index: &IndexState) -> u64 {
-    if item.id.is_some() {
-        return 0;
-    }
-    let first_shard = targets.first_shard;
-    let count = match targets.auto_id_counts.get_mut(&*index.name) {
-        Some(count) => count,
-        None => targets.auto_id_counts.entry(index.name.to_string()).or_default(),
-    };
-    let round = first_shard + (*count / AUTO_ID_RUN) as u64;
-    *count += 1;
-    round
-}
-
-fn shard_of(item: &BulkItem, routing: Option<&str>, index: &IndexState, round: u64) -> u32 {
+fn shard_of(item: &BulkItem, routing: Option<&str>, index: &IndexState, rounds: &mut Rounds) -> u32 {
     let shard_count = index.shards.len() as u32;
     match (routing, &item.id) {
         (Some(routing), _) => shard_for(routing, shard_count),
         (None, Some(id)) => shard_of_id(id, index),
-        (None, None) => (round % u64::from(shard_count)) as u32,
+        (None, None) => rounds.next(shard_count),
     }
 }
 

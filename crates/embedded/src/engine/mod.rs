@@ -71,6 +71,8 @@ pub(crate) struct Core {
     /// Picks the shard of documents whose id firn makes.
     pub(crate) next_shard: AtomicU64,
     closing: AtomicBool,
+    /// Closed although a merge was still running.
+    merges_left_behind: AtomicBool,
 }
 
 /// What only one command at a time may touch.
@@ -160,7 +162,9 @@ impl Embedded {
 
     fn release_files(&self) {
         self.core.commands.lock().catalog = None;
-        *self.core.lock.lock() = None;
+        if !self.core.merges_left_behind.load(Ordering::Acquire) {
+            *self.core.lock.lock() = None;
+        }
     }
 }
 

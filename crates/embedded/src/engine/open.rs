@@ -1,9 +1,10 @@
 //! Opening a data folder, and closing it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use firn_model::ids::AutoId;
@@ -59,6 +60,8 @@ const GET_THREADS: usize = 2;
 const MAINTENANCE_THREADS: usize = 2;
 /// Requests that wait for the two pools above, and force-merges.
 const QUEUE_LIMIT: usize = 1000;
+/// How long closing waits for a merge to end.
+const MERGE_PATIENCE: Duration = Duration::from_secs(3);
 /// A write buffer larger than this indexes no faster.
 const BUFFER_BYTES_MAX: u64 = 96 << 20;
 
@@ -70,8 +73,15 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     })?;
     let lock = NodeLock::take(path)?;
     let catalog = Catalog::open(&path.join("catalog.redb"))?;
-    // The name of the new catalog file itself must survive a power loss.
-    std::fs::File::open(path).and_then(|dir| dir.sync_all())?;
+    // The names of a new catalog and a new folder must survive a power loss too.
+    for dir in [Some(path.as_path()), path.parent()].into_iter().flatten() {
+        let dir = if dir.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            dir
+        };
+        std::fs::File::open(dir).and_then(|dir| dir.sync_all())?;
+    }
 
     let mut random = fastrand::Rng::with_seed(config.seed ^ (config.now_ms)() as u64);
     let metadata = load_metadata(&catalog, &mut random)?;
@@ -104,6 +114,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         search_buckets_max: AtomicUsize::new(config.search_buckets_max),
         next_shard: AtomicU64::new(0),
         closing: AtomicBool::new(false),
+        merges_left_behind: AtomicBool::new(false),
         config,
     });
     let settings = core.state().metadata.cluster_settings.clone();
@@ -260,7 +271,6 @@ impl Core {
         self.write_pool.close();
         self.get_pool.close();
         self.maintenance_pool.close();
-        self.merge_pool.close();
         self.search_pool.close();
         let state = self.state();
         let slots: Vec<_> = state.slots().collect();
@@ -282,7 +292,13 @@ impl Core {
             }
         });
         self.commands.lock().catalog = None;
-        *self.lock.lock() = None;
+        // What a merge has written so far is removed at the next start. The folder stays locked
+        // while one runs, which at the end of the process is no time at all.
+        if self.merge_pool.close_within(MERGE_PATIENCE) {
+            *self.lock.lock() = None;
+        } else {
+            self.merges_left_behind.store(true, Ordering::Release);
+        }
         match failure.into_inner() {
             Some(error) => Err(error),
             None => Ok(()),
