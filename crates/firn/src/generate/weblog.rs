@@ -10,7 +10,7 @@ use super::words::{CITIES, STEMS};
 const LINE_BYTES_TENTHS: i64 = 4656;
 /// Clients that come again and again, and the share of events that are theirs.
 const CLIENTS: usize = 120_000;
-const RECURRING_PERCENT: u64 = 92;
+const RECURRING_PERCENT: u64 = 97;
 /// Lengths of the text before it is adjusted.
 const MESSAGE_BYTES: std::ops::Range<i64> = 70..191;
 const BROWSERS: &[&str] = &[
@@ -64,7 +64,7 @@ impl Weblog {
         out.extend_from_slice(&scene.world.tenants[tenant].name);
         let random = &mut *scene.random;
         let client = match random.percent(RECURRING_PERCENT) {
-            true => mix(random.skewed(CLIENTS) as u64 ^ (tenant as u64) << 40),
+            true => mix(random.skewed(CLIENTS) as u64),
             false => random.next(),
         };
         out.extend_from_slice(b"\",\"client_ip\":\"");

@@ -318,7 +318,7 @@ pub(crate) const PORTS: &[u64] = &[
     443, 80, 53, 22, 445, 3389, 8443, 25, 993, 123, 5060, 8080, 1194, 3306, 5432, 389, 161,
 ];
 
-/// Stems and endings of the running text: together some 2,400 words of the length of English ones.
+/// Stems and endings of the running text: together some 2,000 words of the length of English ones.
 pub(crate) const STEMS: &[&str] = &[
     "the",
     "request",
