@@ -1,0 +1,438 @@
+//! An engine in a few maps: real metadata, no durability, and a search that ignores the query.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use firn_api::{Api, ApiConfig};
+use firn_engine::admin::{
+    AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, SegmentStats, ShardStats, ShardsOutcome,
+};
+use firn_engine::document::{
+    BulkItemResponse, BulkRequest, BulkResponse, Effect, GetRequest, GetResult, Operation, StoredDocument, Written,
+};
+use firn_engine::search::{Hit, IndexTarget, SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits};
+use firn_engine::{Engine, Error, ErrorKind, RequestContext, Result};
+use firn_model::metadata::{Command, Metadata, Outcome};
+use firn_model::names;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::Value;
+use tower::ServiceExt as _;
+
+/// 2024-01-02T03:04:05.678Z.
+pub(crate) const NOW_MS: i64 = 1_704_164_645_678;
+
+/// The engine.
+#[derive(Default)]
+pub(crate) struct Fake {
+    state: Mutex<State>,
+    next_id: AtomicU64,
+    /// The search asked last.
+    pub(crate) asked: Mutex<Option<SearchRequest>>,
+    /// What the next searches fail with.
+    pub(crate) search_error: Mutex<Option<Error>>,
+    /// How long searches take.
+    pub(crate) search_delay: Mutex<Duration>,
+    /// Cancel flags of searches, newest last.
+    pub(crate) contexts: Mutex<Vec<RequestContext>>,
+}
+
+#[derive(Default)]
+struct State {
+    metadata: Arc<Metadata>,
+    documents: BTreeMap<(String, String), (Bytes, u64, u64)>,
+    seq_no: u64,
+}
+
+/// A server over a fresh fake.
+pub(crate) struct Node {
+    pub(crate) fake: Arc<Fake>,
+    pub(crate) api: Api,
+}
+
+/// A response, read.
+pub(crate) struct Answer {
+    pub(crate) response: Response<()>,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.response
+            .headers()
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap_or("?"))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+}
+
+impl Node {
+    pub(crate) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut ApiConfig)) -> Self {
+        let fake = Arc::new(Fake::default());
+        fake.state.lock().unwrap().metadata = Arc::new(Metadata {
+            cluster_uuid: "cluster-uuid-000000000".to_owned(),
+            ..Metadata::default()
+        });
+        let mut config = ApiConfig::new(
+            "firn",
+            "node-1",
+            "node-id-00000000000000",
+            "127.0.0.1:9200",
+            Arc::new(|| NOW_MS),
+        );
+        change(&mut config);
+        let api = firn_api::router(Arc::clone(&fake) as Arc<dyn Engine>, config);
+        Self { fake, api }
+    }
+
+    /// Sends a request with a JSON body (none if empty).
+    pub(crate) async fn send(&self, method: &str, uri: &str, body: &str) -> Answer {
+        self.send_with(method, uri, &[], body).await
+    }
+
+    /// Sends a request with headers of its own.
+    pub(crate) async fn send_with(&self, method: &str, uri: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut request = Request::builder().method(method).uri(uri);
+        let typed = headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        if !body.is_empty() && !typed {
+            request = request.header("content-type", "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send_request(
+            request
+                .body(Full::new(Bytes::copy_from_slice(body.as_bytes())))
+                .unwrap(),
+        )
+        .await
+    }
+
+    pub(crate) async fn send_request(&self, request: Request<Full<Bytes>>) -> Answer {
+        let response = self.api.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        Answer {
+            response: Response::from_parts(parts, ()),
+            body: body.collect().await.unwrap().to_bytes(),
+        }
+    }
+
+    /// Sends a request that must succeed and gives its JSON.
+    pub(crate) async fn ok(&self, method: &str, uri: &str, body: &str) -> Value {
+        let answer = self.send(method, uri, body).await;
+        assert!(
+            answer.response.status().is_success(),
+            "{method} {uri}: {}",
+            answer.text()
+        );
+        answer.json()
+    }
+
+    /// Sends a request that must fail and gives status, type and reason in one line.
+    pub(crate) async fn fails(&self, method: &str, uri: &str, body: &str) -> String {
+        let answer = self.send(method, uri, body).await;
+        assert_ne!(
+            answer.response.status(),
+            StatusCode::OK,
+            "{method} {uri}: {}",
+            answer.text()
+        );
+        let json = answer.json();
+        assert!(json.get("status").is_none_or(|status| *status == answer.status()));
+        match &json["error"] {
+            Value::String(sentence) => format!("{} {sentence}", answer.status()),
+            error => format!(
+                "{} {}: {}",
+                answer.status(),
+                error["type"].as_str().unwrap_or("?"),
+                error["reason"].as_str().unwrap_or("?")
+            ),
+        }
+    }
+}
+
+impl Fake {
+    fn metadata_now(&self) -> Arc<Metadata> {
+        Arc::clone(&self.state.lock().unwrap().metadata)
+    }
+
+    fn apply(&self, command: &Command) -> Result<Outcome> {
+        let mut state = self.state.lock().unwrap();
+        let mut fresh = || format!("uuid-{:017}", self.next_id.fetch_add(1, Ordering::Relaxed));
+        let (metadata, mut outcome) = state.metadata.apply(command, NOW_MS, &mut fresh)?;
+        state.metadata = metadata;
+        outcome.metadata = Some(Arc::clone(&state.metadata));
+        Ok(outcome)
+    }
+
+    fn names(&self, target: &IndexTarget) -> Result<Vec<String>> {
+        let metadata = self.metadata_now();
+        Ok(names::resolve(&target.expression, target.options, &metadata, NOW_MS)?
+            .into_iter()
+            .map(|index| index.name)
+            .collect())
+    }
+
+    fn write(&self, index: &str, id: Option<String>, operation: &Operation) -> Result<(String, String, Written)> {
+        if names::resolve_write(index, &self.metadata_now(), NOW_MS).is_err() {
+            self.apply(&Command::AutoCreate { name: index.to_owned() })?;
+        }
+        let index = names::resolve_write(index, &self.metadata_now(), NOW_MS)?.index;
+        let mut state = self.state.lock().unwrap();
+        let id = id.unwrap_or_else(|| format!("auto-{}", state.seq_no));
+        let key = (index.clone(), id.clone());
+        let before = state.documents.get(&key).cloned();
+        let seq_no = state.seq_no;
+        let version = before.as_ref().map_or(1, |(_, version, _)| version + 1);
+        let source = match operation {
+            Operation::Create { .. } if before.is_some() => {
+                return Err(Error::new(
+                    ErrorKind::VersionConflict,
+                    format!("[{id}]: version conflict, document already exists (current version [1])"),
+                )
+                .with_index(index));
+            }
+            Operation::Create { source } | Operation::Index { source } => {
+                let parsed: Value = serde_json::from_slice(source).map_err(|error| {
+                    Error::new(ErrorKind::DocumentParsing, format!("[1:1] failed to parse: {error}"))
+                })?;
+                if !parsed.is_object() {
+                    return Err(Error::new(ErrorKind::DocumentParsing, "[1:1] not an object"));
+                }
+                Some(source.clone())
+            }
+            Operation::Update(update) => match (&before, &update.doc, &update.upsert) {
+                (Some(_), Some(doc), _) => Some(doc.to_string().into()),
+                (None, _, Some(upsert)) => Some(upsert.to_string().into()),
+                _ => {
+                    return Err(
+                        Error::new(ErrorKind::DocumentMissing, format!("[{id}]: document missing")).with_index(index),
+                    );
+                }
+            },
+            Operation::Delete => None,
+        };
+        let effect = match (&source, &before) {
+            (Some(_), None) => Effect::Created,
+            (Some(_), Some(_)) => Effect::Updated,
+            (None, Some(_)) => Effect::Deleted,
+            (None, None) => Effect::NotFound,
+        };
+        match source {
+            Some(source) => state.documents.insert(key, (source, version, seq_no)),
+            None => state.documents.remove(&key),
+        };
+        state.seq_no += 1;
+        let written = Written {
+            effect,
+            version,
+            seq_no,
+            primary_term: 1,
+            forced_refresh: false,
+            get: None,
+        };
+        Ok((index, id, written))
+    }
+}
+
+#[async_trait]
+impl Engine for Fake {
+    async fn metadata(&self, _: &RequestContext) -> Result<Arc<Metadata>> {
+        Ok(self.metadata_now())
+    }
+
+    async fn execute(&self, _: &RequestContext, command: Command) -> Result<Outcome> {
+        self.apply(&command)
+    }
+
+    async fn bulk(&self, _: &RequestContext, request: BulkRequest) -> Result<BulkResponse> {
+        let items = request
+            .items
+            .into_iter()
+            .map(|item| match self.write(&item.index, item.id.clone(), &item.operation) {
+                Ok((index, id, written)) => BulkItemResponse {
+                    index,
+                    id,
+                    result: Ok(written),
+                },
+                Err(error) => BulkItemResponse {
+                    index: item.index,
+                    id: item.id.unwrap_or_default(),
+                    result: Err(error),
+                },
+            })
+            .collect();
+        Ok(BulkResponse { items })
+    }
+
+    async fn get(&self, _: &RequestContext, requests: Vec<GetRequest>) -> Result<Vec<Result<GetResult>>> {
+        let read = |request: GetRequest| {
+            let target = IndexTarget {
+                expression: vec![request.index.clone()],
+                ..Default::default()
+            };
+            let index = self
+                .names(&target)?
+                .pop()
+                .ok_or_else(|| Error::index_not_found(&request.index))?;
+            let state = self.state.lock().unwrap();
+            let found = state.documents.get(&(index.clone(), request.id.clone()));
+            Ok(GetResult {
+                index,
+                id: request.id,
+                found: found.map(|(source, version, seq_no)| StoredDocument {
+                    source: source.clone(),
+                    version: *version,
+                    seq_no: *seq_no,
+                    primary_term: 1,
+                    routing: None,
+                    ignored: Vec::new(),
+                }),
+            })
+        };
+        Ok(requests.into_iter().map(read).collect())
+    }
+
+    async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
+        *self.asked.lock().unwrap() = Some(request.clone());
+        self.contexts.lock().unwrap().push(ctx.clone());
+        let delay = *self.search_delay.lock().unwrap();
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        if let Some(error) = self.search_error.lock().unwrap().clone() {
+            return Err(error);
+        }
+        let names = self.names(&request.target)?;
+        let state = self.state.lock().unwrap();
+        let hits: Vec<Hit> = state
+            .documents
+            .iter()
+            .filter(|((index, _), _)| names.contains(index))
+            .map(|((index, id), (source, _, _))| Hit {
+                index: index.clone(),
+                id: id.clone(),
+                score: Some(1.0),
+                source: Some(source.clone()),
+                routing: None,
+                version: None,
+                seq_no: None,
+                ignored: Vec::new(),
+                fields: serde_json::Map::new(),
+                sort: Vec::new(),
+            })
+            .collect();
+        let shards = names.len() as u32;
+        Ok(SearchResponse {
+            took_ms: 1,
+            shards: SearchShards {
+                total: shards,
+                successful: shards,
+                ..SearchShards::default()
+            },
+            total: (request.track_total_hits != TrackTotalHits::No).then_some(TotalHits {
+                value: hits.len() as u64,
+                exact: true,
+            }),
+            max_score: hits.first().and_then(|hit| hit.score),
+            hits: hits.into_iter().skip(request.from).take(request.size).collect(),
+            ..SearchResponse::default()
+        })
+    }
+
+    async fn refresh(&self, _: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
+        let total = self.names(&target)?.len() as u32;
+        Ok(ShardsOutcome {
+            total,
+            successful: total,
+            failures: Vec::new(),
+        })
+    }
+
+    async fn flush(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
+        self.refresh(ctx, target).await
+    }
+
+    async fn force_merge(&self, ctx: &RequestContext, request: ForceMergeRequest) -> Result<ShardsOutcome> {
+        self.refresh(ctx, request.target).await
+    }
+
+    async fn stats(&self, _: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>> {
+        let metadata = self.metadata_now();
+        let names = self.names(&target)?;
+        let state = self.state.lock().unwrap();
+        Ok(names
+            .into_iter()
+            .map(|name| {
+                let doc_count = state.documents.keys().filter(|(index, _)| *index == name).count() as u64;
+                IndexStats {
+                    uuid: metadata.indices[&name].uuid.clone(),
+                    shards: vec![ShardStats {
+                        doc_count,
+                        store_size_bytes: 225 * doc_count,
+                        max_seq_no: -1,
+                        segments: vec![SegmentStats {
+                            name: "_0".to_owned(),
+                            doc_count,
+                            size_bytes: 225 * doc_count,
+                            committed: true,
+                            ..SegmentStats::default()
+                        }],
+                        ..ShardStats::default()
+                    }],
+                    index: name,
+                }
+            })
+            .collect())
+    }
+
+    async fn node_stats(&self, _: &RequestContext) -> Result<NodeStats> {
+        Ok(NodeStats {
+            disk_total_bytes: 1000,
+            disk_available_bytes: 250,
+            search_threads: 2,
+            write_threads: 2,
+            ..NodeStats::default()
+        })
+    }
+
+    async fn analyze(&self, _: &RequestContext, request: AnalyzeRequest) -> Result<Vec<AnalyzedToken>> {
+        Ok(request
+            .text
+            .iter()
+            .enumerate()
+            .map(|(position, text)| AnalyzedToken {
+                token: text.clone(),
+                start_offset: 0,
+                end_offset: text.len() as u32,
+                token_type: "word",
+                position: position as u32,
+            })
+            .collect())
+    }
+
+    async fn close(&self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,10 @@
+//! The edge as clients see it, over a fake engine that keeps documents in a map.
+
+mod bodies;
+mod cat;
+mod documents;
+mod fake;
+mod http;
+mod metadata;
+mod search;
+mod server;

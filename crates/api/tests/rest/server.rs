@@ -1,0 +1,102 @@
+//! Real connections: heads without bodies, early refusals, an orderly end.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+use crate::fake::Node;
+
+struct Served {
+    node: Node,
+    address: std::net::SocketAddr,
+    stop: oneshot::Sender<()>,
+    server: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+async fn serve(node: Node) -> Served {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel();
+    let server = tokio::spawn(firn_api::serve(listener, node.api.clone(), async {
+        let _ = stopped.await;
+    }));
+    Served {
+        node,
+        address,
+        stop,
+        server,
+    }
+}
+
+async fn exchange(address: std::net::SocketAddr, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_head_has_a_length_and_no_body() {
+    let served = serve(Node::new()).await;
+    let answer = exchange(
+        served.address,
+        b"HEAD / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+    )
+    .await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(answer.contains("content-length: "), "{answer}");
+    assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused_before_it_is_sent() {
+    let served = serve(Node::new()).await;
+    let head = b"POST /_bulk HTTP/1.1\r\nhost: x\r\ncontent-length: 300000000\r\nexpect: 100-continue\r\ncontent-type: application/json\r\n\r\n";
+    let answer = tokio::time::timeout(Duration::from_secs(5), exchange(served.address, head))
+        .await
+        .unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert!(answer.contains("content_too_long_exception"), "{answer}");
+}
+
+#[tokio::test]
+async fn running_requests_finish_when_the_server_stops() {
+    let served = serve(Node::new()).await;
+    *served.node.fake.search_delay.lock().unwrap() = Duration::from_millis(200);
+    let request = tokio::spawn(exchange(served.address, b"GET /_search HTTP/1.1\r\nhost: x\r\n\r\n"));
+    // An idle connection does not hold the server up.
+    let idle = TcpStream::connect(served.address).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    served.stop.send(()).unwrap();
+    let answer = request.await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    tokio::time::timeout(Duration::from_secs(5), served.server)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    drop(idle);
+}
+
+#[tokio::test]
+async fn a_closed_connection_cancels_its_search() {
+    let served = serve(Node::new()).await;
+    *served.node.fake.search_delay.lock().unwrap() = Duration::from_secs(60);
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    stream
+        .write_all(b"GET /_search HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(stream);
+    for _ in 0..50 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if served.node.fake.contexts.lock().unwrap()[0].cancel.is_cancelled() {
+            return;
+        }
+    }
+    panic!("the search goes on");
+}
