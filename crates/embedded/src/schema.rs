@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 
 use firn_model::mapping::{Analyzer, FieldMapping, FieldType};
 use tantivy::schema::{
-    Field, IndexRecordOption, JsonObjectOptions, NumericOptions, STORED, STRING, Schema, TextFieldIndexing,
+    Field, IndexRecordOption, JsonObjectOptions, NumericOptions, STORED, Schema, TextFieldIndexing, TextOptions,
 };
 
 /// Where the values of a field go.
@@ -94,7 +94,8 @@ fn build() -> Fields {
                 .set_index_option(IndexRecordOption::WithFreqsAndPositions),
         )
     };
-    let id = builder.add_text_field("_id", STRING);
+    // Without field norms: they would cost a byte for every document, those with made ids too.
+    let id = builder.add_text_field("_id", TextOptions::default().set_indexing_options(terms()));
     let stored_id = builder.add_text_field("_sid", STORED);
     let routing = builder.add_text_field("_routing", STORED);
     let source = builder.add_bytes_field("_source", STORED);

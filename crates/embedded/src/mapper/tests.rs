@@ -438,3 +438,43 @@ fn hostile_events_are_bounded() {
     let skipped = format!(r#"{{"a":{}{}}}"#, "[".repeat(900), "]".repeat(900));
     assert!(map_with(&json!({"dynamic": false}), &json!({}), &skipped, Unmapped::Report).is_ok());
 }
+
+#[test]
+fn takes_json_and_nothing_else() {
+    let seeds = [
+        r#"{"a":1,"s":"x\u00e9\n","f":1.5e3,"o":{"k":[1,{"z":null}]},"g":[1.5,2],"t":"2024-01-01","l":[true,false]}"#,
+        r#"{"a.b":{"c":[[],{}]},"fl":{"x":{"y":"z"}},"n":-0.0,"":0}"#,
+    ];
+    let mapping = json!({"dynamic": false, "properties": {
+        "a": {"type": "long"}, "s": {"type": "keyword"}, "f": {"type": "float"}, "g": {"type": "geo_point"},
+        "t": {"type": "date"}, "l": {"type": "boolean"}, "fl": {"type": "flattened"},
+        "o": {"properties": {"k": {"type": "text"}}},
+    }});
+    let compiled = compile(&mapping, &json!({}));
+    let mut rng = fastrand::Rng::with_seed(7);
+    for round in 0..20_000 {
+        let mut bytes = seeds[round % seeds.len()].as_bytes().to_vec();
+        for _ in 0..rng.usize(1..4) {
+            let at = rng.usize(0..bytes.len());
+            match rng.u32(0..4) {
+                0 => bytes[at] = *b"{}[],:\"\\0-.etn \xff".get(rng.usize(0..17)).unwrap_or(&b'x'),
+                1 if bytes.len() > 1 => drop(bytes.remove(at)),
+                2 => bytes.insert(at, bytes[rng.usize(0..bytes.len())]),
+                _ => bytes.truncate(at.max(1)),
+            }
+        }
+        let source = Bytes::from(bytes);
+        let taken = map_document(&compiled, &source, None, Unmapped::Report);
+        let is_json = |text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+        let valid = std::str::from_utf8(&source).is_ok_and(is_json);
+        let text = String::from_utf8_lossy(&source);
+        match taken {
+            Ok(_) => assert!(valid, "{text} was taken"),
+            Err(error) => {
+                let ours = ["Duplicate", "empty", "must start with an object", "metadata"];
+                let known = ours.iter().any(|reason| error.to_string().contains(reason));
+                assert!(!valid || known, "{text} was refused: {error}");
+            }
+        }
+    }
+}

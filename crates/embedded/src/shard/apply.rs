@@ -28,10 +28,7 @@ impl Shard {
         if let Some(error) = self.wal().failure() {
             return Err(error);
         }
-        let target = match state.pick_buffer(&self.config) {
-            Ok(target) => target,
-            Err(error) => return Err(error),
-        };
+        let target = state.pick_buffer(&self.config)?;
         let mut record = std::mem::take(&mut state.record);
         record.clear();
         for op in ops {

@@ -1,6 +1,7 @@
 //! Write buffers: segments in the making.
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -145,9 +146,12 @@ impl Buffer {
             let Some(batch) = self.queue.lock().pop_front() else {
                 return Ok(());
             };
-            for document in batch {
-                writer.tantivy.add_document(document).map_err(tantivy_error)?;
-            }
+            guarded("indexing a document", || {
+                for document in batch {
+                    writer.tantivy.add_document(document).map_err(tantivy_error)?;
+                }
+                Ok(())
+            })?;
             self.bytes.store(writer.tantivy.mem_usage() as u64, Ordering::Relaxed);
         }
     }
@@ -191,6 +195,12 @@ impl BufferState {
         let ids = self.ids.len() as u64 * 120 + self.kept_bytes as u64;
         self.buffer.bytes.load(Ordering::Relaxed) + ids
     }
+}
+
+/// Runs code of the segment library; a panic in it becomes an error, so that the shard stops
+/// instead of going on with documents in other places than it thinks.
+pub(super) fn guarded<T>(what: &str, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(Error::internal(format!("{what} panicked"))))
 }
 
 /// An error of the segment library, as ours: a full disk stays one.

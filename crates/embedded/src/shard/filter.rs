@@ -41,7 +41,7 @@ impl IdFilter {
 
     /// From [`Self::as_bytes`].
     pub(super) fn from_bytes(bytes: Bytes) -> Option<Self> {
-        (!bytes.is_empty() && bytes.len() % BLOCK_BYTES == 0).then_some(Self { bytes })
+        (!bytes.is_empty() && bytes.len().is_multiple_of(BLOCK_BYTES)).then_some(Self { bytes })
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {

@@ -6,8 +6,7 @@ use std::sync::atomic::Ordering;
 
 use firn_model::{Error, Result};
 
-use super::Shard;
-use super::buffer::{Buffer, Writer, tantivy_error};
+use super::buffer::{Buffer, Writer, guarded, tantivy_error};
 use super::commit::{
     CommitPoint, CommittedSegment, DeletesFile, SegmentMeta, file_name, numbers, segment_dir, segments_dir,
     write_deletes,
@@ -16,6 +15,7 @@ use super::deletes::DeleteSet;
 use super::filter::{self, IdFilter};
 use super::live::{FILTER_FILE, LiveSegment, OpenSegment};
 use super::state::{State, TOMBSTONES_MAX};
+use super::{Published, Shard};
 use crate::segment::ShardSnapshot;
 
 impl Shard {
@@ -63,7 +63,7 @@ impl Shard {
             return self.state.lock().check_running();
         };
         self.finish_writer(buffer, &mut writer)
-            .and_then(|()| self.publish_segment(buffer, writer))
+            .and_then(|()| guarded("writing a segment", || self.publish_segment(buffer, writer)))
             .map_err(|error| self.fail(error))
     }
 
@@ -153,14 +153,19 @@ impl Shard {
 
     /// Shows searches what is in segments now.
     pub(super) fn publish(&self, state: &mut State) {
+        let open = state.segments.iter().map(|segment| Arc::clone(&segment.open)).collect();
         let mut segments: Vec<_> = state.segments.iter_mut().map(LiveSegment::publish).collect();
         segments.sort_by_key(|segment| std::cmp::Reverse(segment.time_range_ms.map(|(_, high)| high)));
         state.dirty = state.buffers.iter().any(|buffer| buffer.docs > 0);
-        self.snapshot.store(Arc::new(ShardSnapshot {
+        let snapshot = ShardSnapshot {
             index: Arc::clone(&self.config.index),
             index_tag: self.config.index_tag,
             shard: self.config.shard,
             segments,
+        };
+        self.published.store(Arc::new(Published {
+            snapshot: Arc::new(snapshot),
+            open,
         }));
     }
 

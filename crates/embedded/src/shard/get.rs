@@ -5,9 +5,8 @@ use firn_model::Result;
 
 use super::Shard;
 use super::filter;
-use super::live::{OpenSegment, made_seq_no};
+use super::live::made_seq_no;
 use super::versions::Place;
-use crate::segment::Segment;
 
 impl Shard {
     pub(super) fn get_realtime(&self, id: &str) -> Result<Option<StoredDocument>> {
@@ -45,11 +44,12 @@ impl Shard {
     }
 
     pub(super) fn get_searchable(&self, id: &str) -> Result<Option<StoredDocument>> {
-        let snapshot = self.snapshot.load_full();
+        let published = self.published.load_full();
         let hash = filter::hash(id);
         let made = made_seq_no(&self.config, id);
-        for segment in &snapshot.segments {
-            let Some(open) = self.open_of(segment) else {
+        for segment in &published.snapshot.segments {
+            let generation = segment.generation;
+            let Some(open) = published.open.iter().find(|open| open.meta.generation == generation) else {
                 continue;
             };
             let is_alive = |doc| segment.is_alive(doc);
@@ -62,18 +62,5 @@ impl Shard {
             }
         }
         Ok(None)
-    }
-
-    /// The open form of a published segment; merged ones are held until the next flush.
-    fn open_of(&self, segment: &Segment) -> Option<std::sync::Arc<OpenSegment>> {
-        let state = self.state.lock();
-        let merged = self.merged_away.lock();
-        state
-            .segments
-            .iter()
-            .map(|live| &live.open)
-            .chain(merged.iter())
-            .find(|open| open.meta.generation == segment.generation)
-            .cloned()
     }
 }

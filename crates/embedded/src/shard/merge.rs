@@ -13,7 +13,7 @@ use firn_model::Result;
 use tantivy::columnar::ColumnIndex;
 
 use super::Shard;
-use super::buffer::{index_settings, tantivy_error};
+use super::buffer::{guarded, index_settings, tantivy_error};
 use super::commit::{SegmentMeta, segment_dir};
 use super::config::ShardConfig;
 use super::deletes::{DeleteSet, Ranks};
@@ -101,7 +101,7 @@ impl Shard {
             (target, sources)
         };
         self.counters.merges_current.fetch_add(1, Ordering::Relaxed);
-        let result = self.write_merged(target, &sources);
+        let result = guarded("merging segments", || self.write_merged(target, &sources));
         self.counters.merges_current.fetch_sub(1, Ordering::Relaxed);
         let outcome = result.and_then(|merged| {
             let bytes = merged.as_ref().map_or(0, |merged| merged.meta.size_bytes);

@@ -64,8 +64,14 @@ pub struct Shard {
     merge_lock: Mutex<()>,
     /// Segments that merges replaced since the last flush.
     merged_away: Mutex<Vec<Arc<OpenSegment>>>,
-    snapshot: ArcSwap<ShardSnapshot>,
+    published: ArcSwap<Published>,
     counters: Counters,
+}
+
+/// What searches see, and the same segments open for reads by id.
+struct Published {
+    snapshot: Arc<ShardSnapshot>,
+    open: Vec<Arc<OpenSegment>>,
 }
 
 #[derive(Default)]
@@ -249,7 +255,7 @@ impl Shard {
 
     /// What searches see.
     pub fn snapshot(&self) -> Arc<ShardSnapshot> {
-        self.snapshot.load_full()
+        Arc::clone(&self.published.load().snapshot)
     }
 
     /// Numbers.

@@ -17,7 +17,7 @@ use super::config::ShardConfig;
 use super::live::{LiveSegment, OpenSegment};
 use super::record::{self, Operation};
 use super::state::State;
-use super::{Counters, ReplayMapper, Shard};
+use super::{Counters, Published, ReplayMapper, Shard};
 use crate::mapper::MappedDocument;
 use crate::segment::ShardSnapshot;
 
@@ -124,7 +124,10 @@ impl Shard {
             refresh_lock: Mutex::new(()),
             merge_lock: Mutex::new(()),
             merged_away: Mutex::default(),
-            snapshot: ArcSwap::from_pointee(snapshot),
+            published: ArcSwap::from_pointee(Published {
+                snapshot: Arc::new(snapshot),
+                open: Vec::new(),
+            }),
             counters: Counters::default(),
         }
     }
