@@ -3,8 +3,8 @@
 //!
 //! Within a segment a key is a `u128` that is smaller for documents that come earlier: a rank
 //! (missing first, a value, missing last), then the place of the value among the raw values of
-//! the column. Raw values stand on odd places, so that a value which the segment does not have
-//! (of `search_after`, or the last hit so far) has a place between two of them.
+//! the column. Raw values stand on every fourth place, so that values which the segment does not
+//! have (of `search_after`, `missing` or the last hit so far) have places between two of them.
 
 use std::cmp::Ordering;
 
@@ -299,18 +299,23 @@ impl ShardKey {
         if by_rank.is_ne() {
             return by_rank;
         }
-        let ascending = match (a, b) {
+        let ascending = Self::ascending(a, b);
+        if self.descending {
+            ascending.reverse()
+        } else {
+            ascending
+        }
+    }
+
+    /// Compares two values that are not missing.
+    fn ascending(a: &SortValue, b: &SortValue) -> Ordering {
+        match (a, b) {
             (SortValue::Number(a), SortValue::Number(b)) => a.compare(*b),
             (SortValue::Text(a), SortValue::Text(b)) => a.cmp(b),
             // Indices that disagree about the type: numbers before strings.
             (SortValue::Number(_), SortValue::Text(_)) => Ordering::Less,
             (SortValue::Text(_), SortValue::Number(_)) => Ordering::Greater,
             (SortValue::Missing, _) | (_, SortValue::Missing) => Ordering::Equal,
-        };
-        if self.descending {
-            ascending.reverse()
-        } else {
-            ascending
         }
     }
 
@@ -379,7 +384,7 @@ const RANK_FIRST: u128 = 0;
 const RANK_VALUE: u128 = 1 << RANK_SHIFT;
 const RANK_LAST: u128 = 2 << RANK_SHIFT;
 /// Above every place.
-const PLACES: u128 = 1 << 66;
+const PLACES: u128 = 1 << 67;
 
 /// A key on one segment.
 pub(super) struct SegmentKey {
@@ -405,15 +410,25 @@ impl SegmentKey {
     }
 
     fn of_raw(&self, raw: u64) -> u128 {
-        self.directed((u128::from(raw) << 1) + 1)
+        self.directed((u128::from(raw) << 2) + 3)
     }
 
-    fn of_place(&self, place: Place) -> u128 {
-        self.directed(match place {
-            Place::At(raw) => (u128::from(raw) << 1) + 1,
-            Place::Before(raw) => u128::from(raw) << 1,
-            Place::Past => PLACES - 1,
-        })
+    /// The key of a value by its place. The value that stands in for missing ones may be between
+    /// the same raw values; then the two compare as themselves.
+    fn of_place(&self, place: Place, value: &SortValue) -> u128 {
+        let beside = match &self.key.missing {
+            Missing::Value(missing) => match ShardKey::ascending(value, missing) {
+                Ordering::Less => 0,
+                Ordering::Equal => 1,
+                Ordering::Greater => 2,
+            },
+            Missing::First | Missing::Last => 1,
+        };
+        match place {
+            Place::At(raw) => self.of_raw(raw),
+            Place::Before(raw) => self.directed((u128::from(raw) << 2) + beside),
+            Place::Past => self.directed((1 << 66) + beside),
+        }
     }
 
     /// Whether documents come in the order in which the segment has them.
@@ -440,15 +455,16 @@ impl SegmentKey {
             (Values::Number(_), SortValue::Number(number)) if self.is_computed() => {
                 self.of_raw(number.as_f64().to_u64())
             }
-            (Values::Number(column), SortValue::Number(number)) => self.of_place(column.place(*number)),
+            (Values::Number(column), SortValue::Number(number)) => self.of_place(column.place(*number), value),
             (Values::Text(strings), SortValue::Text(text)) => {
                 use tantivy::columnar::TermOrdHit;
                 let hit = strings.dictionary().term_ord_or_next(text.as_bytes())?;
-                self.of_place(match hit {
+                let place = match hit {
                     TermOrdHit::Exact(ordinal) => Place::At(ordinal),
-                    TermOrdHit::Next(u64::MAX) => Place::Past,
+                    TermOrdHit::Next(ordinal) if ordinal >= strings.num_terms() as u64 => Place::Past,
                     TermOrdHit::Next(ordinal) => Place::Before(ordinal),
-                })
+                };
+                self.of_place(place, value)
             }
             (Values::Constant(SortValue::Missing), _) => RANK_VALUE + 1,
             (Values::Constant(own), value) => match self.key.compare(value, own) {
@@ -457,8 +473,8 @@ impl SegmentKey {
                 Ordering::Greater => RANK_VALUE + 2,
             },
             // A number among strings or the reverse.
-            (Values::Text(_), SortValue::Number(_)) => self.of_place(Place::Before(0)),
-            (_, _) => self.of_place(Place::Past),
+            (Values::Text(_), SortValue::Number(_)) => self.of_place(Place::Before(0), value),
+            (_, _) => self.of_place(Place::Past, value),
         })
     }
 

@@ -126,16 +126,123 @@ pub(super) fn combine(
         // Nothing is required: everything matches, apart from what is excluded.
         must.push(Compiled::All.constant(0.0, scoring));
     }
-    let mut clauses = Vec::with_capacity(must.len() + should.len() + must_not.len());
-    for (occur, parts) in [(Occur::Must, must), (Occur::Should, should), (Occur::MustNot, must_not)] {
-        clauses.extend(parts.into_iter().map(|part| (occur, part.into_weight())));
+    let base: Box<dyn Weight> = if must.len() == 1 && should.is_empty() {
+        must.pop().unwrap_or(Compiled::None).into_weight()
+    } else {
+        let mut clauses = Vec::with_capacity(must.len() + should.len());
+        for (occur, parts) in [(Occur::Must, must), (Occur::Should, should)] {
+            clauses.extend(parts.into_iter().map(|part| (occur, part.into_weight())));
+        }
+        Box::new(BooleanWeight::with_minimum_number_should_match(
+            clauses,
+            minimum,
+            scoring,
+            Box::new(SumCombiner::default),
+        ))
+    };
+    if must_not.is_empty() {
+        return Compiled::Some(base);
     }
-    Compiled::Some(Box::new(BooleanWeight::with_minimum_number_should_match(
-        clauses,
-        minimum,
-        scoring,
-        Box::new(SumCombiner::default),
-    )))
+    Compiled::Some(Box::new(ExcludeWeight {
+        base,
+        excluded: must_not.into_iter().map(Compiled::into_weight).collect(),
+    }))
+}
+
+/// One weight's documents without those of others. (Tantivy's own exclusion asks its scorers for
+/// documents before the one that they stand on, which phrases forbid.)
+struct ExcludeWeight {
+    base: Box<dyn Weight>,
+    excluded: Vec<Box<dyn Weight>>,
+}
+
+impl Weight for ExcludeWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let base = self.base.scorer(reader, boost)?;
+        let mut excluded = Vec::with_capacity(self.excluded.len());
+        for weight in &self.excluded {
+            let scorer = weight.scorer(reader, 1.0)?;
+            excluded.push(Excluded {
+                next: scorer.doc(),
+                is_match: true,
+                scorer,
+            });
+        }
+        let mut docs = ExcludeDocs { base, excluded };
+        docs.skip();
+        Ok(Box::new(docs))
+    }
+
+    fn explain(&self, _reader: &SegmentReader, _doc: DocId) -> tantivy::Result<Explanation> {
+        no_explanation()
+    }
+}
+
+/// A scorer whose documents are left out; asked for ascending documents only.
+struct Excluded {
+    scorer: Box<dyn Scorer>,
+    /// No document from the last one asked for up to this one, exclusive, is in it.
+    next: DocId,
+    /// `next` is in it, and the scorer stands on it.
+    is_match: bool,
+}
+
+impl Excluded {
+    fn contains(&mut self, doc: DocId) -> bool {
+        if doc > self.next || doc == self.next && !self.is_match {
+            match self.scorer.seek_danger(doc) {
+                SeekDangerResult::Found => (self.next, self.is_match) = (doc, true),
+                SeekDangerResult::SeekLowerBound(next) => (self.next, self.is_match) = (next, false),
+            }
+        }
+        doc == self.next && self.is_match
+    }
+}
+
+struct ExcludeDocs {
+    base: Box<dyn Scorer>,
+    excluded: Vec<Excluded>,
+}
+
+impl ExcludeDocs {
+    /// To the first document from here on that is not left out.
+    fn skip(&mut self) -> DocId {
+        let mut doc = self.base.doc();
+        while doc != TERMINATED && self.excluded.iter_mut().any(|excluded| excluded.contains(doc)) {
+            doc = self.base.advance();
+        }
+        doc
+    }
+}
+
+impl DocSet for ExcludeDocs {
+    fn advance(&mut self) -> DocId {
+        self.base.advance();
+        self.skip()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        self.base.seek(target);
+        self.skip()
+    }
+
+    fn doc(&self) -> DocId {
+        self.base.doc()
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.base.size_hint()
+    }
+
+    fn cost(&self) -> u64 {
+        self.base.cost()
+    }
+}
+
+impl Scorer for ExcludeDocs {
+    fn score(&mut self) -> Score {
+        self.base.score()
+    }
 }
 
 fn no_explanation() -> tantivy::Result<Explanation> {

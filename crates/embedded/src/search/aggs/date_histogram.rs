@@ -48,13 +48,13 @@ impl HistogramPlan {
                 Number::Float(ms) => Some(ms as i64),
             },
         };
-        let hard_bounds = match numeric.date_format() {
-            Some(format) => part.hard_bounds_ms(format, Some(compiler.now_ms))?,
-            None => (None, None),
-        };
         let format = match &source {
             Source::Strings { .. } => ValueFormat::Raw,
             source => source.value_format(part.format.as_deref())?,
+        };
+        let hard_bounds = match &format {
+            ValueFormat::Date(format) => part.hard_bounds_ms(format, Some(compiler.now_ms))?,
+            _ => (None, None),
         };
         Ok(Self {
             format,

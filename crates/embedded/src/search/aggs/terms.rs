@@ -165,7 +165,13 @@ impl TermsPlan {
                 // The place after the last number is that of documents without one.
                 match few {
                     Some(span) => (min, Some(span + 2), self.missing.as_ref().map(|_| span + 1)),
-                    None => (0, None, self.missing.as_ref().map(|_| u64::MAX)),
+                    None => (
+                        0,
+                        None,
+                        self.missing
+                            .as_ref()
+                            .map(|missing| free_key(column, missing, (min, max))),
+                    ),
                 }
             }
         })
@@ -355,6 +361,21 @@ impl Cut {
             }
         }
         a.key.cmp(&b.key)
+    }
+}
+
+/// A raw value for documents without one: that of their value, if the column can hold it, else
+/// one that no document has.
+fn free_key(column: &NumColumn, missing: &Missing, (min, max): (u64, u64)) -> u64 {
+    if let Missing::Number(number) = missing {
+        if let Place::At(raw) = column.place(*number) {
+            return raw;
+        }
+    }
+    if max < u64::MAX {
+        u64::MAX
+    } else {
+        min.saturating_sub(1)
     }
 }
 

@@ -1,2 +1,0 @@
-#[cfg(test)]
-mod x {}

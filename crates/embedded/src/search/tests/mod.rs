@@ -1,0 +1,8 @@
+//! Searching segments made by the mapper: `check` cases, and a property that the answer does not
+//! depend on how documents fell into segments.
+
+mod aggregations;
+mod hits;
+mod properties;
+mod queries;
+mod support;

@@ -1,0 +1,221 @@
+//! Segments in memory, and searches over them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use firn_engine::RequestContext;
+use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
+use firn_model::mapping::Mapping;
+use firn_model::settings::IndexSettings;
+use firn_model::{Error, Result};
+use serde_json::{Value, json};
+use tantivy::directory::{OwnedBytes, RamDirectory};
+use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
+use tantivy::{BitSet, Index};
+
+use crate::mapper::{CompiledMapping, MappedDocument, Unmapped, map_document};
+use crate::pool::Pool;
+use crate::search::{FailedShard, SearchLimits, ShardSearch, search};
+use crate::segment::{Segment, ShardSnapshot};
+use crate::{analysis, schema};
+
+/// 2024-06-15T12:00:00Z.
+pub(super) const NOW_MS: i64 = 1_718_452_800_000;
+
+/// A shard being put together.
+pub(super) struct Shard {
+    mapping: Arc<Mapping>,
+    compiled: Arc<CompiledMapping>,
+    index: &'static str,
+    number: u32,
+    segments: Vec<Arc<Segment>>,
+    next_seq_no: u64,
+}
+
+impl Shard {
+    pub(super) fn new(mapping: &Value) -> Self {
+        Self::named("test", 0, mapping)
+    }
+
+    pub(super) fn named(index: &'static str, number: u32, mapping: &Value) -> Self {
+        let mapping = Arc::new(Mapping::parse(mapping).unwrap());
+        let compiled = CompiledMapping::new(Arc::clone(&mapping), &IndexSettings::default()).unwrap();
+        Self {
+            mapping,
+            compiled: Arc::new(compiled),
+            index,
+            number,
+            segments: Vec::new(),
+            next_seq_no: 0,
+        }
+    }
+
+    /// Adds a segment of documents, of which those at `deleted` are deleted. Ids are the field
+    /// `id` where a document has one.
+    pub(super) fn segment(&mut self, documents: &[Value], deleted: &[usize]) -> &mut Self {
+        let first_seq_no = self.next_seq_no;
+        let mut writer = Index::builder()
+            .schema(schema::fields().schema.clone())
+            .tokenizers(analysis::tokenizers())
+            .single_segment_index_writer::<MappedDocument>(RamDirectory::default(), 15_000_000)
+            .unwrap();
+        let mut range: Option<(i64, i64)> = None;
+        let mut without_time = 0;
+        for document in documents {
+            let source = Bytes::from(serde_json::to_vec(document).unwrap());
+            let mut mapped = map_document(&self.compiled, &source, None, Unmapped::Flatten)
+                .unwrap()
+                .document;
+            mapped.place(document["id"].as_str(), None, self.next_seq_no, 1);
+            self.next_seq_no += 1;
+            match mapped.time_range_ms() {
+                Some((min, max)) => {
+                    range = Some(range.map_or((min, max), |range| (range.0.min(min), range.1.max(max))));
+                }
+                None => without_time += 1,
+            }
+            writer.add_document(mapped).unwrap();
+        }
+        let index = writer.finalize().unwrap();
+        let reader = index.reader().unwrap().searcher().segment_reader(0).clone();
+        let alive = (!deleted.is_empty()).then(|| {
+            let mut bits = BitSet::with_max_value_and_full(documents.len() as u32);
+            for &doc in deleted {
+                bits.remove(doc as u32);
+            }
+            let mut bytes = Vec::new();
+            write_alive_bitset(&bits, &mut bytes).unwrap();
+            Arc::new(AliveBitSet::open(OwnedBytes::new(bytes)))
+        });
+        self.segments.push(Arc::new(Segment {
+            generation: self.segments.len() as u64,
+            reader,
+            alive,
+            max_doc: documents.len() as u32,
+            deleted_count: deleted.len() as u32,
+            time_range_ms: range,
+            without_time_count: without_time,
+            seq_no_range: (first_seq_no, self.next_seq_no.saturating_sub(1)),
+            size_bytes: 0,
+            committed: true,
+        }));
+        self
+    }
+
+    pub(super) fn ready(&self) -> ShardSearch {
+        ShardSearch {
+            snapshot: Arc::new(ShardSnapshot {
+                index: self.index.into(),
+                index_tag: 7,
+                shard: self.number,
+                segments: self.segments.clone(),
+            }),
+            mapping: Arc::clone(&self.mapping),
+            filters: Vec::new(),
+            max_result_window: 10_000,
+            default_fields: vec!["*".to_owned()],
+        }
+    }
+}
+
+pub(super) const LIMITS: SearchLimits = SearchLimits {
+    buckets_max: 65_536,
+    memory_bytes_max: 64 << 20,
+};
+
+pub(super) fn request(body: &Value) -> SearchRequest {
+    SearchRequest::parse(IndexTarget::default(), Some(body)).unwrap()
+}
+
+/// Searches with two threads.
+pub(super) fn run(shards: Vec<ShardSearch>, body: &Value) -> Result<SearchResponse> {
+    run_all(shards.into_iter().map(Ok).collect(), body)
+}
+
+pub(super) fn run_all(shards: Vec<Result<ShardSearch, FailedShard>>, body: &Value) -> Result<SearchResponse> {
+    let pool = Arc::new(Pool::new("test", 2, 100));
+    let request = SearchRequest::parse(IndexTarget::default(), Some(body))?;
+    search(shards, Arc::new(request), &pool, &RequestContext::new(), NOW_MS, LIMITS)
+}
+
+/// The ids of hits, in order.
+pub(super) fn ids(response: &SearchResponse) -> String {
+    let ids: Vec<&str> = response.hits.iter().map(|hit| hit.id.as_str()).collect();
+    ids.join(" ")
+}
+
+/// A mapping with a field of every kind.
+pub(super) fn mapping() -> Value {
+    json!({
+        "properties": {
+            "@timestamp": {"type": "date"},
+            "id": {"type": "keyword"},
+            "message": {"type": "text", "fields": {"raw": {"type": "keyword"}}},
+            "words": {"type": "text", "analyzer": "whitespace"},
+            "host": {"properties": {"name": {"type": "keyword"}, "ip": {"type": "ip"}}},
+            "lower": {"type": "keyword", "normalizer": "lowercase"},
+            "status": {"type": "integer"},
+            "size": {"type": "long"},
+            "big": {"type": "unsigned_long"},
+            "ratio": {"type": "double"},
+            "small": {"type": "float"},
+            "price": {"type": "scaled_float", "scaling_factor": 100},
+            "ok": {"type": "boolean"},
+            "nanos": {"type": "date_nanos"},
+            "env": {"type": "constant_keyword", "value": "prod"},
+            "labels": {"type": "flattened"},
+            "place": {"type": "geo_point"},
+            "hidden": {"type": "keyword", "index": false},
+            "terms_only": {"type": "keyword", "doc_values": false},
+            "nickname": {"type": "alias", "path": "host.name"}
+        }
+    })
+}
+
+/// The documents of most cases, by id.
+pub(super) fn documents() -> Vec<Value> {
+    vec![
+        json!({
+            "id": "a", "@timestamp": "2024-06-15T10:00:00Z", "message": "The quick brown fox", "words": "Quick-Fox jumps",
+            "host": {"name": "web-1", "ip": "10.0.0.1"}, "lower": "ÄBC", "status": 200, "size": 10, "big": 18446744073709551615u64,
+            "ratio": 0.5, "small": 0.1, "price": 9.99, "ok": true, "nanos": "2024-06-15T10:00:00.000000001Z",
+            "labels": {"team": "red", "tier": {"name": "gold"}}, "place": {"lat": 1.5, "lon": 2.5},
+            "hidden": "x", "terms_only": "t1"
+        }),
+        json!({
+            "id": "b", "@timestamp": "2024-06-15T11:00:00Z", "message": "lazy dogs and a fox, the brown one",
+            "host": {"name": "web-2", "ip": "10.0.1.7"}, "status": 404, "size": -5, "big": 1, "ratio": -1.25, "small": 2.5,
+            "price": 10, "ok": false, "labels": {"team": "blue"}, "hidden": "y"
+        }),
+        json!({
+            "id": "c", "@timestamp": "2024-06-14T23:30:00Z", "message": "fox",
+            "host": {"name": ["db-1", "db-2"], "ip": "2001:db8::1"}, "status": [500, 503], "size": 9007199254740993i64,
+            "ratio": 3, "ok": "true"
+        }),
+        json!({"id": "d", "message": "no time at all", "host": {"name": "WEB-1"}, "status": "n/a", "size": 0}),
+        json!({
+            "id": "e", "@timestamp": "2024-05-31T00:00:00Z", "host": {"ip": ["192.168.0.1", "10.0.0.1"]}, "status": "201",
+            "size": 10.7, "labels": {"team": ["red", "blue"]}, "terms_only": "t2"
+        }),
+    ]
+}
+
+/// The documents in two segments, with a deleted copy of the first among them.
+pub(super) fn shard() -> Shard {
+    let mut shard = Shard::new(&mapping());
+    let documents = documents();
+    let mut first = documents[..2].to_vec();
+    let mut ghost = documents[0].clone();
+    ghost["id"] = json!("ghost");
+    first.insert(1, ghost);
+    shard.segment(&first, &[1]).segment(&documents[2..], &[]);
+    shard
+}
+
+/// The failure of a search.
+pub(super) fn failure(body: &Value) -> Error {
+    match run(vec![shard().ready()], body) {
+        Err(error) => error,
+        Ok(_) => panic!("no error for {body}"),
+    }
+}
