@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use firn_model::{Error, Result};
@@ -27,6 +28,8 @@ pub(super) struct Log {
     pub(super) state: Mutex<State>,
     /// Signalled when a sync ends.
     pub(super) synced: Condvar,
+    /// Whether this process has made the removals of earlier ones durable.
+    pub(super) has_trimmed: AtomicBool,
 }
 
 pub(super) struct State {
@@ -436,6 +439,10 @@ impl Log {
                 Some(oldest) if oldest.generation < keep_from => oldest.generation,
                 _ => return Ok(()),
             };
+            if !self.has_trimmed.load(Ordering::Acquire) {
+                self.disk.sync_dir(&self.dir)?;
+                self.has_trimmed.store(true, Ordering::Release);
+            }
             remove_oldest(self.disk.as_ref(), &self.dir, generation)?;
             let mut state = self.state.lock();
             if state
@@ -460,7 +467,7 @@ impl Log {
 }
 
 /// Removes the oldest file for good. One at a time: if a later name went before an earlier one in a
-/// power loss, the gap would look like damage.
+/// power loss, the gap would look like damage. Earlier removals must be durable.
 pub(super) fn remove_oldest(disk: &dyn Disk, dir: &std::path::Path, generation: u64) -> Result<()> {
     match disk.remove_file(&file_path(dir, generation)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use firn_model::{Error, Result};
 use parking_lot::{Condvar, Mutex};
@@ -42,6 +43,10 @@ pub(super) fn open(
             removed => removed?,
         }
     }
+    // An earlier process may have removed names without syncing; see `remove_oldest`.
+    if !trimmed.is_empty() {
+        disk.sync_dir(dir)?;
+    }
     for generation in trimmed {
         remove_oldest(disk.as_ref(), dir, generation)?;
     }
@@ -73,6 +78,7 @@ pub(super) fn open(
         syncer: syncer.shared.clone(),
         state: Mutex::new(state),
         synced: Condvar::new(),
+        has_trimmed: AtomicBool::new(false),
     };
     if !last.is_marked {
         log.mark(&mut log.state.lock())?;

@@ -556,3 +556,40 @@ proptest! {
         run(&steps);
     }
 }
+
+#[test]
+fn a_trim_whose_sync_failed_leaves_no_gap() {
+    let disk = new_disk();
+    let (wal, _) = reopen(&disk, 0).unwrap();
+    for number in 0..4 {
+        wal.append(&[&payload(number, 9)]).unwrap();
+        wal.rotate().unwrap();
+    }
+    let kind = IoErrorKind::Other;
+    disk.fail(Failure {
+        after: 0,
+        only: Some(Operation::SyncDir),
+        kind,
+        lasting: false,
+    });
+    // The first removal waits for the sync of what earlier processes did, the second for its own.
+    wal.trim(5).unwrap_err();
+    disk.fail(Failure {
+        after: 1,
+        only: Some(Operation::SyncDir),
+        kind,
+        lasting: false,
+    });
+    wal.trim(5).unwrap_err();
+    for keep_from in [0, 5] {
+        let killed = disk.kill();
+        killed.set_hook(Some(Arc::new(|disk: &SimDisk, _| {
+            for seed in 0..20 {
+                reopen(&disk.crash(seed), 0).unwrap();
+            }
+        })));
+        let (wal, _) = reopen(&killed, keep_from).unwrap();
+        wal.trim(5).unwrap();
+        assert_eq!(reopen(&killed, 5).unwrap().1, []);
+    }
+}
