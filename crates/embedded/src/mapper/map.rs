@@ -7,8 +7,8 @@ use firn_model::mapping::{Dynamic, FieldType, Mapping};
 use firn_model::{Error, ErrorKind, Result};
 
 use super::coerce::Scalar;
-use super::compiled::{Child, CompiledObject, Leaf, PATH_FIELD_NAMES, PATH_IGNORED};
-use super::document::{Entry, Place, Slot, class_number};
+use super::compiled::{Child, CompiledObject, PATH_IGNORED};
+use super::document::{Entry, Place, Slot};
 use super::json::{JsonResult, Reader, line_and_column};
 use super::{CompiledMapping, MappedDocument};
 use crate::schema::Class;
@@ -142,10 +142,11 @@ pub(super) struct Pass<'a> {
     pub(super) extra_paths: Vec<(u32, u32)>,
     pub(super) entries: Vec<Entry>,
     /// Path ids of ignored fields.
-    ignored: Vec<u32>,
+    pub(super) ignored: Vec<u32>,
     /// Slices of the arena: ignored paths that the mapping does not know.
-    ignored_extra: Vec<(u32, u32)>,
-    field_names: Vec<u32>,
+    pub(super) ignored_extra: Vec<(u32, u32)>,
+    /// Path ids of fields without a column that have a value.
+    pub(super) field_names: Vec<u32>,
     pub(super) time_range_ms: Option<(i64, i64)>,
     pub(super) additions: Option<Mapping>,
     key_count: u32,
@@ -446,109 +447,6 @@ impl<'a> Pass<'a> {
                 .unexpected::<()>("was expecting a JSON value")
                 .unwrap_err()
                 .into()),
-        }
-    }
-
-    /// The place of a scalar's text.
-    pub(super) fn place(&mut self, value: &mut Located<'_>) -> Slot {
-        if let Some(slot) = value.slot {
-            return slot;
-        }
-        let slot = self.keep(value.scalar.as_text());
-        value.slot = Some(slot);
-        slot
-    }
-
-    /// Copies text to the arena.
-    pub(super) fn keep(&mut self, text: &str) -> Slot {
-        let start = self.arena.len() as u32;
-        self.arena.push_str(text);
-        Slot::Arena(start, self.arena.len() as u32)
-    }
-
-    /// Adds a value; nothing for [`Class::None`].
-    pub(super) fn push(&mut self, path: u32, class: Class, value: Slot) -> Outcome {
-        let Some(class) = class_number(class) else {
-            return Ok(());
-        };
-        if self.entries.len() == VALUES_MAX {
-            return Err(self
-                .refuse(format!("the document has more than {VALUES_MAX} values"))
-                .into());
-        }
-        self.entries.push(Entry { path, class, value });
-        Ok(())
-    }
-
-    /// A value that does not fit its field: kept, listed, and searchable as text; or an error.
-    pub(super) fn malformed(&mut self, index: u32, value: Option<&mut Located<'_>>, reason: String) -> Outcome {
-        let leaf: &Leaf = &self.compiled.leaves[index as usize];
-        if !leaf.ignore_malformed {
-            let preview = value.map_or("", |value| value.scalar.as_text());
-            let error = self.refuse(format!(
-                "failed to parse field [{}] of type [{}] in document with id '{}'. Preview of field's value: '{}'",
-                self.compiled.names[leaf.path as usize],
-                leaf.field.field_type.name(),
-                self.id.unwrap_or_default(),
-                preview.chars().take(200).collect::<String>(),
-            ));
-            return Err(error.caused_by(Error::illegal_argument(reason)).into());
-        }
-        self.ignored.push(leaf.path);
-        match value {
-            Some(value) => {
-                let slot = self.place(value);
-                self.push(leaf.path, Class::Text(firn_model::mapping::Analyzer::Standard), slot)
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Lists a field in `_ignored`.
-    pub(super) fn ignore(&mut self, path: u32) {
-        self.ignored.push(path);
-    }
-
-    /// Lists a path that the mapping does not know in `_ignored`.
-    pub(super) fn ignore_extra(&mut self, path: &str) {
-        if let Slot::Arena(start, end) = self.keep(path) {
-            self.ignored_extra.push((start, end));
-        }
-    }
-
-    /// Notes that a field without a column has a value.
-    pub(super) fn name_field(&mut self, path: u32) {
-        if self.field_names.last() != Some(&path) {
-            self.field_names.push(path);
-        }
-    }
-
-    pub(super) fn refuse(&self, reason: String) -> Error {
-        let (line, column) = line_and_column(self.reader.text().as_bytes(), self.reader.position);
-        Error::new(ErrorKind::DocumentParsing, format!("[{line}:{column}] {reason}")).with_position(line, column)
-    }
-
-    /// Adds `_ignored` and `_field_names` and sorts the values by class.
-    fn finish_fields(&mut self) {
-        self.ignored.sort_unstable();
-        self.ignored.dedup();
-        self.field_names.sort_unstable();
-        self.field_names.dedup();
-        for path in std::mem::take(&mut self.ignored) {
-            self.add(PATH_IGNORED, Class::Keyword, Slot::Name(path));
-        }
-        for (start, end) in std::mem::take(&mut self.ignored_extra) {
-            self.add(PATH_IGNORED, Class::Keyword, Slot::Arena(start, end));
-        }
-        for path in std::mem::take(&mut self.field_names) {
-            self.add(PATH_FIELD_NAMES, Class::KeywordTerms, Slot::Name(path));
-        }
-        self.entries.sort_by_key(|entry| entry.class);
-    }
-
-    fn add(&mut self, path: u32, class: Class, value: Slot) {
-        if let Some(class) = class_number(class) {
-            self.entries.push(Entry { path, class, value });
         }
     }
 }

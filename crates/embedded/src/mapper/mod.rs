@@ -9,6 +9,7 @@
 //! A key that an object repeats is refused as in Elasticsearch, where the mapping knows the key.
 
 mod coerce;
+mod collect;
 mod compiled;
 mod document;
 mod dynamic;

@@ -35,7 +35,7 @@ pub struct ShardConfig {
     /// A write buffer becomes a segment at this many documents. Measured: segments of 128 to 250
     /// thousand events index fastest per CPU second within 206 MB.
     pub segment_docs_max: u32,
-    /// A write buffer becomes a segment at this many bytes of memory.
+    /// Once a shard's write buffers have this many bytes together, the largest becomes a segment.
     pub buffer_bytes_max: usize,
     /// Write buffers that may be open at once, one for each thread that indexes in parallel.
     pub buffers_max: usize,
@@ -73,11 +73,11 @@ impl ShardConfig {
             flush_threshold_bytes: 256 << 20,
             best_compression: false,
             segment_docs_max: 250_000,
-            buffer_bytes_max: 96 << 20,
+            buffer_bytes_max: 160 << 20,
             buffers_max: 2,
             merged_docs_max: 10_000_000,
             merged_bytes_max: 5 << 30,
-            merge_factor: 8,
+            merge_factor: 10,
         }
     }
 }

@@ -30,14 +30,14 @@ impl Shard {
     pub(super) fn write_out_full_buffers(&self) -> Result<()> {
         let full = {
             let mut state = self.state.lock();
-            let total: u64 = state.buffers.iter().map(super::buffer::BufferState::memory_bytes).sum();
-            let largest = state
-                .buffers
-                .iter()
-                .filter(|buffer| !buffer.sealed)
-                .map(super::buffer::BufferState::memory_bytes)
-                .max()
-                .unwrap_or(0);
+            // Those being written out are on their way already; counting them would cut what comes
+            // meanwhile into tiny segments.
+            let sizes = || {
+                let open = state.buffers.iter().filter(|buffer| !buffer.sealed);
+                open.map(super::buffer::BufferState::memory_bytes)
+            };
+            let total: u64 = sizes().sum();
+            let largest = sizes().max().unwrap_or(0);
             let too_much = total > self.config.buffer_bytes_max as u64;
             let mut full = Vec::new();
             for buffer in state.buffers.iter_mut().filter(|buffer| !buffer.sealed) {
