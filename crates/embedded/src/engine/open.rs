@@ -213,6 +213,7 @@ impl Core {
     pub(crate) fn open_shard(&self, index: &IndexState, slot: &ShardSlot) -> Result<()> {
         let _one_at_a_time = slot.opening.lock();
         if slot.shard().is_ok_and(|shard| shard.failure().is_none()) {
+            slot.reopen.store(false, Ordering::Release);
             return Ok(());
         }
         // What was there has failed, or this would not be called; two shards may never write to

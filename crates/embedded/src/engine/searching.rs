@@ -11,7 +11,7 @@ use firn_model::Result;
 use firn_model::names::{ResolvedIndex, resolve};
 use firn_model::routing::shard_for;
 
-use super::state::{IndexState, ShardSlot, State, add_us};
+use super::state::{IndexState, ShardSlot, add_us};
 use super::{Core, run_on};
 use crate::due::is_search_idle;
 use crate::search::{FailedShard, SearchLimits, ShardSearch};
@@ -56,7 +56,7 @@ impl Core {
             let filters = target.filters.iter().map(Query::parse).collect::<Result<Vec<_>>>()?;
             for number in shard_numbers(target, &request.routing, index.shards.len() as u32) {
                 let slot = &index.shards[number as usize];
-                shards.push(self.searchable(&state, index, slot, &filters, now_ms));
+                shards.push(self.searchable(index, slot, &filters, now_ms));
                 slots.push(Arc::clone(slot));
             }
         }
@@ -75,7 +75,6 @@ impl Core {
 
     fn searchable(
         &self,
-        _state: &State,
         index: &IndexState,
         slot: &ShardSlot,
         filters: &[Query],

@@ -48,6 +48,15 @@ fn a_second_process_is_told_so() {
 }
 
 #[test]
+fn a_damaged_catalog_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("catalog.redb"), vec![7; 10_000]).unwrap();
+    let config = EmbeddedConfig::new(folder.path(), Arc::new(RealDisk), Arc::new(|| 0), 1);
+    let error = Embedded::open(config).err().unwrap();
+    assert!(error.to_string().contains("catalog.redb"), "{error}");
+}
+
+#[test]
 fn closing_is_final_and_idempotent() {
     let node = Node::new();
     node.write(index("logs", "a", json!({"n": 1})));
