@@ -1,5 +1,6 @@
 //! One search from its shards to its answer.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -193,7 +194,8 @@ fn attempt(
     sort_tasks(&mut tasks, ready.first());
     let shared = Arc::new(Shared {
         ctx: ctx.clone(),
-        deadline: request.timeout.map(|timeout| ctx.started + timeout),
+        // A timeout past the end of time is none.
+        deadline: request.timeout.and_then(|timeout| ctx.started.checked_add(timeout)),
         memory: Memory::new(limits.memory_bytes_max),
         track_total_hits: request.track_total_hits,
         min_score: request.min_score,
@@ -201,7 +203,7 @@ fn attempt(
         keep: if request.size == 0 {
             0
         } else {
-            request.from + request.size
+            request.from.saturating_add(request.size)
         },
         total: AtomicU64::new(0),
         total_cut: AtomicBool::new(false),
@@ -366,11 +368,7 @@ fn run(ready: &Arc<Vec<Ready>>, tasks: &Arc<Vec<Task>>, shared: &Arc<Shared>, po
         if shard.failure.lock().is_some() {
             return Ok(());
         }
-        let found =
-            segment_run::run(&shared, &shard.plan, &task.segment, task.order).and_then(|partials| match partials {
-                Some(partials) => shard.partials.lock().merge(partials),
-                None => Ok(()),
-            });
+        let found = run_task(&shared, shard, task);
         match found {
             Err(error) if !fails_request(error.kind()) => {
                 shard.failure.lock().get_or_insert(error);
@@ -380,6 +378,27 @@ fn run(ready: &Arc<Vec<Ready>>, tasks: &Arc<Vec<Task>>, shared: &Arc<Shared>, po
         }
     });
     outcomes.into_iter().collect()
+}
+
+/// Runs one task. What panics is a bug or a damaged file that slipped through: it costs its shard,
+/// not the process.
+fn run_task(shared: &Shared, shard: &Ready, task: &Task) -> Result<()> {
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        segment_run::run(shared, &shard.plan, &task.segment, task.order)
+    }));
+    let partials = match outcome {
+        Ok(partials) => partials?,
+        Err(_) => {
+            return Err(Error::internal(format!(
+                "searching segment _{} failed, the log says why",
+                task.segment.generation
+            )));
+        }
+    };
+    match partials {
+        Some(partials) => shard.partials.lock().merge(partials),
+        None => Ok(()),
+    }
 }
 
 fn answer(

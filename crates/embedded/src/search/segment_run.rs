@@ -23,6 +23,9 @@ use crate::segment::Segment;
 /// first-level cache. The client's going away and time are looked at between blocks.
 const BLOCK: usize = 1024;
 
+/// Rough bytes of a hit that is kept until the end.
+const ROW_BYTES: usize = 96;
+
 /// Which documents of a shard match.
 pub(super) enum Matches {
     All,
@@ -182,7 +185,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         }
     }
     if let Some(hits) = hits {
-        hits.finish(shared, plan)?;
+        hits.finish(shared, plan, segment)?;
     }
     aggs.map(|aggs| aggs.finish()).transpose()
 }
@@ -375,6 +378,7 @@ impl Hits {
         if first.best(segment).is_some_and(|best| best > bound) {
             return Ok(None);
         }
+        shared.memory.take(keep.min(segment.max_doc as usize) * ROW_BYTES)?;
         let after = match &plan.after {
             Some(values) => {
                 let encoded: Result<Vec<_>> = keys.iter().zip(values).map(|(key, value)| key.encode(value)).collect();
@@ -401,6 +405,11 @@ impl Hits {
             if self.max_score.is_none_or(|max| score > max) {
                 self.max_score = Some(score);
             }
+        }
+        // A score that all hits share is not read with them.
+        if scores.is_empty() && self.constant_score.is_some() && self.keys.iter().any(SegmentKey::is_score) {
+            let same = vec![self.constant_score.unwrap_or_default(); docs.len()];
+            return self.collect(docs, &same);
         }
         let Some((first_key, rest_keys)) = self.keys.split_first() else {
             return;
@@ -435,10 +444,10 @@ impl Hits {
             };
             if self.heap.len() < self.keep {
                 self.heap.push(entry);
-            } else if let Some(mut worst) = self.heap.peek_mut() {
-                if entry < *worst {
-                    *worst = entry;
-                }
+            } else if let Some(mut worst) = self.heap.peek_mut()
+                && entry < *worst
+            {
+                *worst = entry;
             }
             if self.heap.len() >= self.keep {
                 bound = self.bound.min(self.heap.peek().map_or(u128::MAX, |worst| worst.first));
@@ -452,7 +461,7 @@ impl Hits {
         self.heap.len() >= self.keep && self.keys.first().is_some_and(SegmentKey::is_ascending_doc)
     }
 
-    fn finish(self, shared: &Shared, plan: &ShardPlan) -> Result<()> {
+    fn finish(self, shared: &Shared, plan: &ShardPlan, segment: &Segment) -> Result<()> {
         let mut rows = Vec::with_capacity(self.heap.len());
         for entry in self.heap.into_sorted_vec() {
             let score = f32::from_bits(entry.score_bits);
@@ -473,6 +482,7 @@ impl Hits {
             top.max_score = Some(top.max_score.map_or(score, |max: f32| max.max(score)));
         }
         top.merge(rows, &plan.keys, shared.keep);
+        shared.memory.give(self.keep.min(segment.max_doc as usize) * ROW_BYTES);
         Ok(())
     }
 }

@@ -431,6 +431,11 @@ impl SegmentKey {
         }
     }
 
+    /// Whether it compares scores.
+    pub(super) fn is_score(&self) -> bool {
+        matches!(self.values, Values::Score)
+    }
+
     /// Whether documents come in the order in which the segment has them.
     pub(super) fn is_ascending_doc(&self) -> bool {
         matches!(self.values, Values::Doc(_)) && !self.key.descending

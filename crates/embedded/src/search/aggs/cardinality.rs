@@ -211,10 +211,11 @@ impl Collector for CardinalityCollector {
             let mut next = 0;
             let sketches = &mut self.sketches;
             strings.dictionary().sorted_ords_to_term_cb(&ordinals, |term| {
-                if let Some((_, bucket)) = seen.get(next) {
-                    if let Some(sketch) = sketches.get_mut(*bucket as usize) {
-                        sketch.insert(hash_bytes(term));
-                    }
+                let sketch = seen
+                    .get(next)
+                    .and_then(|(_, bucket)| sketches.get_mut(*bucket as usize));
+                if let Some(sketch) = sketch {
+                    sketch.insert(hash_bytes(term));
                 }
                 next += 1;
             })?;

@@ -367,10 +367,10 @@ impl Cut {
 /// A raw value for documents without one: that of their value, if the column can hold it, else
 /// one that no document has.
 fn free_key(column: &NumColumn, missing: &Missing, (min, max): (u64, u64)) -> u64 {
-    if let Missing::Number(number) = missing {
-        if let Place::At(raw) = column.place(*number) {
-            return raw;
-        }
+    if let Missing::Number(number) = missing
+        && let Place::At(raw) = column.place(*number)
+    {
+        return raw;
     }
     if max < u64::MAX {
         u64::MAX
@@ -453,7 +453,7 @@ impl Allowed {
             Self::Set(set) => set.contains(key as u32),
             Self::Numbers { include, exclude } => {
                 include.as_ref().is_none_or(|keys| keys.binary_search(&key).is_ok())
-                    && !exclude.as_ref().is_some_and(|keys| keys.binary_search(&key).is_ok())
+                    && exclude.as_ref().is_none_or(|keys| keys.binary_search(&key).is_err())
             }
         }
     }

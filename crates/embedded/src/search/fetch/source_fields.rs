@@ -77,10 +77,10 @@ impl Fields {
 
 /// A multi-field has the values of the field it belongs to.
 fn source_path(mapping: &Mapping, path: String) -> String {
-    if let Some((parent, _)) = path.rsplit_once('.') {
-        if let Some(Resolved::Field(parent, _)) = mapping.resolve(parent) {
-            return parent;
-        }
+    if let Some((parent, _)) = path.rsplit_once('.')
+        && let Some(Resolved::Field(parent, _)) = mapping.resolve(parent)
+    {
+        return parent;
     }
     path
 }

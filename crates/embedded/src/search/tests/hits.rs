@@ -66,6 +66,7 @@ fn orders() {
     order(&json!([{"other": {"unmapped_type": "long"}}, "id"]), "a b c d e");
     order(&json!([{"env": "asc"}, {"id": "desc"}]), "e d c b a");
     order(&json!([{"_doc": "asc"}]), "a b c d e");
+    order(&json!(["_score", "id"]), "a b c d e");
 }
 
 #[test]

@@ -152,8 +152,16 @@ impl Question {
     }
 }
 
+/// `PROPTEST_CASES` of them, else as many as take some seconds.
+fn config() -> ProptestConfig {
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(48),
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(config())]
 
     #[test]
     fn answers_are_those_of_a_loop(

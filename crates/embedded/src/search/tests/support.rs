@@ -123,10 +123,6 @@ pub(super) const LIMITS: SearchLimits = SearchLimits {
     memory_bytes_max: 64 << 20,
 };
 
-pub(super) fn request(body: &Value) -> SearchRequest {
-    SearchRequest::parse(IndexTarget::default(), Some(body)).unwrap()
-}
-
 /// Searches with two threads.
 pub(super) fn run(shards: Vec<ShardSearch>, body: &Value) -> Result<SearchResponse> {
     run_all(shards.into_iter().map(Ok).collect(), body)
