@@ -221,6 +221,9 @@ impl BuildHasher for Mixer {
     }
 }
 
+/// 2^64 divided by the golden ratio: spreads neighbours.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// See [`Mixer`].
 pub(super) struct MixHasher(u64);
 
@@ -240,7 +243,7 @@ impl Hasher for MixHasher {
     }
 
     fn write_u64(&mut self, value: u64) {
-        let product = u128::from(self.0 ^ value) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835_u128.wrapping_shr(64);
+        let product = u128::from(self.0 ^ value) * u128::from(GOLDEN);
         self.0 = ((product >> 64) as u64 ^ product as u64).wrapping_add(*SECRET);
     }
 }

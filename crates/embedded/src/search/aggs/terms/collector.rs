@@ -1,0 +1,282 @@
+//! `terms` on one segment.
+
+use std::collections::{HashMap, hash_map};
+
+use firn_engine::aggs::{Bucket, KeyBytes, Partial, TermsPartial, ValueFormat};
+use firn_model::Result;
+use tantivy::DocId;
+
+use super::super::super::column::{Number, ValueBlock};
+use super::super::super::field::Numeric;
+use super::super::table::{Entry, Table};
+use super::super::{Collector, Level, source};
+use super::{Allowed, Cut, Keys, Missing, missing_key, number_key, string_key};
+
+/// Rough bytes of a bucket that is handed on: key, count and place in a hash table.
+const BUCKET_BYTES: usize = 120;
+
+/// Counts documents by key.
+pub(super) struct TermsCollector {
+    pub(super) keys: Keys,
+    /// Key 0 is this raw value.
+    pub(super) base: u64,
+    /// The key of documents without a value; `None`: they have no bucket.
+    pub(super) missing_key: Option<u64>,
+    pub(super) missing: Option<Missing>,
+    pub(super) allowed: Option<Allowed>,
+    pub(super) multivalued: bool,
+    pub(super) table: Table,
+    pub(super) format: ValueFormat,
+    pub(super) zeros: bool,
+    pub(super) cut: Option<Cut>,
+    pub(super) sub: Level,
+    pub(super) values: ValueBlock,
+    pub(super) parents: Vec<u32>,
+    pub(super) block: Vec<u64>,
+    pub(super) docs: Vec<DocId>,
+    pub(super) slots: Vec<u32>,
+}
+
+impl Collector for TermsCollector {
+    fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()> {
+        self.block.clear();
+        let simple = match self.keys.column() {
+            Some(column) => {
+                self.values.read(column, docs);
+                if self.multivalued {
+                    self.values.sort_distinct();
+                }
+                self.missing_key.is_none()
+                    && self.allowed.is_none()
+                    && self.values.raws.len() == docs.len()
+                    && !self.multivalued
+            }
+            None => {
+                self.block.resize(docs.len(), 0);
+                self.allowed.is_none()
+            }
+        };
+        if simple {
+            // One value each: documents and parents are those of the block.
+            if self.keys.column().is_some() {
+                let base = self.base;
+                self.block.extend(self.values.raws.iter().map(|raw| raw - base));
+            }
+            self.table.add(buckets, &self.block, &mut self.slots)?;
+            return match self.sub.is_empty() {
+                true => Ok(()),
+                false => self.sub.collect(docs, &self.slots),
+            };
+        }
+        self.parents.clear();
+        self.docs.clear();
+        let mut next = 0;
+        for (position, (&doc, &parent)) in docs.iter().zip(buckets).enumerate() {
+            let start = next;
+            if self.keys.column().is_some() {
+                while self.values.positions.get(next) == Some(&(position as u32)) {
+                    let key = self.values.raws[next] - self.base;
+                    next += 1;
+                    if self.allowed.as_ref().is_none_or(|allowed| allowed.passes(key)) {
+                        self.docs.push(doc);
+                        self.parents.push(parent);
+                        self.block.push(key);
+                    }
+                }
+                if next > start {
+                    continue;
+                }
+            } else if position == 0 {
+                // Constants were filled in above, to be passed on only if allowed.
+                self.block.clear();
+            }
+            let Some(key) = self.missing_key else {
+                continue;
+            };
+            if self.allowed.as_ref().is_none_or(|allowed| allowed.passes(key)) {
+                self.docs.push(doc);
+                self.parents.push(parent);
+                self.block.push(key);
+            }
+        }
+        self.table.add(&self.parents, &self.block, &mut self.slots)?;
+        match self.sub.is_empty() {
+            true => Ok(()),
+            false => self.sub.collect(&self.docs, &self.slots),
+        }
+    }
+
+    fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
+        let sub_count = if self.sub.is_empty() {
+            0
+        } else {
+            self.table.slot_count()
+        };
+        let sub = std::mem::replace(&mut self.sub, Level(Vec::new()));
+        let has_sub = !sub.is_empty();
+        let mut below = if has_sub { sub.finish(sub_count)? } else { Vec::new() };
+        let mut entries: Vec<(Entry, usize)> = self
+            .table
+            .entries()
+            .into_iter()
+            .enumerate()
+            .map(|(slot, entry)| (entry, slot))
+            .collect();
+        let mut partials: Vec<TermsPartial> = (0..bucket_count)
+            .map(|_| TermsPartial {
+                format: self.format.clone(),
+                ..TermsPartial::default()
+            })
+            .collect();
+        if self.zeros {
+            self.add_zeros(&mut entries, bucket_count)?;
+        }
+        if let Some(cut) = &self.cut {
+            entries = cut_entries(entries, cut, &mut partials);
+        }
+        self.table.memory().take(entries.len() * BUCKET_BYTES)?;
+        entries.sort_unstable_by_key(|(entry, _)| entry.key);
+        let names = self.resolve(&entries)?;
+        for ((entry, slot), name) in entries.into_iter().zip(names) {
+            let Some(partial) = partials.get_mut(entry.parent as usize) else {
+                continue;
+            };
+            let bucket = Bucket {
+                doc_count: entry.count,
+                sub: below.get_mut(slot).map(std::mem::take).unwrap_or_default(),
+            };
+            insert(&mut partial.buckets, name, bucket)?;
+        }
+        Ok(partials.into_iter().map(Partial::Terms).collect())
+    }
+}
+
+fn insert(buckets: &mut HashMap<KeyBytes, Bucket>, key: KeyBytes, bucket: Bucket) -> Result<()> {
+    match buckets.entry(key) {
+        hash_map::Entry::Vacant(vacant) => {
+            vacant.insert(bucket);
+        }
+        // A value for missing ones that some documents really have.
+        hash_map::Entry::Occupied(mut own) => {
+            let own = own.get_mut();
+            own.doc_count += bucket.doc_count;
+            own.sub.merge(bucket.sub)?;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps what a shard reports of each parent.
+fn cut_entries(entries: Vec<(Entry, usize)>, cut: &Cut, partials: &mut [TermsPartial]) -> Vec<(Entry, usize)> {
+    let mut by_parent: Vec<Vec<(Entry, usize)>> = (0..partials.len()).map(|_| Vec::new()).collect();
+    for entry in entries {
+        if let Some(list) = by_parent.get_mut(entry.0.parent as usize) {
+            list.push(entry);
+        }
+    }
+    let mut kept = Vec::new();
+    for (mut list, partial) in by_parent.into_iter().zip(partials) {
+        partial.shards = 1;
+        if list.len() > cut.keep && cut.keep > 0 {
+            list.select_nth_unstable_by(cut.keep - 1, |a, b| cut.compare(&a.0, &b.0));
+            let last = list[cut.keep - 1].0.count;
+            partial.other_doc_count = list[cut.keep..].iter().map(|(entry, _)| entry.count).sum();
+            if cut.by_count_descending {
+                partial.error_upper_bound = last;
+            } else if !cut.by_key {
+                partial.error_unbounded = true;
+            }
+            list.truncate(cut.keep);
+        }
+        kept.extend(list);
+    }
+    kept
+}
+
+impl TermsCollector {
+    /// The keys of entries, which are sorted by key.
+    fn resolve(&self, entries: &[(Entry, usize)]) -> Result<Vec<KeyBytes>> {
+        let missing = |is_ip, numeric: &Numeric| match &self.missing {
+            Some(missing) => missing_key(missing, is_ip, numeric),
+            None => KeyBytes::I64(0),
+        };
+        match &self.keys {
+            Keys::Nothing => Ok(Vec::new()),
+            Keys::Constant(key) => Ok(entries.iter().map(|_| key.clone()).collect()),
+            Keys::Numbers { column, numeric } => Ok(entries
+                .iter()
+                .map(|(entry, _)| {
+                    if Some(entry.key) == self.missing_key {
+                        return missing(false, numeric);
+                    }
+                    let raw = entry.key + self.base;
+                    let number = match numeric {
+                        Numeric::Scaled(_) => Number::Float(numeric.value(column.as_f64(raw))),
+                        Numeric::DateNanos(_) => {
+                            Number::Int(source::stored_to_ms(column.as_i64(raw), numeric.units_per_ms()).into())
+                        }
+                        _ => column.number(raw),
+                    };
+                    number_key(number, numeric)
+                })
+                .collect()),
+            Keys::Strings { strings, is_ip } => {
+                let terms = strings.num_terms() as u64;
+                let ordinals: Vec<u64> = entries
+                    .iter()
+                    .map(|(entry, _)| entry.key)
+                    .filter(|key| *key < terms)
+                    .collect();
+                let mut names = Vec::with_capacity(entries.len());
+                strings.dictionary().sorted_ords_to_term_cb(&ordinals, |bytes| {
+                    names.push(string_key(&String::from_utf8_lossy(bytes), *is_ip));
+                })?;
+                // What is past the last term is the missing value.
+                names.resize_with(entries.len(), || missing(*is_ip, &Numeric::Integer));
+                Ok(names)
+            }
+        }
+    }
+
+    /// Adds the terms of the segment that no document has, for `min_doc_count: 0`.
+    fn add_zeros(&self, entries: &mut Vec<(Entry, usize)>, bucket_count: usize) -> Result<()> {
+        let Keys::Strings { strings, .. } = &self.keys else {
+            return Ok(());
+        };
+        let terms = strings.num_terms();
+        self.table
+            .memory()
+            .take(terms.saturating_mul(bucket_count).saturating_mul(BUCKET_BYTES))?;
+        let known: std::collections::HashSet<(u32, u64)> =
+            entries.iter().map(|(entry, _)| (entry.parent, entry.key)).collect();
+        for parent in 0..bucket_count as u32 {
+            for key in 0..terms as u64 {
+                let passes = self.allowed.as_ref().is_none_or(|allowed| allowed.passes(key));
+                if passes && !known.contains(&(parent, key)) {
+                    entries.push((Entry { parent, key, count: 0 }, usize::MAX));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A segment without any value.
+pub(super) struct Nothing(pub(super) ValueFormat);
+
+impl Collector for Nothing {
+    fn collect(&mut self, _docs: &[DocId], _buckets: &[u32]) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
+        Ok((0..bucket_count)
+            .map(|_| {
+                Partial::Terms(TermsPartial {
+                    format: self.0.clone(),
+                    ..TermsPartial::default()
+                })
+            })
+            .collect())
+    }
+}
