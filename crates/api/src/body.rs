@@ -20,9 +20,8 @@ use crate::error::ApiError;
 const DRAIN_FACTOR: u64 = 4;
 /// Inflating more than this leaves the async threads.
 const INFLATE_ELSEWHERE_FROM_BYTES: usize = 64 << 10;
-/// The buffer grows by at most this before bytes have arrived to fill it, whatever the client's
-/// `Content-Length` promises.
-const RESERVE_MAX: u64 = 1 << 20;
+/// First size of a buffer whose final size nobody announced.
+const UNANNOUNCED_BYTES: u64 = 1 << 20;
 
 /// Bytes of bodies held at one moment, all requests together.
 #[derive(Debug)]
@@ -201,8 +200,9 @@ where
         match (&first, rest.is_empty()) {
             (None, true) => first = Some(data),
             (Some(start), true) => {
-                let room = announced.unwrap_or(length).min(length + RESERVE_MAX);
-                rest.reserve(room as usize);
+                // The budget has granted what was announced, so it is reserved at once: growing
+                // by and by would copy the body several times.
+                rest.reserve(announced.unwrap_or(length + UNANNOUNCED_BYTES).max(length) as usize);
                 rest.extend_from_slice(start);
                 rest.extend_from_slice(&data);
             }
@@ -237,7 +237,7 @@ where
 
 fn gunzip(bytes: &Bytes, max_bytes: u64, share: &mut BodyShare) -> Result<Bytes> {
     let mut decoder = MultiGzDecoder::new(bytes.as_ref());
-    let mut inflated = Vec::with_capacity((bytes.len() * 4).min(RESERVE_MAX as usize));
+    let mut inflated = Vec::with_capacity((bytes.len() * 4).min(UNANNOUNCED_BYTES as usize));
     let mut chunk = vec![0u8; 64 << 10];
     let compressed = bytes.len() as u64;
     loop {

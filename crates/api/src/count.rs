@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
-use crate::search::{complete, query_param, shards};
+use crate::search::{query_param, run_plain, shards};
 
 pub(crate) const PARAMS: &[&str] = &[
     "analyze_wildcard",
@@ -45,8 +45,7 @@ pub(crate) async fn count(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     request.routing = params.list("routing").unwrap_or_default();
     request.min_score = params.number("min_score")?;
     request.terminate_after = params.number("terminate_after")?.unwrap_or(0);
-    let response = edge.engine.search(&call.ctx, request).await?;
-    let response = complete(&edge, response)?;
+    let response = run_plain(&edge, &call.ctx, request).await?;
     let metadata = edge.metadata(&call).await?;
     let mut answer = json!({"count": response.total.map_or(0, |total| total.value)});
     if let Some(early) = response.terminated_early {

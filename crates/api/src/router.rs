@@ -280,7 +280,7 @@ fn routes() -> Vec<Route> {
         route!(POST, ["/_open", "/{index}/_open"], "open_index", "indices:admin/open", [INDICES, MASTER, &["wait_for_active_shards"]], None, indices::open),
         route!(POST, ["/_close", "/{index}/_close"], "close_index", "indices:admin/close", [INDICES, MASTER, &["wait_for_active_shards"]], None, indices::close),
         route!(POST, ["/{index}/_rollover", "/{index}/_rollover/{new_index}"], "rollover", "indices:admin/rollover", [MASTER, &["dry_run", "wait_for_active_shards"]], Json, indices::rollover),
-        route!(GET, ["/_resolve/index/{name}"], "resolve_index", "indices:admin/resolve/index", [INDICES], None, resolve::resolve_index),
+        route!(GET_POST, ["/_resolve/index/{name}"], "resolve_index", "indices:admin/resolve/index", [INDICES], None, resolve::resolve_index),
         route!(GET, ["/_mapping", "/_mappings", "/{index}/_mapping", "/{index}/_mappings"], "get_mapping", "indices:admin/mappings/get", [INDICES, MASTER], None, mappings::get),
         route!(POST_PUT, ["/{index}/_mapping", "/{index}/_mappings"], "put_mapping", "indices:admin/mapping/put", [INDICES, MASTER, &["write_index_only"]], Json, mappings::put),
         route!(GET, ["/_mapping/field/{fields}", "/{index}/_mapping/field/{fields}"], "get_field_mapping", "indices:admin/mappings/fields/get", [INDICES, MASTER, &["include_defaults"]], None, mappings::get_fields),
@@ -332,7 +332,8 @@ fn routes() -> Vec<Route> {
     routes.extend(cat::TABLES.iter().map(|table| Route {
         name: table.endpoint,
         action: table.action,
-        methods: GET,
+        // Clients of version 9 ask for some with POST.
+        methods: GET_POST,
         patterns: table.paths.iter().map(|path| compile(path)).collect(),
         params: &[INDICES, MASTER, cat::PARAMS],
         body: BodyKind::None,

@@ -120,11 +120,11 @@ pub(crate) async fn run(
     Ok((response, printing))
 }
 
-/// What is wrong with the query for the data at hand is a shard's failure in Elasticsearch; what
-/// is wrong with the request or the server stands alone.
+/// What is wrong with the query for the data at hand (the request itself could be read) is a
+/// failure of all shards in Elasticsearch; a missing index and trouble of the server stand alone.
 fn whole_failure(edge: &Edge, error: Error, expression: &[String]) -> ApiError {
     match error.kind() {
-        ErrorKind::QueryShard | ErrorKind::TooManyBuckets => {
+        ErrorKind::QueryShard | ErrorKind::TooManyBuckets | ErrorKind::Parsing | ErrorKind::IllegalArgument => {
             let index = error.index().map_or_else(|| expression.join(","), str::to_owned);
             ApiError::Search(Box::new(SearchFailure {
                 reason: "all shards failed",
@@ -347,19 +347,17 @@ pub(crate) fn header_target(header: &serde_json::Map<String, Value>, default: &I
     Ok(target)
 }
 
-/// An error that says which shards' failures make a whole answer fail, for `_count` and others.
-pub(crate) fn complete(edge: &Edge, response: SearchResponse) -> Result<SearchResponse, ApiError> {
-    if response.shards.failures.is_empty() || response.shards.successful > 0 {
-        return Ok(response);
-    }
-    Err(ApiError::Search(Box::new(SearchFailure {
-        reason: "all shards failed",
-        failures: response.shards.failures,
-        node_id: edge.config.node_id.clone(),
-    })))
+/// Runs a search of another endpoint (`_count`): some shard must have answered.
+pub(crate) async fn run_plain(
+    edge: &Edge,
+    ctx: &RequestContext,
+    request: SearchRequest,
+) -> Result<SearchResponse, ApiError> {
+    let (response, _) = run(edge, ctx, request, Printing::default(), b"").await?;
+    Ok(response)
 }
 
-/// Names of metadata fields and shards come from here in answers of other endpoints too.
+/// `_shards` of an answer.
 pub(crate) fn shards(response: &SearchResponse, edge: &Edge, metadata: &Metadata) -> Value {
     shards_object(&response.shards, &edge.config.node_id, Some(metadata))
 }

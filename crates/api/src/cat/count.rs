@@ -11,7 +11,7 @@ use super::table::{Cell, Column, help, number, render, text, wants_help};
 use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
-use crate::search::complete;
+use crate::search::run_plain;
 
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_count",
@@ -33,7 +33,7 @@ async fn count(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let mut request = SearchRequest::new(call.target(IndicesOptions::default())?);
     request.size = 0;
     request.track_total_hits = TrackTotalHits::Exact;
-    let response = complete(&edge, edge.engine.search(&call.ctx, request).await?)?;
+    let response = run_plain(&edge, &call.ctx, request).await?;
     let (epoch, timestamp) = clock(edge.now_ms());
     let total = response.total.map_or(0, |total| total.value);
     render(&call, COLUMNS, vec![vec![epoch, timestamp, Cell::Number(total)]])

@@ -45,6 +45,8 @@ async fn prints_tables() {
             .await;
         assert!(all.json().is_array(), "{table}");
     }
+    // Clients of version 9 ask with POST.
+    assert_eq!(node.send("POST", "/_cat/count/second?h=count", "").await.text(), "1\n");
     assert_eq!(
         node.fails("GET", "/_cat/indices?s=indx", "").await,
         "400 illegal_argument_exception: Unable to sort by unknown sort key `indx` -> did you mean [index]?"
