@@ -1,6 +1,8 @@
 //! `_bulk`: the hot path of writing.
 
 pub mod parse;
+
+mod action;
 mod respond;
 
 use std::sync::Arc;
