@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use firn_api::ApiConfig;
@@ -18,6 +18,8 @@ use crate::settings::load::{Sources, Typed};
 use crate::settings::{FloodStage, ServeSettings, markdown};
 use crate::{logging, metrics};
 
+/// An interrupt sooner after the first is the same one.
+const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
 /// What the process ends with after the second Ctrl-C, as a shell reports it.
 const EXIT_INTERRUPTED: i32 = 130;
 
@@ -180,6 +182,12 @@ fn on_signal(stopping: Stopping) -> anyhow::Result<impl Future<Output = ()>> {
         }
         stopping.store(true, Ordering::Relaxed);
         tokio::spawn(async move {
+            // `timeout` and some shells deliver one Ctrl-C twice; a person takes longer.
+            tokio::time::sleep(SECOND_INTERRUPT_AFTER).await;
+            let mut interrupt = match signal(SignalKind::interrupt()) {
+                Ok(interrupt) => interrupt,
+                Err(_) => return,
+            };
             interrupt.recv().await;
             tracing::warn!("Ctrl-C again: ending at once");
             std::process::exit(EXIT_INTERRUPTED);

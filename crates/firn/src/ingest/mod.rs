@@ -150,11 +150,7 @@ impl Shared {
 
 /// Runs the command; the exit code is 0 only if nothing was lost.
 pub(crate) fn run(args: &IngestArgs) -> anyhow::Result<std::process::ExitCode> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    // The second Ctrl-C ends the process at once; the first lets running requests finish.
-    signal_hook::flag::register_conditional_shutdown(signal_hook::consts::SIGINT, 130, Arc::clone(&interrupted))?;
-    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted))?;
-
+    let interrupted = on_interrupt()?;
     let started = Instant::now();
     let summary = ingest(args, &interrupted)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -165,6 +161,24 @@ pub(crate) fn run(args: &IngestArgs) -> anyhow::Result<std::process::ExitCode> {
         eprintln!("firn: stopped before the end of the input: {reason}");
     }
     Ok(if summary.is_complete() { 0 } else { 1 }.into())
+}
+
+/// Raised by the first Ctrl-C, which lets running requests finish; the second ends the process.
+fn on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    // `timeout` and some shells deliver one Ctrl-C twice; a person takes longer.
+    const SECOND_AFTER: Duration = Duration::from_millis(300);
+    let (interrupted, armed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    signal_hook::flag::register_conditional_shutdown(signal_hook::consts::SIGINT, 130, Arc::clone(&armed))?;
+    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted))?;
+    let seen = Arc::clone(&interrupted);
+    std::thread::spawn(move || {
+        while !seen.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::thread::sleep(SECOND_AFTER);
+        armed.store(true, Ordering::Relaxed);
+    });
+    Ok(interrupted)
 }
 
 /// Reads all files and sends them; returns once every line has its outcome.

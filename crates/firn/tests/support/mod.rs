@@ -1,5 +1,7 @@
 //! An HTTP server that does what a test tells it, and the binary under test.
 
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Output};

@@ -1,0 +1,191 @@
+//! The server as a process: ready and pid files, logs, a clean end, and the demo.
+
+mod support;
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use firn_testkit::Client;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+struct Running {
+    child: Child,
+    client: Client,
+}
+
+impl Running {
+    /// Starts a command that takes the settings of `serve` and waits until `ready` says its URL.
+    fn start(folder: &Path, arguments: &[&str], ready: impl Fn(&Path) -> Option<String>) -> Self {
+        let output = std::fs::File::create(folder.join("output")).expect("a file");
+        let child = support::command(arguments)
+            .current_dir(folder)
+            .args(["-E", "http.port=0", "-E", "path.data=data"])
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().expect("a second handle"))
+            .stderr(output)
+            .spawn()
+            .expect("firn runs");
+        // Made first, so that the process ends with the test whatever happens.
+        let mut running = Self {
+            child,
+            client: Client::new(""),
+        };
+        let started = Instant::now();
+        loop {
+            if let Some(url) = ready(folder) {
+                running.client = Client::new(url);
+                return running;
+            }
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "not ready: {}",
+                output_of(folder)
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn serve(folder: &Path, more: &[&str]) -> Self {
+        let _ = std::fs::remove_file(folder.join("ready"));
+        let mut arguments = vec!["serve", "--ready-file", "ready", "--pid-file", "pid"];
+        arguments.extend(more);
+        Self::start(folder, &arguments, |folder| {
+            let url = std::fs::read_to_string(folder.join("ready")).ok()?;
+            Some(url.trim().to_owned())
+        })
+    }
+
+    fn demo(folder: &Path) -> Self {
+        let arguments = ["demo", "--fill", "2000", "--tenants", "5", "--live", "50"];
+        Self::start(folder, &arguments, |folder| {
+            let output = output_of(folder);
+            let (_, rest) = output.split_once("firn answers on ")?;
+            Some(rest.split_whitespace().next()?.to_owned())
+        })
+    }
+
+    fn stop(mut self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("small")).expect("positive");
+        kill_process(pid, signal).expect("a signal");
+        let status = self.child.wait().expect("an end");
+        assert_eq!(status.code(), Some(0));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn output_of(folder: &Path) -> String {
+    let mut text = String::new();
+    if let Ok(mut file) = std::fs::File::open(folder.join("output")) {
+        let _ = file.read_to_string(&mut text);
+    }
+    text
+}
+
+fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !there() {
+        assert!(started.elapsed() < Duration::from_secs(120), "{what} did not come");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn serves_stops_cleanly_and_finds_its_data_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = [
+        "-E",
+        "logger.format=json",
+        "-E",
+        "cluster.name=blue",
+        "-E",
+        "node.name=one",
+    ];
+    let running = Running::serve(folder.path(), &settings);
+    let pid = std::fs::read_to_string(folder.path().join("pid")).expect("a pid file");
+    assert_eq!(pid.trim(), running.child.id().to_string());
+    let root = running.client.get("/").expect("an answer").json();
+    assert_eq!((&root["cluster_name"], &root["name"]), (&json!("blue"), &json!("one")));
+    let answer = running
+        .client
+        .json("PUT", "/a/_doc/1", &json!({"n": 1}))
+        .expect("an answer");
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let metrics = running.client.get("/metrics").expect("an answer").text();
+    assert!(metrics.contains("process_resident_memory_bytes "), "{metrics}");
+    running.stop(Signal::TERM);
+
+    for line in output_of(folder.path()).lines() {
+        let record: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(record["level"].is_string() && record["message"].is_string(), "{line}");
+    }
+    assert!(!folder.path().join("pid").exists());
+
+    let running = Running::serve(folder.path(), &[]);
+    let found = running.client.get("/a/_doc/1").expect("an answer").json();
+    assert_eq!(found["_source"], json!({"n": 1}));
+    running.stop(Signal::INT);
+}
+
+#[test]
+fn a_taken_port_and_a_taken_folder_are_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let running = Running::serve(folder.path(), &[]);
+    let address = running.client.base().strip_prefix("http://").expect("a URL").to_owned();
+    let port = address.rsplit_once(':').expect("a port").1;
+    let check = |port: &str, data: &str, part: &str| {
+        let output = support::command(&["serve", "--port", port, "--data", data])
+            .current_dir(folder.path())
+            .output()
+            .expect("firn runs");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(support::stderr(&output).contains(part), "{}", support::stderr(&output));
+    };
+    check(port, "other", &format!("cannot listen on {address}"));
+    check("0", "data", "cannot open the data in data");
+    running.stop(Signal::TERM);
+}
+
+#[test]
+fn the_demo_fills_once_and_keeps_events_coming() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let count = |running: &Running| {
+        let _ = running.client.json("POST", "/events-demo/_refresh", &json!({}));
+        let answer = running.client.get("/events-demo/_count").ok()?;
+        answer.json()["count"].as_u64()
+    };
+    let running = Running::demo(folder.path());
+    wait_for("the live stream", || count(&running).is_some_and(|count| count > 2000));
+    let output = output_of(folder.path());
+    assert!(output.contains("2,000 of 2,000 events indexed"), "{output}");
+    let tries: Vec<&str> = output.lines().filter(|line| line.starts_with("curl ")).collect();
+    assert_eq!(tries.len(), 3, "{output}");
+    for line in tries {
+        let answer = std::process::Command::new("sh")
+            .args(["-c", line])
+            .output()
+            .expect("sh runs");
+        let body: Value = serde_json::from_slice(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(body["hits"]["total"]["value"].as_u64() > Some(0), "{line}: {body}");
+    }
+    running.stop(Signal::INT);
+
+    let running = Running::demo(folder.path());
+    wait_for("the second start", || {
+        output_of(folder.path()).contains("from an earlier run")
+    });
+    let before = count(&running).expect("a count");
+    assert!((2000..4000).contains(&before), "filled again: {before}");
+    wait_for("the live stream", || {
+        count(&running).is_some_and(|count| count > before)
+    });
+    running.stop(Signal::INT);
+}
