@@ -2,7 +2,7 @@
 //! `bench/` are stated for.
 
 use super::random::{Random, mix};
-use super::text::{write_hex, write_ipv4, write_unsigned};
+use super::text::{write_ipv4, write_unsigned};
 use super::value::{Mapping, Scene, public_address, write_word};
 use super::words::{CITIES, STEMS};
 
@@ -12,19 +12,26 @@ const LINE_BYTES_TENTHS: i64 = 4656;
 const CLIENTS: usize = 120_000;
 const RECURRING_PERCENT: u64 = 97;
 /// Lengths of the text before it is adjusted.
-const MESSAGE_BYTES: std::ops::Range<i64> = 70..191;
+const MESSAGE_BYTES: std::ops::Range<i64> = 20..91;
+/// What browsers call themselves, apart from the platform.
 const BROWSERS: &[&str] = &[
-    "Chrome/126.0",
-    "Safari/17.5",
-    "Firefox/127.0",
-    "Edge/126.0",
-    "Chrome/125.0",
-    "Safari/16.6",
-    "Opera/111.0",
-    "CrawlerBot/2.1",
-    "curl/8.8.0",
+    "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36",
+    "AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Safari/605.1.15",
+    "Gecko/20100101 Firefox/127.0",
+    "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36 Edg/126.0",
+    "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/125.0.0.0 Safari/537.36",
+    "AppleWebKit/605.1.15 (KHTML, like Gecko) Version/16.6 Safari/605.1.15",
+    "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/124.0.0.0 Safari/537.36 OPR/110.0",
+    "(compatible; ExampleCrawler/2.1; +https://crawler.example/bot.html)",
+    "Gecko/20100101 Firefox/115.0",
 ];
-const PLATFORMS: &[&str] = &[" (Windows)", " (Android)", " (iPhone)", " (Macintosh)", " (Linux)"];
+const PLATFORMS: &[&str] = &[
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) ",
+    "Mozilla/5.0 (Linux; Android 14; K) ",
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) ",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) ",
+    "Mozilla/5.0 (X11; Linux x86_64) ",
+];
 /// Phrases that messages are made of.
 const PHRASES: usize = 150;
 const HOSTS: usize = 48;
@@ -43,7 +50,7 @@ pub(crate) const FIELDS: &[(&str, Mapping)] = &[
     ("user_agent", Mapping::Keyword),
     ("referrer", Mapping::Keyword),
     ("host", Mapping::Keyword),
-    ("request_id", Mapping::Keyword),
+    ("session", Mapping::Keyword),
     ("city", Mapping::Keyword),
     ("message", Mapping::Text),
 ];
@@ -86,16 +93,17 @@ impl Weblog {
         out.extend_from_slice(b",\"user_agent\":\"");
         // A client keeps its browser.
         let browser = ((client >> 8) & 0xff) * (client & 0xff) * BROWSERS.len() as u64;
-        out.extend_from_slice(BROWSERS[(browser >> 16) as usize].as_bytes());
         let platform = (client >> 32 & 0xff) * PLATFORMS.len() as u64;
         out.extend_from_slice(PLATFORMS[(platform >> 8) as usize].as_bytes());
+        out.extend_from_slice(BROWSERS[(browser >> 16) as usize].as_bytes());
         out.extend_from_slice(b"\",\"referrer\":\"");
         write_referrer(out, random);
         out.extend_from_slice(b"\",\"host\":\"web-");
         let host = random.skewed(HOSTS) as u64;
         write_unsigned(out, 10 + host);
-        out.extend_from_slice(b"\",\"request_id\":\"");
-        write_hex(out, random.next(), 16);
+        out.extend_from_slice(b"\",\"session\":\"");
+        // A client has two of them.
+        write_code(out, mix(client ^ random.below(2)));
         out.extend_from_slice(b"\",\"city\":\"");
         // A client stays where it is.
         let city = ((client >> 24) & 0xff) as usize * ((client >> 16) & 0xff) as usize * CITIES.len();
@@ -138,6 +146,14 @@ fn write_phrase(out: &mut Vec<u8>, bits: u64) {
             out.push(b' ');
         }
         write_word(out, &mut own);
+    }
+}
+
+/// Seven capitals and digits, such as `K7XA42Q`.
+fn write_code(out: &mut Vec<u8>, mut bits: u64) {
+    for _ in 0..7 {
+        out.push(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"[(bits % 36) as usize]);
+        bits /= 36;
     }
 }
 
