@@ -157,12 +157,12 @@ fn web_logs_have_their_size_fields_and_cardinalities() {
     }
     let count = |name: &str| values[name].len();
     assert_eq!(count("tenant"), 13);
-    assert!(count("session") > count("client_ip"), "{} sessions", count("session"));
+    assert!(count("session") > 15_000, "{} sessions", count("session"));
     assert!(count("client_ip") > 15_000, "{} addresses", count("client_ip"));
     assert!((1000..25_000).contains(&count("path")), "{} paths", count("path"));
     assert!((60..100).contains(&(count("city") + count("user_agent"))));
     let average_message = message_bytes / events as usize;
-    assert!((40..80).contains(&average_message), "{average_message} bytes of text");
+    assert!((25..70).contains(&average_message), "{average_message} bytes of text");
 }
 
 #[test]

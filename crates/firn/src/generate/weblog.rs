@@ -12,7 +12,7 @@ const LINE_BYTES_TENTHS: i64 = 4656;
 const CLIENTS: usize = 120_000;
 const RECURRING_PERCENT: u64 = 97;
 /// Lengths of the text before it is adjusted.
-const MESSAGE_BYTES: std::ops::Range<i64> = 20..91;
+const MESSAGE_BYTES: std::ops::Range<i64> = 15..66;
 /// What browsers call themselves, apart from the platform.
 const BROWSERS: &[&str] = &[
     "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36",
@@ -102,8 +102,8 @@ impl Weblog {
         let host = random.skewed(HOSTS) as u64;
         write_unsigned(out, 10 + host);
         out.extend_from_slice(b"\",\"session\":\"");
-        // A client has two of them.
-        write_code(out, mix(client ^ random.below(2)));
+        // A client keeps its session.
+        write_code(out, mix(client));
         out.extend_from_slice(b"\",\"city\":\"");
         // A client stays where it is.
         let city = ((client >> 24) & 0xff) as usize * ((client >> 16) & 0xff) as usize * CITIES.len();
@@ -189,4 +189,7 @@ fn write_referrer(out: &mut Vec<u8>, random: &mut Random) {
     out.extend_from_slice(STEMS[page as usize % 60].as_bytes());
     out.extend_from_slice(b".example/");
     out.extend_from_slice(STEMS[(page >> 20) as usize % STEMS.len()].as_bytes());
+    out.push(b'/');
+    out.extend_from_slice(STEMS[(page >> 36) as usize % STEMS.len()].as_bytes());
+    out.extend_from_slice(b"/index.html");
 }
