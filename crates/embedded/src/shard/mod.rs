@@ -194,7 +194,9 @@ impl Shard {
     /// Calls back, on any thread, maybe at once, when everything up to `position` is as durable
     /// as the index demands ([`firn_model::settings::Durability::Async`]: at once).
     pub fn wait_durable(&self, position: Position, callback: Box<dyn FnOnce(Result<()>) + Send>) {
-        match *self.durability.lock() {
+        // Copied: the callback must not find the lock taken.
+        let durability = *self.durability.lock();
+        match durability {
             Durability::Async => callback(Ok(())),
             Durability::Request => self.wal().wait_durable(position, callback),
         }
@@ -325,10 +327,35 @@ impl Shard {
         flushed.map(|_| ())
     }
 
-    /// Refuses everything from here on without a flush: the shard is about to be deleted.
+    /// Refuses everything from here on without a flush, and closes the WAL: the shard is about to
+    /// be deleted or opened again. What is under way goes on until [`Self::quiesce`] returns.
     pub fn abandon(&self) {
         let closed = state::closed(&self.config);
-        self.state.lock().stop(closed);
+        self.state.lock().stop(closed.clone());
+        // Not under the lock: this syncs.
+        if let Some(wal) = self.wal.get() {
+            wal.close(closed);
+        }
+    }
+
+    /// Waits until no thread touches the shard's files any more, and frees its write buffers. Call
+    /// it after [`Self::abandon`] or [`Self::close`], which make running merges and flushes give
+    /// up, and before the folder is opened again or removed. Blocks for what is under way: at most
+    /// one write of a merge, one sync of a flush. Must not be called by a thread that is inside
+    /// another method of this shard.
+    pub fn quiesce(&self) {
+        drop(self.merge_lock.lock());
+        drop(self.refresh_lock.lock());
+        drop(self.commit_lock.lock());
+        let buffers: Vec<_> = {
+            let state = self.state.lock();
+            state.buffers.iter().map(|buffer| Arc::clone(&buffer.buffer)).collect()
+        };
+        for buffer in buffers {
+            let writer = buffer.writer.lock().take();
+            buffer.queue.lock().clear();
+            drop(writer);
+        }
     }
 
     fn wal(&self) -> &Wal {

@@ -55,6 +55,8 @@ pub(super) struct State {
     /// Where the durable part ended, of the epochs before the current one; the last is the newest.
     pub(super) ended_epochs: VecDeque<(u64, u64)>,
     pub(super) failure: Option<Error>,
+    /// The files belong to someone else by now.
+    pub(super) is_closed: bool,
     pub(super) waiting: Vec<(Position, DurableCallback)>,
     pub(super) is_syncing: bool,
     /// Whether the syncer has the log in its queue.
@@ -369,8 +371,24 @@ impl Log {
         }
     }
 
+    pub(super) fn close(self: &Arc<Self>, reason: Error) {
+        let mut state = self.lock_idle();
+        if state.failure.is_none() && state.is_dirty() {
+            self.sync_now(state);
+            state = self.lock_idle();
+        }
+        state.is_closed = true;
+        let error = state.failure.clone().unwrap_or(reason);
+        let calls = state.fail(error.clone());
+        drop(state);
+        call(calls, &Err(error));
+    }
+
     pub(super) fn try_heal(self: &Arc<Self>) -> Result<u64> {
         let mut state = self.lock_idle();
+        if let (true, Some(error)) = (state.is_closed, &state.failure) {
+            return Err(error.clone());
+        }
         if state.failure.is_none() {
             return Ok(state.generation);
         }
@@ -435,9 +453,15 @@ impl Log {
 
     pub(super) fn trim(&self, keep_from: u64) -> Result<()> {
         loop {
-            let generation = match self.state.lock().older.front() {
-                Some(oldest) if oldest.generation < keep_from => oldest.generation,
-                _ => return Ok(()),
+            let generation = {
+                let state = self.state.lock();
+                if let (true, Some(error)) = (state.is_closed, &state.failure) {
+                    return Err(error.clone());
+                }
+                match state.older.front() {
+                    Some(oldest) if oldest.generation < keep_from => oldest.generation,
+                    _ => return Ok(()),
+                }
             };
             if !self.has_trimmed.load(Ordering::Acquire) {
                 self.disk.sync_dir(&self.dir)?;

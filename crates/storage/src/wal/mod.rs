@@ -154,6 +154,14 @@ impl Wal {
         self.0.try_heal()
     }
 
+    /// Makes what was appended durable, if the log is well, and lets go of the files for good: when
+    /// this returns, no thread writes or syncs them and none will, so that another log may open
+    /// them. From now on appends and waits for what is not durable fail with `reason`, or with the
+    /// failure the log had before; [`try_heal`](Self::try_heal) and [`trim`](Self::trim) too.
+    pub fn close(&self, reason: firn_model::Error) {
+        self.0.close(reason);
+    }
+
     /// Makes everything durable and goes on in a new file, whose generation it returns: records
     /// appended from now on are in it or in later ones. A failure fails the log.
     pub fn rotate(&self) -> Result<u64> {

@@ -64,6 +64,7 @@ pub(super) fn open(
         epoch: 0,
         ended_epochs: VecDeque::new(),
         failure: None,
+        is_closed: false,
         waiting: Vec::new(),
         is_syncing: false,
         is_requested: false,
