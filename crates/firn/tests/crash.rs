@@ -109,9 +109,10 @@ fn write_until_killed(
     let seeds = [rng.u64(..), rng.u64(..), rng.u64(..)];
     std::thread::scope(|scope| {
         let appended = scope.spawn(|| append(&client, index, counter, seeds[0], &stop, round));
-        let keys = &expected.keys;
-        let changed = scope.spawn(|| change_keys(&client, index, keys, counter, seeds[1], &stop));
-        let maintained = scope.spawn(|| maintain(&client, index, seeds[2], &stop, round));
+        let before = expected.keys.clone();
+        let (client, stop) = (&client, &stop);
+        let changed = scope.spawn(move || change_keys(client, index, before, counter, seeds[1], stop));
+        let maintained = scope.spawn(|| maintain(client, index, seeds[2], stop, round));
         std::thread::sleep(life);
         node.kill9().unwrap();
         stop.store(true, Ordering::Relaxed);
@@ -170,13 +171,13 @@ type KeyStates = HashMap<u64, Option<u64>>;
 fn change_keys(
     client: &Client,
     index: &str,
-    before: &KeyStates,
+    before: KeyStates,
     counter: &AtomicU64,
     seed: u64,
     stop: &AtomicBool,
 ) -> (KeyStates, HashMap<u64, Vec<Option<u64>>>) {
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut states = before.clone();
+    let mut states = before;
     while !stop.load(Ordering::Relaxed) {
         let mut body = String::new();
         let mut sent: Vec<(u64, Option<u64>)> = Vec::new();
