@@ -7,9 +7,9 @@ use std::time::Instant;
 use firn_engine::query::Query;
 use firn_engine::search::{SearchRequest, SearchResponse};
 use firn_engine::{Cancel, RequestContext};
-use firn_model::Result;
 use firn_model::names::{ResolvedIndex, resolve};
 use firn_model::routing::shard_for;
+use firn_model::{Error, Result};
 
 use super::state::{IndexState, ShardSlot, add_us};
 use super::{Core, run_on};
@@ -51,12 +51,16 @@ impl Core {
         )?;
         let mut slots: Vec<Arc<ShardSlot>> = Vec::new();
         let mut shards = Vec::new();
+        let mut behind = Vec::new();
         for target in &targets {
             let index = state.index(&target.name)?;
+            check_docvalue_fields(&request, index)?;
             let filters = target.filters.iter().map(Query::parse).collect::<Result<Vec<_>>>()?;
             for number in shard_numbers(target, &request.routing, index.shards.len() as u32) {
                 let slot = &index.shards[number as usize];
-                shards.push(self.searchable(index, slot, &filters, now_ms));
+                let searchable = self.searchable(index, slot, &filters, now_ms);
+                behind.extend(searchable.as_ref().ok().and_then(|shard| shard.behind.clone()));
+                shards.push(searchable.map(|shard| shard.search));
                 slots.push(Arc::clone(slot));
             }
         }
@@ -65,12 +69,17 @@ impl Core {
             memory_bytes_max: self.config.search_memory_bytes_max,
         };
         let started = Instant::now();
+        if let Some(first) = behind.first()
+            && !request.allow_partial_results
+        {
+            return Err(first.error.clone());
+        }
         let response = crate::search::search(shards, Arc::new(request), &self.search_pool, ctx, now_ms, limits);
         for slot in slots {
             slot.counters.search_total.fetch_add(1, Ordering::Relaxed);
             add_us(&slot.counters.search_us, started);
         }
-        response
+        response.map(|response| with_failures(response, behind))
     }
 
     fn searchable(
@@ -79,32 +88,77 @@ impl Core {
         slot: &ShardSlot,
         filters: &[Query],
         now_ms: i64,
-    ) -> Result<ShardSearch, FailedShard> {
-        let shard = slot.shard().map_err(|error| FailedShard {
+    ) -> Result<Searchable, FailedShard> {
+        let failed = |error: Error| FailedShard {
             index: index.name.to_string(),
             shard: slot.number,
             error,
-        })?;
+        };
+        let shard = slot.shard().map_err(failed)?;
         // An index that nobody searched is not refreshed by the clock, so its first search is
         // the one that does it (Elasticsearch's search idle).
         let idle = is_search_idle(&view_of(slot, &shard), &policy_of(self, index), now_ms);
         slot.searched_ms.store(now_ms, Ordering::Relaxed);
-        if idle
-            && index.metadata.settings.refresh_interval_ms.is_some()
-            && shard.needs_refresh()
-            && let Err(error) = slot.refresh(now_ms)
-        {
-            tracing::warn!(index = &*index.name, shard = slot.number, %error, "cannot refresh before a search");
+        let mut behind = None;
+        if idle && index.metadata.settings.refresh_interval_ms.is_some() && shard.needs_refresh() {
+            behind = slot.refresh(now_ms).err();
+        }
+        // A shard that stopped refreshes no more: what it has taken since its last refresh is
+        // acknowledged, and missing from the answer.
+        if behind.is_none() && shard.needs_refresh() {
+            behind = shard.failure();
         }
         let settings = &index.metadata.settings;
-        Ok(ShardSearch {
+        let search = ShardSearch {
             snapshot: shard.snapshot(),
             mapping: Arc::clone(&index.metadata.mapping),
             filters: filters.to_vec(),
             max_result_window: settings.max_result_window,
             default_fields: settings.query_default_fields.clone(),
+        };
+        Ok(Searchable {
+            search,
+            behind: behind.map(|error| failed(error.with_index(&*index.name))),
         })
     }
+}
+
+fn check_docvalue_fields(request: &SearchRequest, index: &IndexState) -> Result<()> {
+    let (count, max) = (
+        request.docvalue_fields.len() as u64,
+        index.metadata.settings.max_docvalue_fields,
+    );
+    if count > max {
+        return Err(Error::illegal_argument(format!(
+            "Trying to retrieve too many docvalue_fields. Must be less than or equal to: [{max}] but was [{count}]. \
+             This limit can be set by changing the [index.max_docvalue_fields_search] index level setting."
+        ))
+        .with_index(&*index.name));
+    }
+    Ok(())
+}
+
+/// A shard to search.
+struct Searchable {
+    search: ShardSearch,
+    /// Why acknowledged documents are missing from it.
+    behind: Option<FailedShard>,
+}
+
+/// Names shards among the failures although what they have was searched.
+fn with_failures(mut response: SearchResponse, behind: Vec<FailedShard>) -> SearchResponse {
+    let shards = &mut response.shards;
+    for FailedShard { index, shard, error } in behind {
+        let known = shards
+            .failures
+            .iter()
+            .any(|(other, number, _)| *other == index && *number == shard);
+        if !known {
+            shards.successful = shards.successful.saturating_sub(1);
+            shards.failures.push((index, shard, error));
+        }
+    }
+    response
 }
 
 /// The shards that routing leaves, in order: those of the request, those of the alias, or what

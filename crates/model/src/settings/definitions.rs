@@ -57,6 +57,8 @@ const fn at_creation(name: &'static str, kind: Kind, default: &'static str) -> D
 const INT: i64 = i32::MAX as i64;
 const COUNT: Kind = Integer(0, INT);
 const POSITIVE: Kind = Integer(1, INT);
+/// Elasticsearch's word for a limit that never bites.
+const NO_LIMIT: &str = "9223372036854775807";
 
 /// The first line that fits a name counts. The first block is what firn acts on; the rest is
 /// known to Elasticsearch, checked, kept and printed, and changes nothing on one node.
@@ -72,6 +74,8 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     dynamic("index.mapping.ignore_malformed", Bool, "true"),
     dynamic("index.mapping.coerce", Bool, "true"),
     dynamic("index.max_result_window", POSITIVE, "10000"),
+    // A request has room for no more, whatever the index allows.
+    dynamic("index.max_docvalue_fields_search", Integer(0, 1000), "100"),
     dynamic("index.hidden", Bool, "false"),
     dynamic("index.blocks.write", Bool, "false"),
     dynamic("index.blocks.read_only", Bool, "false"),
@@ -95,6 +99,17 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     fixed("index.store.snapshot.*", Refused, ""),
     fixed("index.mapping.source.mode", Only("stored"), ""),
     fixed("index.analysis.*", Refused, ""),
+    fixed("index.query_string.lenient", Only("false"), "false"),
+    dynamic("index.query.parse.allow_unmapped_fields", Only("true"), "true"),
+    dynamic(
+        "index.mapping.total_fields.ignore_dynamic_beyond_limit",
+        Only("true"),
+        "true",
+    ),
+    dynamic("index.mapping.field_name_length.limit", Only(NO_LIMIT), NO_LIMIT),
+    dynamic("index.max_terms_count", Only("65536"), "65536"),
+    dynamic("index.max_regex_length", Only("1000"), "1000"),
+    dynamic("index.analyze.max_token_count", Only("10000"), "10000"),
     // Set by the server.
     at_creation("index.uuid", Text, ""),
     at_creation("index.provided_name", Private, ""),
@@ -147,25 +162,17 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     dynamic("index.compound_format", Text, ""),
     dynamic("index.flush_after_merge", Bytes, ""),
     dynamic("index.soft_deletes.*", Text, ""),
-    dynamic("index.analyze.max_token_count", POSITIVE, "10000"),
     dynamic("index.highlight.max_analyzed_offset", POSITIVE, "1000000"),
     dynamic("index.max_inner_result_window", POSITIVE, "100"),
     dynamic("index.max_rescore_window", POSITIVE, "10000"),
-    dynamic("index.max_docvalue_fields_search", COUNT, "100"),
     dynamic("index.max_script_fields", COUNT, "32"),
     dynamic("index.max_ngram_diff", COUNT, "1"),
     dynamic("index.max_shingle_diff", COUNT, "3"),
     dynamic("index.max_refresh_listeners", COUNT, "1000"),
-    dynamic("index.max_terms_count", POSITIVE, "65536"),
-    dynamic("index.max_regex_length", POSITIVE, "1000"),
     dynamic("index.max_adjacency_matrix_filters", Integer(2, INT), "100"),
     dynamic("index.max_slices_per_scroll", POSITIVE, "1024"),
-    dynamic("index.query.parse.allow_unmapped_fields", Bool, ""),
-    fixed("index.query_string.lenient", Bool, "false"),
-    dynamic("index.mapping.total_fields.ignore_dynamic_beyond_limit", Bool, "true"),
     dynamic("index.mapping.nested_fields.limit", COUNT, "50"),
     dynamic("index.mapping.nested_objects.limit", COUNT, "10000"),
-    dynamic("index.mapping.field_name_length.limit", POSITIVE, ""),
     dynamic("index.mapping.dimension_fields.limit", COUNT, ""),
     dynamic("index.data_path", Refused, ""),
     dynamic("index.optimize_auto_generated_id", Bool, ""),
@@ -174,13 +181,21 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     fixed("index.esql.*", Text, ""),
 ];
 
-/// Settings of the cluster that firn knows: those it acts on, and those that tune what a single
-/// node does not do.
+/// Settings of the cluster that firn knows: those it acts on, those of which it takes only what
+/// it does anyway, and those that tune what a single node does not do.
 pub(crate) static CLUSTER_DEFINITIONS: &[Definition] = &[
     dynamic("search.max_buckets", Integer(0, INT), "65536"),
     dynamic("action.auto_create_index", Text, "true"),
     dynamic("action.destructive_requires_name", Bool, "true"),
-    dynamic("cluster.routing.allocation.disk.threshold_enabled", Bool, "true"),
+    dynamic(
+        "cluster.routing.allocation.disk.threshold_enabled",
+        Only("true"),
+        "true",
+    ),
+    dynamic("cluster.indices.close.enable", Only("true"), "true"),
+    dynamic("search.default_search_timeout", Only("-1"), "-1"),
+    dynamic("search.default_allow_partial_results", Only("true"), "true"),
+    dynamic("search.allow_expensive_queries", Only("true"), "true"),
     dynamic("cluster.routing.allocation.disk.watermark.low", BytesOrPercent, "85%"),
     dynamic("cluster.routing.allocation.disk.watermark.high", BytesOrPercent, "90%"),
     dynamic(
@@ -195,13 +210,9 @@ pub(crate) static CLUSTER_DEFINITIONS: &[Definition] = &[
     dynamic("cluster.blocks.read_only", Only("false"), "false"),
     dynamic("cluster.blocks.read_only_allow_delete", Only("false"), "false"),
     dynamic("cluster.metadata.*", Text, ""),
-    dynamic("cluster.indices.close.enable", Bool, "true"),
-    dynamic("search.default_search_timeout", Duration(0, true), "-1"),
-    dynamic("search.default_allow_partial_results", Bool, "true"),
     dynamic("search.default_keep_alive", Duration(0, false), "5m"),
     dynamic("search.max_keep_alive", Duration(0, false), "24h"),
     dynamic("search.max_open_scroll_context", COUNT, "500"),
-    dynamic("search.allow_expensive_queries", Bool, "true"),
     dynamic("search.low_level_cancellation", Bool, "true"),
     dynamic("indices.breaker.total.limit", BytesOrPercent, ""),
     dynamic("indices.recovery.max_bytes_per_sec", Bytes, "40mb"),

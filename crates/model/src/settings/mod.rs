@@ -51,6 +51,8 @@ pub struct IndexSettings {
     pub coerce: bool,
     /// `index.max_result_window`, default 10,000.
     pub max_result_window: u64,
+    /// `index.max_docvalue_fields_search`, default 100, at most 1000.
+    pub max_docvalue_fields: u64,
     /// `index.hidden`.
     pub hidden: bool,
     /// `index.blocks.write`, `index.blocks.read_only` or `index.blocks.read_only_allow_delete`.
@@ -110,6 +112,7 @@ impl IndexSettings {
             ignore_malformed: read.flag("index.mapping.ignore_malformed")?,
             coerce: read.flag("index.mapping.coerce")?,
             max_result_window: read.number("index.max_result_window")?,
+            max_docvalue_fields: read.number("index.max_docvalue_fields_search")?,
             hidden: read.flag("index.hidden")?,
             write_blocked,
             query_default_fields: read.list("index.query.default_field"),
@@ -157,6 +160,7 @@ impl Default for IndexSettings {
             ignore_malformed: true,
             coerce: true,
             max_result_window: 10_000,
+            max_docvalue_fields: 100,
             hidden: false,
             write_blocked: false,
             query_default_fields: vec!["*".to_owned()],

@@ -186,3 +186,25 @@ fn parses_sizes() {
         assert_eq!(found, expect.map_err(str::to_owned), "{text}");
     }
 }
+
+#[test]
+fn what_would_change_answers_is_refused_unless_it_is_what_firn_does() {
+    for (name, does, other) in [
+        ("index.query_string.lenient", json!(false), json!(true)),
+        ("index.query.parse.allow_unmapped_fields", json!("true"), json!(false)),
+        (
+            "index.mapping.total_fields.ignore_dynamic_beyond_limit",
+            json!(true),
+            json!("false"),
+        ),
+        ("index.max_terms_count", json!(65_536), json!(100)),
+        ("index.max_regex_length", json!("1000"), json!(50)),
+        ("index.analyze.max_token_count", json!(10_000), json!(1)),
+        ("index.mapping.field_name_length.limit", json!(i64::MAX), json!(50)),
+    ] {
+        IndexSettings::parse(&json!({name: does})).unwrap();
+        let error = IndexSettings::parse(&json!({name: other})).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::NotImplemented, "{error}");
+        assert!(error.reason().contains(name), "{error}");
+    }
+}

@@ -382,6 +382,27 @@ fn cluster_settings_are_known_ones() {
     ));
     assert_eq!(world.metadata.cluster_settings.len(), 1);
     assert!(cluster_setting_defaults(&world.metadata.cluster_settings).contains_key("action.auto_create_index"));
+    for (name, does, other) in [
+        ("search.default_search_timeout", json!("-1"), json!("5s")),
+        ("search.default_allow_partial_results", json!(true), json!(false)),
+        ("search.allow_expensive_queries", json!("true"), json!(false)),
+        ("cluster.indices.close.enable", json!(true), json!("false")),
+        (
+            "cluster.routing.allocation.disk.threshold_enabled",
+            json!(true),
+            json!(false),
+        ),
+    ] {
+        world.ok(put(json!({name: does})));
+        world.refused(
+            put(json!({name: other})),
+            ErrorKind::NotImplemented,
+            &format!(
+                "setting [{name}] with value [{}] is not implemented by firn",
+                other.to_string().replace('"', "")
+            ),
+        );
+    }
 }
 
 #[test]
