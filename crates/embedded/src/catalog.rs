@@ -8,14 +8,17 @@
 //!
 //! The file is `catalog.redb` in the data folder. A format number higher than
 //! [`FORMAT`] is refused, so that an older firn never rewrites what it does not understand.
+//!
+//! redb refuses everything after one I/O error (a full disk, for example), so after an error the
+//! file is opened anew: what it says then decides whether the change was stored.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use firn_model::metadata::{ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Metadata};
 use firn_model::{Error, Result};
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde_json::Value;
 
 /// Of the tables and their JSON.
@@ -30,32 +33,58 @@ const COMPONENT_TEMPLATES: Table = TableDefinition::new("component_templates");
 const INDEX_TEMPLATES: Table = TableDefinition::new("index_templates");
 const CLUSTER_SETTINGS: Table = TableDefinition::new("cluster_settings");
 
+/// Opens the store in a file; another one in tests.
+type Opener = Box<dyn Fn(&Path) -> Result<Database, DatabaseError> + Send>;
+
 /// The open store. One owner; [`Catalog::store`] is called by one thread at a time.
 pub(crate) struct Catalog {
-    database: Database,
+    path: PathBuf,
+    open: Opener,
+    /// `None` after an error, until the file can be opened again.
+    database: Option<Database>,
+}
+
+/// Why a change was not stored.
+#[derive(Debug)]
+pub(crate) struct StoreFailure {
+    pub(crate) error: Error,
+    /// The file could not be asked whether the change is in it. If it is, a start before the next
+    /// change brings it; the next change takes it back.
+    pub(crate) maybe_stored: bool,
 }
 
 impl Catalog {
     /// Opens or makes `catalog.redb`. Fails with the file's name if it is damaged or newer.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let database = Database::builder()
-            // The catalog is some megabytes; the default cache of a gigabyte is for databases.
-            .set_cache_size(8 * 1024 * 1024)
-            .create(path)
-            .map_err(|error| Error::internal(format!("cannot open the catalog [{}]: {error}", path.display())))?;
-        let catalog = Self { database };
-        catalog.prepare().map_err(|error| {
-            Error::internal(format!("cannot read the catalog [{}]", path.display())).caused_by(error)
-        })?;
+        Self::open_with(path, Box::new(open_file))
+    }
+
+    fn open_with(path: &Path, open: Opener) -> Result<Self> {
+        let mut catalog = Self {
+            path: path.to_owned(),
+            open,
+            database: None,
+        };
+        catalog.database = Some(catalog.connect()?);
         Ok(catalog)
     }
 
-    fn prepare(&self) -> Result<()> {
-        let transaction = self.database.begin_write().map_err(failed)?;
+    fn connect(&self) -> Result<Database> {
+        let path = self.path.display();
+        let named = |what: &str, error: Error| {
+            Error::new(error.kind(), format!("cannot {what} the catalog [{path}]")).caused_by(error)
+        };
+        let database = (self.open)(&self.path).map_err(|error| named("open", failed(error)))?;
+        Self::prepare(&database).map_err(|error| named("read", error))?;
+        Ok(database)
+    }
+
+    fn prepare(database: &Database) -> Result<()> {
+        let transaction = database.begin_write().map_err(failed)?;
         {
             let mut node = transaction.open_table(NODE).map_err(failed)?;
             let format = match node.get("format").map_err(failed)? {
-                Some(stored) => Some(text(stored.value())?.parse::<u32>().map_err(failed)?),
+                Some(stored) => Some(text(stored.value())?.parse::<u32>().map_err(unreadable)?),
                 None => None,
             };
             match format {
@@ -84,7 +113,14 @@ impl Catalog {
 
     /// Reads everything.
     pub(crate) fn load(&self) -> Result<Metadata> {
-        let transaction = self.database.begin_read().map_err(failed)?;
+        match &self.database {
+            Some(database) => Self::read(database),
+            None => Self::read(&self.connect()?),
+        }
+    }
+
+    fn read(database: &Database) -> Result<Metadata> {
+        let transaction = database.begin_read().map_err(failed)?;
         let node = transaction.open_table(NODE).map_err(failed)?;
         let number_or_text = |key: &str| -> Result<Option<String>> {
             match node.get(key).map_err(failed)? {
@@ -93,7 +129,7 @@ impl Catalog {
             }
         };
         let version = match number_or_text("version")? {
-            Some(version) => version.parse().map_err(failed)?,
+            Some(version) => version.parse().map_err(unreadable)?,
             None => 0,
         };
         let read = |table: Table| -> Result<Vec<(String, Value)>> {
@@ -121,9 +157,62 @@ impl Catalog {
     }
 
     /// Stores the difference between two states: durable as a whole when this returns `Ok`, and
-    /// nothing of it otherwise.
-    pub(crate) fn store(&self, old: &Metadata, new: &Metadata) -> Result<()> {
-        let transaction = self.database.begin_write().map_err(failed)?;
+    /// nothing of it otherwise, unless the failure says that it may be.
+    pub(crate) fn store(&mut self, old: &Metadata, new: &Metadata) -> Result<(), StoreFailure> {
+        let (database, stored) = match self.database.take() {
+            Some(database) => (database, None),
+            // What the file holds after an error need not be what the caller thinks it does.
+            None => {
+                let reopened = self.connect().and_then(|database| {
+                    let stored = Self::read(&database)?;
+                    Ok((database, Some(stored)))
+                });
+                reopened.map_err(|error| StoreFailure {
+                    error,
+                    maybe_stored: false,
+                })?
+            }
+        };
+        let old = stored.as_ref().unwrap_or(old);
+        match Self::write(&database, old, new) {
+            Ok(()) => {
+                self.database = Some(database);
+                Ok(())
+            }
+            Err(error) => {
+                // The file is locked until it is gone.
+                drop(database);
+                self.settle(old, new, error)
+            }
+        }
+    }
+
+    /// After an error: finds out what the file holds, and leaves it ready for the next change.
+    fn settle(&mut self, old: &Metadata, new: &Metadata, error: Error) -> Result<(), StoreFailure> {
+        let failure = |error, maybe_stored| Err(StoreFailure { error, maybe_stored });
+        let Ok(database) = self.connect() else {
+            return failure(error, true);
+        };
+        match Self::read(&database) {
+            Ok(stored) if stored == *old => {
+                self.database = Some(database);
+                failure(error, false)
+            }
+            // It is in the file, but not for certain on the disk: a sync that failed is not made
+            // good by a later one, only by writing again.
+            Ok(stored) if stored == *new => match Self::write(&database, &Metadata::default(), new) {
+                Ok(()) => {
+                    self.database = Some(database);
+                    Ok(())
+                }
+                Err(error) => failure(error, true),
+            },
+            _ => failure(error, true),
+        }
+    }
+
+    fn write(database: &Database, old: &Metadata, new: &Metadata) -> Result<()> {
+        let transaction = database.begin_write().map_err(failed)?;
         {
             let mut node = transaction.open_table(NODE).map_err(failed)?;
             node.insert("version", new.version.to_string().as_bytes())
@@ -219,9 +308,193 @@ fn store_settings(transaction: &WriteTransaction, old: &Metadata, new: &Metadata
 }
 
 fn text(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(failed)
+    std::str::from_utf8(bytes).map_err(unreadable)
 }
 
-fn failed(error: impl std::fmt::Display) -> Error {
+fn open_file(path: &Path) -> Result<Database, DatabaseError> {
+    builder().create(path)
+}
+
+fn builder() -> redb::Builder {
+    let mut builder = Database::builder();
+    // The catalog is some megabytes; the default cache of a gigabyte is for databases.
+    builder.set_cache_size(8 * 1024 * 1024);
+    builder
+}
+
+/// An error of the store; a full disk stays one.
+fn failed(error: impl Into<redb::Error>) -> Error {
+    let error = error.into();
+    let reason = format!("the catalog failed: {error}");
+    match error {
+        redb::Error::Io(error) => Error::new(Error::from(error).kind(), reason),
+        _ => Error::internal(reason),
+    }
+}
+
+fn unreadable(error: impl std::fmt::Display) -> Error {
     Error::internal(format!("the catalog failed: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+    use redb::StorageBackend;
+    use redb::backends::FileBackend;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A disk that has no room left after some steps.
+    #[derive(Debug, Clone, Default)]
+    struct Disk {
+        /// Steps that still succeed; negative: they all do.
+        steps_left: Arc<AtomicI64>,
+        /// Whether only one step fails.
+        once: bool,
+        failures: Arc<AtomicU64>,
+    }
+
+    impl Disk {
+        fn step(&self) -> io::Result<()> {
+            let left = self.steps_left.load(Ordering::Relaxed);
+            if left < 0 {
+                return Ok(());
+            }
+            if left > 0 {
+                self.steps_left.store(left - 1, Ordering::Relaxed);
+                return Ok(());
+            }
+            if self.once {
+                self.steps_left.store(-1, Ordering::Relaxed);
+            }
+            self.failures.fetch_add(1, Ordering::Relaxed);
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn fail_after(&self, steps: i64) {
+            self.steps_left.store(steps, Ordering::Relaxed);
+        }
+
+        fn make_room(&self) {
+            self.steps_left.store(-1, Ordering::Relaxed);
+        }
+
+        fn catalog(&self, path: &Path) -> Catalog {
+            let disk = self.clone();
+            let open: Opener = Box::new(move |path| {
+                let file = std::fs::OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .create(true)
+                    .truncate(false)
+                    .open(path)
+                    .unwrap();
+                builder().create_with_backend(Backend {
+                    file: FileBackend::new(file)?,
+                    disk: disk.clone(),
+                })
+            });
+            Catalog::open_with(path, open).unwrap()
+        }
+    }
+
+    #[derive(Debug)]
+    struct Backend {
+        file: FileBackend,
+        disk: Disk,
+    }
+
+    impl StorageBackend for Backend {
+        fn len(&self) -> io::Result<u64> {
+            self.file.len()
+        }
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            self.file.read(offset, out)
+        }
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.disk.step()?;
+            self.file.set_len(len)
+        }
+        fn sync_data(&self) -> io::Result<()> {
+            self.disk.step()?;
+            self.file.sync_data()
+        }
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            self.disk.step()?;
+            self.file.write(offset, data)
+        }
+        fn close(&self) -> io::Result<()> {
+            self.file.close()
+        }
+    }
+
+    fn with_setting(before: &Metadata, value: u64) -> Metadata {
+        let mut after = before.clone();
+        after.version += 1;
+        after.cluster_uuid = "uuid".to_owned();
+        after
+            .cluster_settings
+            .insert("search.max_buckets".to_owned(), json!(value));
+        after
+    }
+
+    fn check(once: bool) {
+        for step in 0..60 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("catalog.redb");
+            let disk = Disk {
+                once,
+                ..Disk::default()
+            };
+            disk.make_room();
+            let mut catalog = disk.catalog(&path);
+            let first = with_setting(&catalog.load().unwrap(), 1);
+            catalog.store(&Metadata::default(), &first).unwrap();
+
+            disk.fail_after(step);
+            let second = with_setting(&first, 2);
+            let outcome = catalog.store(&first, &second);
+            let failed = disk.failures.load(Ordering::Relaxed) > 0;
+            disk.make_room();
+            let now = match &outcome {
+                Ok(()) => &second,
+                Err(failure) => {
+                    assert!(failed);
+                    assert_eq!(
+                        failure.error.kind(),
+                        firn_model::ErrorKind::DiskFull,
+                        "step {step}: {failure:?}"
+                    );
+                    if !failure.maybe_stored {
+                        assert_eq!(catalog.load().unwrap(), first, "step {step}");
+                    }
+                    &first
+                }
+            };
+            // With room again the next change is stored as if nothing had happened.
+            let third = with_setting(now, 3);
+            catalog.store(now, &third).unwrap();
+            assert_eq!(catalog.load().unwrap(), third, "step {step}");
+            drop(catalog);
+            assert_eq!(Catalog::open(&path).unwrap().load().unwrap(), third, "step {step}");
+            if !failed {
+                assert!(step > 2, "some step must have failed");
+                return;
+            }
+        }
+        panic!("a change takes fewer steps");
+    }
+
+    #[test]
+    fn one_error_does_not_end_the_catalog() {
+        check(true);
+    }
+
+    #[test]
+    fn a_full_disk_is_waited_out() {
+        check(false);
+    }
 }

@@ -8,6 +8,7 @@
 
 mod engine;
 
+mod backoff;
 mod bulk;
 mod catalog;
 mod config;

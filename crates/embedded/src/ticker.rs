@@ -71,7 +71,7 @@ impl Core {
             self.disk_watch.observe();
         }
         let state = self.state();
-        let now_ms = self.now_ms();
+        let (now, now_ms) = (Instant::now(), self.now_ms());
         let mut buffers: Vec<(u64, &Arc<IndexState>, &Arc<ShardSlot>)> = Vec::new();
         for (index, slot) in state.slots() {
             let shard = slot.shard();
@@ -83,10 +83,10 @@ impl Core {
             if due.refresh {
                 self.refresh_in_background(index, slot);
             }
-            if due.flush {
+            if due.flush && slot.flush_backoff.is_over(now) {
                 self.flush_in_background(index, slot);
             }
-            if slow {
+            if slow && slot.merge_backoff.is_over(now) {
                 self.merge_in_background(index, slot);
             }
             let bytes = shard.buffer_bytes();
@@ -146,7 +146,13 @@ impl Core {
             slot,
             "flush",
             |slot| &slot.flushing,
-            |slot| slot.flush().map(|_| ()),
+            |slot| {
+                let flushed = slot.flush();
+                // A shard that is gone has not failed; the next one in its place begins anew.
+                let failed = flushed.as_ref().is_err_and(|error| !is_gone(error.kind()));
+                slot.flush_backoff.note(!failed, Instant::now());
+                flushed.map(|_| ())
+            },
         );
     }
 
@@ -196,12 +202,15 @@ impl Core {
             match shared.shard().and_then(|shard| shard.merge_tick()) {
                 // Where one merge was worth it the next may be; others' turn comes first.
                 Ok(merged) => {
+                    shared.merge_backoff.note(true, Instant::now());
                     if merged {
                         shared.changed.store(true, Ordering::Relaxed);
                     }
                 }
                 Err(error) if is_gone(error.kind()) => {}
                 Err(error) => {
+                    shared.merge_backoff.note(false, Instant::now());
+                    shared.changed.store(true, Ordering::Relaxed);
                     tracing::warn!(index = &*index.name, shard = shared.number, %error, "cannot merge segments");
                 }
             }

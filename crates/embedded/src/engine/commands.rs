@@ -27,9 +27,19 @@ impl Core {
     /// Blocks.
     pub(crate) fn execute(&self, command: Command) -> Result<Outcome> {
         let command = self.with_facts(command);
+        let (outcome, gone) = self.store_and_publish(command)?;
+        // Flushing and removing files takes its time, and other commands need not wait for it.
+        for gone in &gone {
+            self.end_shards(gone);
+        }
+        Ok(outcome)
+    }
+
+    /// Takes a command, and says which indices were deleted or closed by it.
+    fn store_and_publish(&self, command: Command) -> Result<(Outcome, Vec<Gone>)> {
         let mut commands = self.commands.lock();
         let commands = &mut *commands;
-        let catalog = commands.catalog.as_ref().ok_or_else(closing_error)?;
+        let catalog = commands.catalog.as_mut().ok_or_else(closing_error)?;
         let before = self.state();
         let random = &mut commands.random;
         let (after, mut outcome) = before
@@ -37,25 +47,28 @@ impl Core {
             .apply(&command, self.now_ms(), &mut || fresh_uuid(random))?;
         if !outcome.changed || after.version == before.metadata.version {
             outcome.metadata = Some(Arc::clone(&before.metadata));
-            return Ok(outcome);
+            return Ok((outcome, Vec::new()));
         }
         if after.cluster_settings != before.metadata.cluster_settings {
             ClusterSettings::read(&after.cluster_settings)?;
         }
         let next = self.next_state(&before, &after)?;
-        if let Err(error) = catalog.store(&before.metadata, &after) {
-            // Whether it was stored is unknown, so the files stay: if not, the next start finds
-            // them unreferenced.
+        if let Err(failure) = catalog.store(&before.metadata, &after) {
             for index in created(&before, &next) {
                 abandon(index);
+                // Where it is unknown whether the index was stored its files stay: if it was not,
+                // the next start finds them unreferenced.
+                if !failure.maybe_stored {
+                    self.factory.remove(&index.metadata.uuid);
+                }
             }
-            return Err(error);
+            return Err(failure.error);
         }
         self.state.store(Arc::new(next));
         let next = self.state();
         outcome.metadata = Some(Arc::clone(&after));
-        self.follow_up(&before, &next);
-        Ok(outcome)
+        let gone = self.follow_up(&before, &next);
+        Ok((outcome, gone))
     }
 
     /// The next state; the files of new indices exist, durably, when this returns.
@@ -95,8 +108,9 @@ impl Core {
     }
 
     /// What follows from a change that is durable and published already. Nothing here fails the
-    /// command; a start does all of it again.
-    fn follow_up(&self, before: &State, next: &State) {
+    /// command; a start does all of it again. Returns the indices whose shards must be ended.
+    fn follow_up(&self, before: &State, next: &State) -> Vec<Gone> {
+        let mut gone = Vec::new();
         for (name, old) in &before.indices {
             let new = next
                 .indices
@@ -104,10 +118,13 @@ impl Core {
                 .filter(|new| new.metadata.uuid == old.metadata.uuid);
             match new {
                 None => {
-                    abandon(old);
-                    self.factory.remove(&old.metadata.uuid);
+                    take_away(old, || Error::index_not_found(&*old.name));
+                    gone.push(Gone::Deleted(Arc::clone(old)));
                 }
-                Some(new) if new.metadata.closed && !old.metadata.closed => close_shards(new),
+                Some(new) if new.metadata.closed && !old.metadata.closed => {
+                    take_away(new, || closed_error(&new.name));
+                    gone.push(Gone::Closed(Arc::clone(new)));
+                }
                 Some(new) if !new.metadata.closed && old.metadata.closed => self.reopen_shards(new),
                 Some(new) if new.metadata.settings != old.metadata.settings => use_settings(new),
                 Some(_) => {}
@@ -117,6 +134,32 @@ impl Core {
             && let Err(error) = self.use_cluster_settings(&next.metadata.cluster_settings)
         {
             tracing::error!(%error, "cannot use the cluster settings");
+        }
+        gone
+    }
+
+    /// Ends the shards of an index that was deleted or closed. The slots hold them no more, so
+    /// whoever opens the index again meanwhile waits for the same shards.
+    fn end_shards(&self, gone: &Gone) {
+        match gone {
+            Gone::Deleted(index) => {
+                for slot in index.shards.iter() {
+                    slot.release_waiters();
+                    // Someone may be opening it who has not heard of the deletion, and makes files.
+                    let _opening = slot.opening.lock();
+                    slot.end_retired();
+                }
+                self.factory.remove(&index.metadata.uuid);
+            }
+            Gone::Closed(index) => {
+                for slot in index.shards.iter() {
+                    slot.release_waiters();
+                    if let Err(error) = slot.close_retired() {
+                        tracing::warn!(index = &*index.name, shard = slot.number, %error, "cannot flush a shard that is closed");
+                    }
+                    slot.end_retired();
+                }
+            }
         }
     }
 
@@ -230,24 +273,26 @@ fn created<'a>(before: &'a State, next: &'a State) -> impl Iterator<Item = &'a A
     })
 }
 
-/// Nobody may write to a deleted index's shards; searches that hold a snapshot finish on it.
-fn abandon(index: &IndexState) {
+/// An index whose shards take nothing more and are to be ended.
+enum Gone {
+    /// Its files go too.
+    Deleted(Arc<IndexState>),
+    /// What it took is made durable as segments first.
+    Closed(Arc<IndexState>),
+}
+
+/// Nobody finds the index's shards any more; searches that hold a snapshot finish on it.
+fn take_away(index: &IndexState, reason: impl Fn() -> Error) {
     for slot in index.shards.iter() {
-        if let Ok(shard) = &*slot.replace(Err(Error::index_not_found(&*index.name))) {
-            shard.abandon();
-        }
-        slot.release_waiters();
+        slot.replace(Err(reason()));
     }
 }
 
-fn close_shards(index: &IndexState) {
+/// Ends the shards of an index that was never published.
+fn abandon(index: &IndexState) {
+    take_away(index, || Error::index_not_found(&*index.name));
     for slot in index.shards.iter() {
-        if let Ok(shard) = &*slot.replace(Err(closed_error(&index.name)))
-            && let Err(error) = shard.close()
-        {
-            tracing::warn!(index = &*index.name, shard = slot.number, %error, "cannot flush a shard that is closed");
-        }
-        slot.release_waiters();
+        slot.end_retired();
     }
 }
 

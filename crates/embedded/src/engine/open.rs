@@ -72,7 +72,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         Error::internal(format!("cannot make the data folder [{}]", path.display())).caused_by(error)
     })?;
     let lock = NodeLock::take(path)?;
-    let catalog = Catalog::open(&path.join("catalog.redb"))?;
+    let mut catalog = Catalog::open(&path.join("catalog.redb"))?;
     // The names of a new catalog and a new folder must survive a power loss too.
     for dir in [Some(path.as_path()), path.parent()].into_iter().flatten() {
         let dir = if dir.as_os_str().is_empty() {
@@ -84,7 +84,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     }
 
     let mut random = fastrand::Rng::with_seed(config.seed ^ (config.now_ms)() as u64);
-    let metadata = load_metadata(&catalog, &mut random)?;
+    let metadata = load_metadata(&mut catalog, &mut random)?;
     let factory = shard_factory(&config);
     config.disk.create_dir_all(&factory.indices_dir())?;
     config.disk.sync_dir(path)?;
@@ -127,14 +127,14 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     Ok((core, report))
 }
 
-fn load_metadata(catalog: &Catalog, random: &mut fastrand::Rng) -> Result<Metadata> {
+fn load_metadata(catalog: &mut Catalog, random: &mut fastrand::Rng) -> Result<Metadata> {
     let stored = catalog.load()?;
     if !stored.cluster_uuid.is_empty() {
         return Ok(stored);
     }
     let mut metadata = stored.clone();
     metadata.cluster_uuid = fresh_uuid(random);
-    catalog.store(&stored, &metadata)?;
+    catalog.store(&stored, &metadata).map_err(|failure| failure.error)?;
     Ok(metadata)
 }
 
@@ -219,27 +219,43 @@ impl Core {
         // What was there has failed, or this would not be called; two shards may never write to
         // the same files.
         let being_opened = Error::new(ErrorKind::ShardDamaged, "the shard is being opened").with_index(&*index.name);
-        if let Ok(failed) = &*slot.replace(Err(being_opened)) {
-            failed.abandon();
-        }
+        slot.replace(Err(being_opened));
         slot.reopen.store(false, Ordering::Release);
+        slot.end_retired();
         let opened = self.open_shard_files(index, slot.number);
-        let result = opened.as_ref().map(|_| ()).map_err(Error::clone);
-        if let Err(error) = &result {
+        let mut result = opened.as_ref().map(|_| ()).map_err(Error::clone);
+        if let Err(error) = &result
+            && matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::Internal)
+        {
             // A full disk or an I/O error may pass; damage does not.
-            let may_pass = matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::Internal);
-            slot.reopen.store(may_pass, Ordering::Release);
+            slot.reopen.store(true, Ordering::Release);
         }
         slot.replace(opened);
         slot.changed.store(true, Ordering::Relaxed);
-        self.abandon_if_deleted(index, slot);
+        // A command that was published while the files were being opened did not find the shard.
+        if let Err(error) = self.check_wanted(index) {
+            slot.replace(Err(error.clone()));
+            slot.end_retired();
+            result = Err(error);
+        }
+        if result.is_err() {
+            slot.release_waiters();
+        }
         result
     }
 
-    fn open_shard_files(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
-        if index.metadata.closed {
-            return Err(closed_error(&index.name));
+    /// Whether the index is there and open now, whatever it was when `index` was read.
+    fn check_wanted(&self, index: &IndexState) -> Result<()> {
+        match self.state().indices.get(&*index.name) {
+            Some(now) if now.metadata.uuid != index.metadata.uuid => Err(Error::index_not_found(&*index.name)),
+            None => Err(Error::index_not_found(&*index.name)),
+            Some(now) if now.metadata.closed => Err(closed_error(&index.name)),
+            Some(_) => Ok(()),
         }
+    }
+
+    fn open_shard_files(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
+        self.check_wanted(index)?;
         let config = self.factory.shard_config(&index.metadata, number);
         if !Shard::exists(&*self.config.disk, &config.dir)? {
             return Err(Error::new(
@@ -253,18 +269,6 @@ impl Core {
             .with_index(&*index.name));
         }
         Shard::open(config, &|source| self.map_for_replay(&index.name, source))
-    }
-
-    /// The index may have been deleted while its shard was being opened.
-    fn abandon_if_deleted(&self, index: &IndexState, slot: &ShardSlot) {
-        let state = self.state();
-        let alive = state
-            .indices
-            .get(&*index.name)
-            .is_some_and(|now| now.metadata.uuid == index.metadata.uuid);
-        if !alive && let Ok(shard) = slot.shard() {
-            shard.abandon();
-        }
     }
 
     /// Makes everything durable and releases the files.
@@ -281,11 +285,9 @@ impl Core {
             for _ in 0..self.config.write_threads.clamp(1, 4) {
                 scope.spawn(|| {
                     while let Some((index, slot)) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        slot.replace(Err(super::closing_error()));
                         slot.release_waiters();
-                        let previous = slot.replace(Err(super::closing_error()));
-                        if let Ok(shard) = &*previous
-                            && let Err(error) = shard.close()
-                        {
+                        if let Err(error) = slot.close_retired() {
                             failure.lock().get_or_insert(error.with_index(&*index.name));
                         }
                     }

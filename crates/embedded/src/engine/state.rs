@@ -14,6 +14,7 @@ use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
 use parking_lot::Mutex;
 
+use crate::backoff::Backoff;
 use crate::mapper::CompiledMapping;
 use crate::shard::{Shard, ShardConfig};
 
@@ -49,10 +50,18 @@ impl State {
     }
 }
 
+/// Longest pause between two attempts of a flush that keeps failing: soon after the disk has room
+/// again the WAL should shrink.
+const FLUSH_PAUSE_S_MAX: u64 = 32;
+/// Longest pause between two attempts of a merge that keeps failing: each reads whole segments.
+const MERGE_PAUSE_S_MAX: u64 = 256;
+
 /// A place for a shard: it may be open, damaged or closed.
 pub(crate) struct ShardSlot {
     pub(crate) number: u32,
     shard: ArcSwap<Result<Arc<Shard>>>,
+    /// Shards that were here before and may still be at work on the same files.
+    retired: Mutex<Vec<Arc<Shard>>>,
     pub(crate) counters: Counters,
     /// ms since epoch UTC.
     pub(crate) searched_ms: AtomicI64,
@@ -76,7 +85,12 @@ pub(crate) struct ShardSlot {
     pub(crate) reopen_failures: AtomicU32,
     /// The tick before which it is not tried again.
     pub(crate) reopen_tick: AtomicU64,
-    /// Held while the shard is being opened.
+    /// Puts off flushes after failed ones.
+    pub(crate) flush_backoff: Backoff,
+    /// Puts off merges after failed ones.
+    pub(crate) merge_backoff: Backoff,
+    /// Held while the shard is being opened, and while its files are being removed. Opening may
+    /// take a command, so nobody waits for this with [`super::Core::commands`] held.
     pub(crate) opening: Mutex<()>,
     /// Called after the next refresh.
     waiters: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
@@ -99,6 +113,7 @@ impl ShardSlot {
         Arc::new(Self {
             number,
             shard: ArcSwap::from_pointee(shard),
+            retired: Mutex::new(Vec::new()),
             counters: Counters::default(),
             // Nobody has searched it yet: loading a new index should not make a segment a second.
             searched_ms: AtomicI64::new(0),
@@ -112,6 +127,8 @@ impl ShardSlot {
             reopen: AtomicBool::new(false),
             reopen_failures: AtomicU32::new(0),
             reopen_tick: AtomicU64::new(0),
+            flush_backoff: Backoff::new(FLUSH_PAUSE_S_MAX),
+            merge_backoff: Backoff::new(MERGE_PAUSE_S_MAX),
             opening: Mutex::new(()),
             waiters: Mutex::new(Vec::new()),
         })
@@ -125,9 +142,43 @@ impl ShardSlot {
         }
     }
 
-    /// Puts another shard (or none) in place and returns what was there.
-    pub(crate) fn replace(&self, shard: Result<Arc<Shard>>) -> Arc<Result<Arc<Shard>>> {
-        self.shard.swap(Arc::new(shard))
+    /// Puts another shard (or the reason why there is none) in place. What was there takes no
+    /// further requests, but it may be in the middle of one: it counts as retired until
+    /// [`ShardSlot::end_retired`] has waited for it.
+    pub(crate) fn replace(&self, shard: Result<Arc<Shard>>) {
+        // The list is locked over the swap, so that nobody finds the shard in neither place.
+        let mut retired = self.retired.lock();
+        if let Ok(previous) = &*self.shard.swap(Arc::new(shard)) {
+            retired.push(Arc::clone(previous));
+        }
+    }
+
+    /// Flushes the shards that were here before, and lets them take nothing more.
+    pub(crate) fn close_retired(&self) -> Result<()> {
+        let retired = self.retired.lock().clone();
+        let mut outcome = Ok(());
+        for shard in &retired {
+            match shard.close() {
+                Ok(()) => {}
+                // Ended already by whoever opens the next one, which replays what was not flushed.
+                Err(error) if error.kind() == ErrorKind::IndexClosed => {}
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome
+    }
+
+    /// Stops the shards that were here before, without a flush, and waits until none of them
+    /// touches a file any more. Blocks, for as long as a merge takes to notice.
+    pub(crate) fn end_retired(&self) {
+        let retired = self.retired.lock().clone();
+        for shard in &retired {
+            shard.abandon();
+            shard.quiesce();
+        }
+        self.retired
+            .lock()
+            .retain(|shard| !retired.iter().any(|ended| Arc::ptr_eq(ended, shard)));
     }
 
     /// Makes everything applied searchable and lets those who wait for it go on.
@@ -155,9 +206,15 @@ impl ShardSlot {
         result
     }
 
-    /// Calls `waiter` after the next refresh.
+    /// Calls `waiter` after the next refresh, or at once where no refresh will come because the
+    /// shard was closed, deleted or damaged.
     pub(crate) fn after_refresh(&self, waiter: impl FnOnce() + Send + 'static) {
         self.waiters.lock().push(Box::new(waiter));
+        // Whoever takes the shard away does so before it releases the waiters: either it finds
+        // this one, or this finds no shard.
+        if self.shard.load().is_err() {
+            self.release_waiters();
+        }
     }
 
     /// Whether someone waits for a refresh.
@@ -165,9 +222,11 @@ impl ShardSlot {
         !self.waiters.lock().is_empty()
     }
 
-    /// Lets everyone who waits go on: there will be no further refresh.
+    /// Lets everyone who waits go on: there will be no further refresh. Call it after
+    /// [`ShardSlot::replace`] took the shard away.
     pub(crate) fn release_waiters(&self) {
-        for waiter in std::mem::take(&mut *self.waiters.lock()) {
+        let waiters = std::mem::take(&mut *self.waiters.lock());
+        for waiter in waiters {
             waiter();
         }
     }
@@ -275,4 +334,18 @@ impl ShardFactory {
 /// Why a closed index's shards do not serve.
 pub(crate) fn closed_error(name: &str) -> Error {
     Error::new(ErrorKind::IndexClosed, "closed").with_index(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_the_refresh_of_a_shard_that_is_gone() {
+        let slot = ShardSlot::new(0, Err(Error::index_not_found("logs")), 0);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        slot.after_refresh(move || sender.send(()).unwrap());
+        receiver.try_recv().expect("called at once");
+        assert!(!slot.has_waiters());
+    }
 }

@@ -2,7 +2,6 @@
 
 use firn_engine::{Engine, ErrorKind};
 use firn_model::metadata::{Command, RolloverFacts};
-use indexmap::IndexMap;
 use serde_json::json;
 
 use crate::node::{Node, add, ctx, index};
@@ -50,7 +49,7 @@ fn rollover_measures_its_conditions() {
         node.execute(Command::Rollover {
             target: "logs-app".to_owned(),
             new_index: None,
-            conditions: IndexMap::from_iter([("max_docs".to_owned(), json!(docs))]),
+            conditions: [("max_docs".to_owned(), json!(docs))].into_iter().collect(),
             body: json!({}),
             dry_run: false,
             facts: RolloverFacts::default(),

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::node::{Node, ctx, index};
 
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..100 {
         if holds() {
             return;

@@ -3,6 +3,7 @@
 mod catalog_crash;
 mod data_streams;
 mod disk_full;
+mod ending;
 mod lifecycle;
 mod model;
 mod node;
