@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,10 +76,22 @@ pub(super) struct OlderFile {
 /// Callbacks to call once the lock is released.
 type Calls = Vec<DurableCallback>;
 
-fn call(callbacks: Calls, outcome: &Result<()>) {
+/// Calls them; a panic in one keeps none of the others from hearing.
+pub(super) fn call(callbacks: Calls, outcome: &Result<()>) {
     for callback in callbacks {
-        callback(outcome.clone());
+        if catch_unwind(AssertUnwindSafe(|| callback(outcome.clone()))).is_err() {
+            tracing::error!("what waited for a write-ahead log panicked when it was durable");
+        }
     }
+}
+
+/// Who syncs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// A thread of the syncer: it holds no lock and calls the callbacks itself.
+    Syncer,
+    /// Any other: it may hold locks that a callback wants.
+    Other,
 }
 
 impl State {
@@ -145,6 +158,22 @@ impl State {
 }
 
 impl Log {
+    /// Has the callbacks called, by a thread of the syncer unless this is one: whoever appends or
+    /// rotates may hold locks that they want.
+    fn answer(&self, calls: Calls, outcome: Result<()>, by: By) {
+        if calls.is_empty() {
+            return;
+        }
+        let left = match by {
+            By::Syncer => Some((calls, outcome)),
+            By::Other => self.syncer.answer((calls, outcome)),
+        };
+        // Without threads nobody waits but with a callback that came while the last one ended.
+        if let Some((calls, outcome)) = left {
+            call(calls, &outcome);
+        }
+    }
+
     fn naming(&self, attempt: &str, generation: u64, error: std::io::Error) -> Error {
         let path = file_path(&self.dir, generation);
         let cause = Error::from(error);
@@ -184,7 +213,7 @@ impl Log {
         {
             let calls = state.fail(error.clone());
             drop(state);
-            call(calls, &Err(error.clone()));
+            self.answer(calls, Err(error.clone()), By::Other);
             return Err(error);
         }
         self.arrange_sync(&mut state);
@@ -226,11 +255,16 @@ impl Log {
             drop(state);
             return callback(outcome);
         }
+        if !self.syncer.has_threads() {
+            // Nobody else will do it, and nobody else may call the callback.
+            drop(state);
+            return callback(self.sync_blocking(position));
+        }
         state.waiting.push((position, callback));
         self.arrange_sync(&mut state);
         if !state.is_requested && !state.is_syncing {
-            // Nobody else will do it.
-            self.sync_now(state);
+            // The threads ended just now.
+            self.sync_now(state, By::Other);
         }
     }
 
@@ -243,7 +277,7 @@ impl Log {
             if state.is_syncing {
                 self.synced.wait(&mut state);
             } else {
-                self.sync_now(state);
+                self.sync_now(state, By::Other);
                 state = self.state.lock();
             }
         }
@@ -258,18 +292,18 @@ impl Log {
         }
         // Whoever syncs now arranges what comes after.
         if state.failure.is_none() && !state.is_syncing && state.is_dirty() {
-            self.sync_now(state);
+            self.sync_now(state, By::Syncer);
         }
     }
 
     /// Writes and syncs everything there is, and tells who waits. One sync at a time: `is_syncing`
     /// must be false. Appends go on meanwhile.
-    fn sync_now(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    fn sync_now(self: &Arc<Self>, mut state: MutexGuard<'_, State>, by: By) {
         debug_assert!(!state.is_syncing);
         if let Err(error) = self.write_out(&mut state) {
             let calls = state.fail(error.clone());
             drop(state);
-            return call(calls, &Err(error));
+            return self.answer(calls, Err(error), by);
         }
         state.is_syncing = true;
         let (file, target, target_operations) = (state.file.clone(), state.written, state.operations);
@@ -283,18 +317,16 @@ impl Log {
             Ok(()) => {
                 state.durable = target;
                 state.durable_operations = target_operations;
-                let mut calls = state.take_durable();
-                let mut outcome = Ok(());
+                let calls = state.take_durable();
                 if let Err(error) = self.mark(&mut state) {
                     // Those who were reached still are; only later ones hear of the failure.
                     let failed = state.fail(error.clone());
                     drop(state);
-                    call(mem::take(&mut calls), &outcome);
-                    outcome = Err(error);
-                    return call(failed, &outcome);
+                    self.answer(calls, Ok(()), by);
+                    return self.answer(failed, Err(error), by);
                 }
                 self.arrange_sync(&mut state);
-                (calls, outcome)
+                (calls, Ok(()))
             }
             Err(error) => {
                 let error = self.naming("sync", generation, error);
@@ -304,11 +336,11 @@ impl Log {
         // Without threads, whoever came while this sync ran has nobody but us.
         let must_go_on = !state.waiting.is_empty() && !state.is_requested && state.failure.is_none();
         drop(state);
-        call(calls, &outcome);
+        self.answer(calls, outcome, by);
         if must_go_on {
             let state = self.state.lock();
             if !state.waiting.is_empty() && !state.is_syncing && state.failure.is_none() {
-                self.sync_now(state);
+                self.sync_now(state, by);
             }
         }
     }
@@ -353,8 +385,12 @@ impl Log {
                 return Err(error.clone());
             }
             if state.is_dirty() {
-                self.sync_now(state);
+                self.sync_now(state, By::Other);
                 continue;
+            }
+            if state.operations == 0 {
+                // What comes from now on goes into a file of its own already.
+                return Ok(state.generation);
             }
             let opened = self.next_file(&mut state).and_then(|()| self.mark(&mut state));
             return match opened {
@@ -364,7 +400,7 @@ impl Log {
                     // may be acknowledged in the current one.
                     let calls = state.fail(error.clone());
                     drop(state);
-                    call(calls, &Err(error.clone()));
+                    self.answer(calls, Err(error.clone()), By::Other);
                     Err(error)
                 }
             };
@@ -374,14 +410,14 @@ impl Log {
     pub(super) fn close(self: &Arc<Self>, reason: Error) {
         let mut state = self.lock_idle();
         if state.failure.is_none() && state.is_dirty() {
-            self.sync_now(state);
+            self.sync_now(state, By::Other);
             state = self.lock_idle();
         }
         state.is_closed = true;
         let error = state.failure.clone().unwrap_or(reason);
         let calls = state.fail(error.clone());
         drop(state);
-        call(calls, &Err(error));
+        self.answer(calls, Err(error), By::Other);
     }
 
     pub(super) fn try_heal(self: &Arc<Self>) -> Result<u64> {

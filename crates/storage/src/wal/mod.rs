@@ -120,8 +120,9 @@ impl Wal {
     }
 
     /// Calls `callback` once everything up to `position` is durable, or with the error if it will
-    /// never be: at once in this thread if that is known already, else from a thread of the
-    /// [`Syncer`]. One sync serves everyone who waits. The callback must not block.
+    /// never be: in this thread if that is known already or the [`Syncer`] has no threads, else from
+    /// one of its threads, never from one that appends, syncs or rotates. One sync serves everyone
+    /// who waits. The callback must not block.
     pub fn wait_durable(&self, position: Position, callback: DurableCallback) {
         self.0.wait_durable(position, callback);
     }
@@ -163,7 +164,9 @@ impl Wal {
     }
 
     /// Makes everything durable and goes on in a new file, whose generation it returns: records
-    /// appended from now on are in it or in later ones. A failure fails the log.
+    /// appended from now on are in it or in later ones. A file that holds no record yet is as good
+    /// as a new one. A failure fails the log. Callbacks of
+    /// [`wait_durable`](Self::wait_durable) are not called by this thread.
     pub fn rotate(&self) -> Result<u64> {
         self.0.rotate()
     }

@@ -1,13 +1,16 @@
 //! The few threads that sync the WALs of a node, and the buffers that WALs share.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+use firn_model::Result;
 use parking_lot::{Condvar, Mutex};
 
-use super::log::Log;
+use super::DurableCallback;
+use super::log::{Log, call};
 
 /// Buffers kept for reuse: enough for the WALs that are written to at the same moment.
 const POOLED_BUFFERS_MAX: usize = 32;
@@ -45,6 +48,8 @@ pub(super) struct Shared {
 }
 
 struct Queue {
+    /// Who is to hear what became of a position, from threads that may hold locks.
+    answers: VecDeque<Answer>,
     ready: VecDeque<Arc<Log>>,
     /// By due time; the number keeps equal times apart.
     timed: BTreeMap<(Instant, u64), Arc<Log>>,
@@ -52,11 +57,21 @@ struct Queue {
     is_stopped: bool,
 }
 
+/// Callbacks and what they are to hear.
+pub(super) type Answer = (Vec<DurableCallback>, Result<()>);
+
+/// What a thread of the syncer does next.
+enum Task {
+    Answer(Answer),
+    Sync { log: Arc<Log>, is_timed: bool },
+}
+
 impl Syncer {
     /// Starts `threads` threads. A thread is busy for the length of one sync of the disk, so a few
     /// are enough: syncs of one device share its flushes. Fewer start if the system has no more.
     pub fn new(threads: usize) -> Self {
         let queue = Queue {
+            answers: VecDeque::new(),
             ready: VecDeque::new(),
             timed: BTreeMap::new(),
             next_number: 0,
@@ -100,6 +115,23 @@ impl Drop for Threads {
 }
 
 impl Shared {
+    /// Whether there are threads, or all work is that of the callers.
+    pub(super) fn has_threads(&self) -> bool {
+        !self.queue.lock().is_stopped
+    }
+
+    /// Has a thread call the callbacks; gives them back if there is none.
+    pub(super) fn answer(&self, answer: Answer) -> Option<Answer> {
+        let mut queue = self.queue.lock();
+        if queue.is_stopped {
+            return Some(answer);
+        }
+        queue.answers.push_back(answer);
+        drop(queue);
+        self.wake.notify_one();
+        None
+    }
+
     /// Has a thread sync `log` soon; false: there is none, the caller must.
     pub(super) fn request(&self, log: Arc<Log>) -> bool {
         let mut queue = self.queue.lock();
@@ -144,22 +176,32 @@ impl Shared {
     }
 
     fn run(&self) {
-        while let Some((log, is_timed)) = self.next() {
-            log.sync_requested(is_timed);
+        while let Some(task) = self.next() {
+            // A panic must not end the thread: others' logs wait for it.
+            let done = catch_unwind(AssertUnwindSafe(|| match task {
+                Task::Answer((callbacks, outcome)) => call(callbacks, &outcome),
+                Task::Sync { log, is_timed } => log.sync_requested(is_timed),
+            }));
+            if done.is_err() {
+                tracing::error!("a thread that syncs write-ahead logs panicked and goes on");
+            }
         }
     }
 
-    fn next(&self) -> Option<(Arc<Log>, bool)> {
+    fn next(&self) -> Option<Task> {
         let mut queue = self.queue.lock();
         loop {
+            if let Some(answer) = queue.answers.pop_front() {
+                return Some(Task::Answer(answer));
+            }
             if let Some(log) = queue.ready.pop_front() {
-                return Some((log, false));
+                return Some(Task::Sync { log, is_timed: false });
             }
             let next_due = queue.timed.first_key_value().map(|(key, _)| *key);
             match next_due {
                 Some(key) if queue.is_stopped || key.0 <= Instant::now() => {
                     let log = queue.timed.remove(&key)?;
-                    return Some((log, true));
+                    return Some(Task::Sync { log, is_timed: true });
                 }
                 _ if queue.is_stopped => return None,
                 Some(key) => {

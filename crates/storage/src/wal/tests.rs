@@ -593,3 +593,91 @@ fn a_trim_whose_sync_failed_leaves_no_gap() {
         assert_eq!(reopen(&killed, 5).unwrap().1, []);
     }
 }
+
+fn open_with(disk: &SimDisk, syncer: &Syncer, sync_interval: Option<Duration>) -> (Wal, usize) {
+    let mut seen = 0;
+    let options = WalOptions {
+        sync_interval,
+        ..WalOptions::default()
+    };
+    let wal = Wal::open(Arc::new(disk.clone()), dir(), IDENTITY, options, syncer, &mut |_| {
+        seen += 1;
+        Ok(())
+    });
+    (wal.unwrap(), seen)
+}
+
+#[test]
+fn who_rotates_calls_no_callback() {
+    let disk = new_disk();
+    let syncer = Syncer::new(1);
+    let wal = Arc::new(open_with(&disk, &syncer, None).0);
+    let position = wal.append(&[&payload(1, 10)]).unwrap();
+    let (sender, callers) = mpsc::channel();
+    let in_sync = {
+        let wal = wal.clone();
+        move |disk: &SimDisk, operation| {
+            if operation == Operation::SyncFile {
+                disk.set_hook(None);
+                let sender = sender.clone();
+                wal.wait_durable(
+                    position,
+                    Box::new(move |outcome| {
+                        sender.send((outcome, std::thread::current().id())).unwrap();
+                    }),
+                );
+            }
+        }
+    };
+    disk.set_hook(Some(Arc::new(in_sync)));
+    wal.rotate().unwrap();
+    let (outcome, caller) = callers.recv_timeout(Duration::from_secs(10)).unwrap();
+    outcome.unwrap();
+    assert_ne!(caller, std::thread::current().id());
+    // With nothing in the current file there is nothing to rotate.
+    assert_eq!((wal.rotate().unwrap(), wal.rotate().unwrap()), (2, 2));
+}
+
+#[test]
+fn a_callback_that_panics_ends_no_thread() {
+    let disk = new_disk();
+    let syncer = Syncer::new(1);
+    let (wal, _) = open_with(&disk, &syncer, None);
+    let (sender, outcomes) = mpsc::channel();
+    for number in 0..3 {
+        let position = wal.append(&[&payload(number, 10)]).unwrap();
+        wal.wait_durable(position, Box::new(|_| panic!("for the test")));
+        let sender = sender.clone();
+        wal.wait_durable(position, Box::new(move |outcome| sender.send(outcome).unwrap()));
+        outcomes.recv_timeout(Duration::from_secs(10)).unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_closed_log_writes_no_byte() {
+    let disk = new_disk();
+    let syncer = Syncer::new(1);
+    let (old, _) = open_with(&disk, &syncer, Some(Duration::from_millis(50)));
+    old.append(&[&payload(1, 10)]).unwrap();
+    old.close(firn_model::Error::new(ErrorKind::IndexClosed, "closed"));
+    // What was appended is durable, as asynchronous durability promised.
+    let (new, seen) = open_with(&disk.crash(1), &syncer, None);
+    assert_eq!(seen, 1);
+    drop(new);
+    let (new, _) = open_with(&disk, &syncer, None);
+    new.append(&[&payload(2, 10)]).unwrap();
+    new.sync_blocking(new.end()).unwrap();
+    let before = files(&disk);
+    std::thread::sleep(Duration::from_millis(100));
+    for refused in [
+        old.append(&[&payload(3, 10)]).map(|_| ()),
+        old.rotate().map(|_| ()),
+        old.try_heal().map(|_| ()),
+        old.trim(9),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::IndexClosed);
+    }
+    old.close(firn_model::Error::internal("again"));
+    assert_eq!(files(&disk), before);
+    assert_eq!(open_with(&disk, &syncer, None).1, 2);
+}
