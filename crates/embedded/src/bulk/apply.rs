@@ -27,8 +27,8 @@ struct Applied {
     index: Arc<IndexState>,
     slot: Arc<ShardSlot>,
     shard: Option<Arc<Shard>>,
-    /// Position in the bulk, id, result.
-    results: Vec<(usize, String, Result<Written>)>,
+    /// Position in the bulk, and the item's answer.
+    results: Vec<(usize, BulkItemResponse)>,
     position: Option<Position>,
 }
 
@@ -69,13 +69,9 @@ fn split_unordered(items: &[BulkItem], mut work: Work) -> Vec<Work> {
 
 fn record(applied: Applied, progress: &mut Progress) {
     let mut positions = Vec::with_capacity(applied.results.len());
-    for (position, id, result) in applied.results {
+    for (position, response) in applied.results {
         positions.push(position);
-        progress.responses[position] = Some(BulkItemResponse {
-            index: applied.index.name.to_string(),
-            id,
-            result,
-        });
+        progress.responses[position] = Some(response);
     }
     let (Some(shard), Some(position)) = (applied.shard, applied.position) else {
         return;
@@ -130,7 +126,7 @@ struct Run<'a> {
     core: &'a Core,
     index: &'a IndexState,
     slot: &'a ShardSlot,
-    results: Vec<(usize, String, Result<Written>)>,
+    results: Vec<(usize, BulkItemResponse)>,
     batch: Vec<ShardOp>,
     /// Position and id (if given) of each operation of `batch`.
     batch_items: Vec<(usize, Option<String>)>,
@@ -150,9 +146,9 @@ impl Run<'_> {
                     match outcome {
                         Ok(updated) => {
                             self.position = self.position.max(updated.position);
-                            self.results.push((planned.position, id, Ok(updated.written)));
+                            self.answer(planned.position, id, Ok(updated.written));
                         }
-                        Err(error) => self.results.push((planned.position, id, Err(error))),
+                        Err(error) => self.answer(planned.position, id, Err(error)),
                     }
                 }
                 (Operation::Delete, _) => {
@@ -199,7 +195,7 @@ impl Run<'_> {
                         (None, Ok(written)) => self.made_id(written.seq_no),
                         (None, Err(_)) => String::new(),
                     };
-                    self.results.push((position, id, result));
+                    self.answer(position, id, result);
                 }
             }
             Err(error) => {
@@ -210,8 +206,7 @@ impl Run<'_> {
                     _ => error,
                 };
                 for (position, id) in batch_items {
-                    self.results
-                        .push((position, id.unwrap_or_default(), Err(error.clone())));
+                    self.answer(position, id.unwrap_or_default(), Err(error.clone()));
                 }
             }
         }
@@ -227,7 +222,11 @@ impl Run<'_> {
     }
 
     fn fail(&mut self, item: &BulkItem, position: usize, error: Error) {
-        self.results
-            .push((position, item.id.clone().unwrap_or_default(), Err(error)));
+        self.answer(position, item.id.clone().unwrap_or_default(), Err(error));
+    }
+
+    fn answer(&mut self, position: usize, id: String, result: Result<Written>) {
+        let index = self.index.name.to_string();
+        self.results.push((position, BulkItemResponse { index, id, result }));
     }
 }

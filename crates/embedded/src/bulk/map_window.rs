@@ -11,7 +11,7 @@ use super::plan::{Group, Planned};
 use super::source_of;
 use crate::engine::Core;
 use crate::engine::mapping::{MAPPING_PASSES, unmapped_in};
-use crate::engine::state::{IndexState, ShardSlot, State};
+use crate::engine::state::{IndexState, ShardSlot};
 use crate::mapper::{MappedDocument, map_document};
 use crate::parallel::run_indexed;
 
@@ -138,16 +138,25 @@ fn map_in_parallel(core: &Arc<Core>, items: &Arc<Vec<BulkItem>>, wanted: Vec<Wan
         let first = number * CHUNK_DOCUMENTS;
         let last = (first + CHUNK_DOCUMENTS).min(wanted.len());
         let mut chunk = Chunk::default();
+        // Documents of one index share its name and mostly follow each other.
+        let mut found: Option<(&Arc<str>, Result<&Arc<IndexState>>)> = None;
         for document in &wanted[first..last] {
-            map_one(&state, &items[document.position], document, pass, &mut chunk);
+            let index = match &found {
+                Some((name, index)) if Arc::ptr_eq(name, &document.index) => index.clone(),
+                _ => {
+                    let index = state.index(&document.index);
+                    found.insert((&document.index, index)).1.clone()
+                }
+            };
+            map_one(index, &items[document.position], document, pass, &mut chunk);
         }
         chunk
     })
 }
 
-fn map_one(state: &State, item: &BulkItem, wanted: &Wanted, pass: usize, chunk: &mut Chunk) {
+fn map_one(index: Result<&Arc<IndexState>>, item: &BulkItem, wanted: &Wanted, pass: usize, chunk: &mut Chunk) {
     let Some(source) = source_of(item) else { return };
-    let mapped = state.index(&wanted.index).and_then(|index| {
+    let mapped = index.and_then(|index| {
         let mapped = map_document(&index.compiled, source, item.id.as_deref(), unmapped_in(pass))?;
         if wanted.needs_timestamp {
             check_timestamp(source)?;

@@ -71,9 +71,16 @@ impl Targets {
         let mut by_name: HashMap<String, Result<WriteTarget>> = HashMap::new();
         // By name: whether some item may make it.
         let mut names: BTreeMap<&str, bool> = BTreeMap::new();
+        // Most items name the index of the item before them, and there is nothing new to say.
+        let mut last: Option<(&str, bool)> = None;
         for item in items {
             let makes = !item.require_alias && !matches!(item.operation, Operation::Delete);
-            *names.entry(&item.index).or_default() |= makes;
+            if last.is_some_and(|(name, made)| name == item.index && (made || !makes)) {
+                continue;
+            }
+            let made = names.entry(&item.index).or_default();
+            *made |= makes;
+            last = Some((&item.index, *made));
         }
         for (name, makes) in names {
             by_name.insert(name.to_owned(), resolve_or_make(core, name, makes));
@@ -113,30 +120,38 @@ pub(super) fn plan(
 ) -> Vec<Group> {
     let state = core.state();
     let mut groups: Vec<Group> = Vec::new();
-    let mut group_by_shard: HashMap<(&str, u32), usize> = HashMap::new();
+    // For each concrete index the groups of its shards, by number.
+    let mut tables: Vec<Vec<Option<usize>>> = Vec::new();
+    let mut table_by_index: HashMap<&str, usize> = HashMap::new();
     // Most bulks name one index many times.
-    let mut last: Option<(&str, &WriteTarget, &Arc<IndexState>)> = None;
+    let mut last: Option<(&str, &WriteTarget, &Arc<IndexState>, usize)> = None;
     for position in window {
         let item = &items[position];
         let found = match last {
-            Some((name, target, index)) if name == item.index => Ok((target, index)),
-            _ => targets.find(&item.index, &state),
+            Some((name, target, index, table)) if name == item.index => Ok((target, index, table)),
+            _ => targets.find(&item.index, &state).map(|(target, index)| {
+                let table = *table_by_index.entry(&*index.name).or_insert_with(|| {
+                    tables.push(vec![None; index.shards.len()]);
+                    tables.len() - 1
+                });
+                (target, index, table)
+            }),
         };
-        let planned = found.and_then(|(target, index)| {
-            last = Some((&item.index, target, index));
+        let planned = found.and_then(|(target, index, table)| {
+            last = Some((&item.index, target, index, table));
             check(core, item, target, index)?;
             let routing = routing_of(item, target, index)?;
             let number = shard_of(item, routing.as_deref(), index, rounds);
-            Ok((index, number, routing))
+            Ok((index, table, number, routing))
         });
-        let (index, number, routing) = match planned {
+        let (index, table, number, routing) = match planned {
             Ok(planned) => planned,
             Err(error) => {
                 progress.responses[position] = Some(refused(item, error));
                 continue;
             }
         };
-        let group = *group_by_shard.entry((&*index.name, number)).or_insert_with(|| {
+        let group = *tables[table][number as usize].get_or_insert_with(|| {
             groups.push(Group {
                 index: Arc::clone(index),
                 slot: Arc::clone(&index.shards[number as usize]),
