@@ -238,8 +238,13 @@ impl Core {
             slot.end_retired();
             result = Err(error);
         }
-        if result.is_err() {
-            slot.release_waiters();
+        match &result {
+            // What the shard before it failed at says nothing about this one.
+            Ok(()) => {
+                slot.flush_backoff.note(true, Instant::now());
+                slot.merge_backoff.note(true, Instant::now());
+            }
+            Err(_) => slot.release_waiters(),
         }
         result
     }
