@@ -9,7 +9,7 @@ use firn_model::{Error, ErrorKind, Result};
 
 use super::buffer::{Buffer, BufferedId, Kept};
 use super::live::made_seq_no;
-use super::state::State;
+use super::state::{State, TOMBSTONES_MAX};
 use super::versions::{Found, Tombstone, check};
 use super::{Applied, Shard, ShardOp};
 use crate::mapper::MappedDocument;
@@ -65,7 +65,8 @@ impl Shard {
             }
         };
         state.record = record;
-        state.uncommitted_ops += results.iter().filter(|result| result.is_ok()).count() as u64;
+        let written = results.iter().filter(|result| result.is_ok()).count() as u64;
+        state.flags.uncommitted_ops.fetch_add(written, Ordering::AcqRel);
         let buffer = Arc::clone(&state.buffers[target].buffer);
         self.hand_over(state, &buffer, documents)?;
         Ok(Applied { results, durable })
@@ -74,11 +75,11 @@ impl Shard {
     /// Queues documents that have their places, lets go of the shard, and indexes them.
     pub(super) fn hand_over(
         &self,
-        mut state: parking_lot::MutexGuard<'_, State>,
+        state: parking_lot::MutexGuard<'_, State>,
         buffer: &Arc<Buffer>,
         documents: Vec<MappedDocument>,
     ) -> Result<()> {
-        state.dirty = true;
+        state.flags.set_dirty(true);
         if documents.is_empty() {
             return Ok(());
         }
@@ -254,6 +255,9 @@ pub(super) fn bury(state: &mut State, found: Option<Found>, id: &str, seq_no: u6
     if let Some(found) = found {
         state.delete(found);
     }
-    state.commit_needed = true;
+    state.flags.need_commit();
+    if state.tombstones.len() >= TOMBSTONES_MAX {
+        state.forget_old_tombstones();
+    }
     state.tombstones.insert(id.into(), Tombstone { version, seq_no });
 }

@@ -1,6 +1,6 @@
 //! From buffers to segments, from segments to snapshots, from segments to commit points.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,7 +14,7 @@ use super::commit::{
 use super::deletes::DeleteSet;
 use super::filter::{self, IdFilter};
 use super::live::{FILTER_FILE, LiveSegment, OpenSegment};
-use super::state::{State, TOMBSTONES_MAX};
+use super::state::State;
 use super::{Published, Shard};
 use crate::segment::ShardSnapshot;
 
@@ -93,8 +93,8 @@ impl Shard {
             committed: false,
             published: None,
         });
-        state.dirty = true;
-        state.commit_needed = true;
+        // Not dirty: it was since the documents came, or a refresh has them in its cut.
+        state.flags.need_commit();
         Ok(())
     }
 
@@ -151,12 +151,19 @@ impl Shard {
         Ok(())
     }
 
-    /// Shows searches what is in segments now.
-    pub(super) fn publish(&self, state: &mut State) {
-        let open = state.segments.iter().map(|segment| Arc::clone(&segment.open)).collect();
-        let mut segments: Vec<_> = state.segments.iter_mut().map(LiveSegment::publish).collect();
+    /// Shows searches the segments of a refresh's cut with the deletes of that moment. Later ones
+    /// wait for the next refresh: with their deletes but without them, what was written again
+    /// would be nowhere.
+    fn publish(&self, state: &mut State, cut: &HashMap<u64, DeleteSet>) {
+        let mut open = Vec::with_capacity(cut.len());
+        let mut segments = Vec::with_capacity(cut.len());
+        for segment in &mut state.segments {
+            if let Some(deletes) = cut.get(&segment.generation()) {
+                open.push(Arc::clone(&segment.open));
+                segments.push(segment.publish(deletes));
+            }
+        }
         segments.sort_by_key(|segment| std::cmp::Reverse(segment.time_range_ms.map(|(_, high)| high)));
-        state.dirty = state.buffers.iter().any(|buffer| buffer.docs > 0);
         let snapshot = ShardSnapshot {
             index: Arc::clone(&self.config.index),
             index_tag: self.config.index_tag,
@@ -171,31 +178,65 @@ impl Shard {
 
     pub(super) fn refresh_now(&self) -> Result<bool> {
         let _refreshing = self.refresh_lock.lock();
-        {
-            let state = self.state.lock();
-            state.check_running()?;
-            if !state.dirty {
-                return Ok(false);
-            }
+        if !self.flags.is_dirty() {
+            self.state.lock().check_running()?;
+            return Ok(false);
         }
-        self.write_out_all()?;
-        let mut state = self.state.lock();
-        state.check_running()?;
-        self.publish(&mut state);
+        self.show()?;
         self.counters.refreshes.fetch_add(1, Ordering::Relaxed);
         Ok(true)
     }
 
+    /// Shows what a shard that was just opened holds, changed or not.
+    pub(super) fn refresh_all(&self) -> Result<()> {
+        let _refreshing = self.refresh_lock.lock();
+        self.show()
+    }
+
+    /// A refresh. The lock of refreshes must be held: merges replace no segment of the cut then.
+    fn show(&self) -> Result<()> {
+        let (sealed, cut) = {
+            let mut state = self.state.lock();
+            state.check_running()?;
+            let sealed = Self::seal_all(&mut state);
+            state.flags.set_dirty(false);
+            let segments = state
+                .segments
+                .iter()
+                .map(|segment| (segment.generation(), segment.deletes.clone()));
+            let buffers = state
+                .buffers
+                .iter()
+                .filter(|buffer| buffer.sealed)
+                .map(|buffer| (buffer.buffer.generation, buffer.deletes.clone()));
+            let cut: HashMap<u64, DeleteSet> = segments.chain(buffers).collect();
+            (sealed, cut)
+        };
+        let finished = sealed.iter().try_for_each(|buffer| self.finish(buffer));
+        let mut state = self.state.lock();
+        let shown = finished.and_then(|()| state.check_running());
+        match &shown {
+            Ok(()) => self.publish(&mut state, &cut),
+            Err(_) => state.flags.set_dirty(true),
+        }
+        shown
+    }
+
     pub(super) fn flush_now(&self) -> Result<bool> {
         let mut committed = self.commit_lock.lock();
+        self.state.lock().check_running()?;
+        if !self.flags.has_uncommitted() {
+            return Ok(false);
+        }
+        // Before the shard's lock is taken, so that little is left to sync under it. If it fails the
+        // log has failed, and says so below.
+        let _ = self.wal().sync_blocking(self.wal().end());
+        let mut uncommitted_ops = 0;
         // The cut: everything applied before it is in the segments and sealed buffers of this list,
         // with the deletes of this moment; everything after it is in the WAL from `wal_generation`.
         let cut = {
             let mut state = self.state.lock();
             state.check_running()?;
-            if !state.commit_needed && state.uncommitted_ops == 0 {
-                return Ok(false);
-            }
             // Documents still in queues belong to it: they have their places.
             let sealed = Self::seal_all(&mut state);
             let wal_generation = match self.wal().rotate() {
@@ -205,8 +246,8 @@ impl Shard {
                     return Err(error);
                 }
             };
-            state.uncommitted_ops = 0;
-            state.commit_needed = false;
+            uncommitted_ops += state.flags.uncommitted_ops.swap(0, Ordering::AcqRel);
+            state.flags.commit_needed.store(false, Ordering::Release);
             let segments = state
                 .segments
                 .iter()
@@ -229,8 +270,9 @@ impl Shard {
         if let Err(error) = &result {
             // The segments are still there and the WAL is whole: the next flush tries again.
             tracing::warn!(index = %self.config.index, shard = self.config.shard, %error, "a flush failed");
-            let mut state = self.state.lock();
-            state.commit_needed = true;
+            let state = self.state.lock();
+            state.flags.need_commit();
+            state.flags.uncommitted_ops.fetch_add(uncommitted_ops, Ordering::AcqRel);
         }
         result.map(|()| true)
     }
@@ -250,6 +292,7 @@ impl Shard {
             segments: Vec::with_capacity(cut.parts.len()),
         };
         for (generation, deletes) in &cut.parts {
+            self.check_not_stopped()?;
             let held = cut.held.iter().find(|open| open.meta.generation == *generation);
             let open = match held {
                 Some(open) => Arc::clone(open),
@@ -260,7 +303,9 @@ impl Shard {
                 .iter()
                 .find(|segment| segment.meta.generation == *generation);
             if before.is_none() {
-                self.sync_segment(&open.meta)?;
+                // After a failed sync the system may call lost bytes clean, so a second one proves
+                // nothing: opened again, the shard makes the segment anew from its WAL.
+                self.sync_segment(&open.meta).map_err(|error| self.fail(error))?;
             }
             let deletes = self.commit_deletes(&open.meta, deletes, before, point.number)?;
             point.segments.push(CommittedSegment {
@@ -268,11 +313,26 @@ impl Shard {
                 deletes,
             });
         }
-        self.config.disk.sync_dir(&segments_dir(&self.config.dir))?;
+        let segments = segments_dir(&self.config.dir);
+        self.config
+            .disk
+            .sync_dir(&segments)
+            .map_err(|error| self.fail(error.into()))?;
+        // The files may be another's soon: it waits for this flush, but wants what it opens to stay.
+        self.check_not_stopped()?;
         point.write(&*self.config.disk, &self.config.dir)?;
         *committed = point;
-        self.after_commit(committed);
+        if !self.flags.is_stopped() {
+            self.after_commit(committed);
+        }
         Ok(())
+    }
+
+    pub(super) fn check_not_stopped(&self) -> Result<()> {
+        match self.flags.is_stopped() {
+            true => self.state.lock().check_running(),
+            false => Ok(()),
+        }
     }
 
     /// The segment that a buffer of the cut became. A merge may have taken it by now: then its
@@ -318,7 +378,7 @@ impl Shard {
 
     /// Notes what is durable, and removes what no commit point and no live segment needs.
     fn after_commit(&self, point: &CommitPoint) {
-        let live: HashSet<u64> = {
+        let (live, below) = {
             let mut state = self.state.lock();
             for committed in &point.segments {
                 let generation = committed.meta.generation;
@@ -331,16 +391,15 @@ impl Shard {
                     segment.committed_deletes.clone_from(&committed.deletes);
                 }
             }
-            if state.tombstones.len() > TOMBSTONES_MAX {
-                state.tombstones.clear();
-            }
             let segments = state.segments.iter().map(LiveSegment::generation);
             let buffers = state.buffers.iter().map(|buffer| buffer.buffer.generation);
-            segments
+            let live: HashSet<u64> = segments
                 .chain(buffers)
                 .chain(state.merging_into.iter().copied())
                 .chain(point.segments.iter().map(|segment| segment.meta.generation))
-                .collect()
+                .collect();
+            // Folders of buffers and merges to come are none of this list's business.
+            (live, state.next_generation)
         };
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = self.wal().trim(point.wal_generation) {
@@ -349,13 +408,14 @@ impl Shard {
         self.merged_away
             .lock()
             .retain(|open| live.contains(&open.meta.generation));
-        if let Err(error) = self.remove_unneeded(point, &live) {
+        if let Err(error) = self.remove_unneeded(point, &live, below) {
             tracing::warn!(index = %self.config.index, shard = self.config.shard, %error, "old files could not be removed");
         }
     }
 
-    /// Removes folders and files that neither `point` names nor `live` holds.
-    pub(super) fn remove_unneeded(&self, point: &CommitPoint, live: &HashSet<u64>) -> Result<()> {
+    /// Removes files that `point` does not name, and folders of generations less than `below` that
+    /// `live` does not hold.
+    pub(super) fn remove_unneeded(&self, point: &CommitPoint, live: &HashSet<u64>, below: u64) -> Result<()> {
         let disk = &*self.config.disk;
         let dir = &self.config.dir;
         for number in numbers(disk, dir)? {
@@ -374,7 +434,9 @@ impl Shard {
             let generation = entry.name.strip_prefix('_').and_then(|name| name.parse().ok());
             let path = folder.join(&entry.name);
             match generation {
-                Some(generation) if entry.is_dir && !live.contains(&generation) => disk.remove_dir_all(&path)?,
+                Some(generation) if entry.is_dir && generation < below && !live.contains(&generation) => {
+                    disk.remove_dir_all(&path)?;
+                }
                 None if !entry.is_dir && !deletes.contains(entry.name.as_str()) => disk.remove_file(&path)?,
                 _ => {}
             }

@@ -252,25 +252,25 @@ impl LiveSegment {
         self.open.meta.docs - self.deletes.count()
     }
 
-    /// What searches get: the same as last time if nothing changed.
-    pub(super) fn publish(&mut self) -> Arc<Segment> {
+    /// What searches get, with the deletes of the refresh: the same as last time if nothing changed.
+    pub(super) fn publish(&mut self, deletes: &DeleteSet) -> Arc<Segment> {
         if let Some(published) = &self.published
-            && published.deleted_count == self.deletes.count()
+            && published.deleted_count == deletes.count()
             && published.committed == self.committed
         {
             return Arc::clone(published);
         }
         let meta = &self.open.meta;
         let alive: Option<Arc<AliveBits>> = match &self.published {
-            Some(published) if published.deleted_count == self.deletes.count() => published.alive.clone(),
-            _ => self.deletes.to_alive(meta.docs).map(Arc::new),
+            Some(published) if published.deleted_count == deletes.count() => published.alive.clone(),
+            _ => deletes.to_alive(meta.docs).map(Arc::new),
         };
         let segment = Arc::new(Segment {
             generation: meta.generation,
             reader: self.open.reader.clone(),
             alive,
             max_doc: meta.docs,
-            deleted_count: self.deletes.count(),
+            deleted_count: deletes.count(),
             time_range_ms: meta.time_range_ms,
             without_time_count: meta.without_time,
             seq_no_range: meta.seq_no_range,

@@ -9,18 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use firn_model::Result;
+use firn_model::{ErrorKind, Result};
 use tantivy::columnar::ColumnIndex;
 
 use super::Shard;
 use super::buffer::{guarded, index_settings, tantivy_error};
-use super::commit::{SegmentMeta, segment_dir};
+use super::commit::{SegmentMeta, damaged, segment_dir};
 use super::config::ShardConfig;
 use super::deletes::{DeleteSet, Ranks};
 use super::filter::{self, IdFilter};
 use super::flush::finish_folder;
 use super::live::{LiveSegment, OpenSegment};
 use super::state::State;
+use super::stoppable::StoppableDisk;
 use crate::directory::DiskDirectory;
 use crate::schema::fields;
 
@@ -66,7 +67,10 @@ impl Shard {
             let state = self.state.lock();
             state.check_running()?;
             if only_expunge_deletes {
-                let with_deletes = state.segments.iter().filter(|segment| segment.deletes.count() > 0);
+                let with_deletes = state
+                    .segments
+                    .iter()
+                    .filter(|segment| segment.deletes.count() > 0 && !state.is_damaged(segment));
                 with_deletes.map(|segment| vec![segment.generation()]).collect()
             } else {
                 vec![choose_forced(&state, max_segments.max(1))]
@@ -77,7 +81,14 @@ impl Shard {
         }
         self.flush_now()?;
         self.refresh_now()?;
-        Ok(())
+        let state = self.state.lock();
+        match state.segments.iter().find(|segment| state.is_damaged(segment)) {
+            Some(segment) => {
+                let dir = segment_dir(&self.config.dir, segment.generation());
+                Err(damaged(&dir, "it was left out of the merge"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Merges segments into one and says how large it is, bytes.
@@ -85,6 +96,7 @@ impl Shard {
         let started = Instant::now();
         let (target, sources) = {
             let mut state = self.state.lock();
+            state.check_running()?;
             let target = state.take_generation();
             state.merging.extend(generations);
             state.merging_into.insert(target);
@@ -108,6 +120,8 @@ impl Shard {
             self.replace(&sources, merged)?;
             Ok(bytes)
         });
+        // Whatever a merge of a stopped shard fails with, that is why.
+        let outcome = outcome.map_err(|error| self.check_not_stopped().err().unwrap_or(error));
         {
             let mut state = self.state.lock();
             for generation in generations {
@@ -126,7 +140,10 @@ impl Shard {
             }
             Err(error) => {
                 tracing::warn!(index = %self.config.index, shard = self.config.shard, %error, "a merge failed");
-                let _ = self.config.disk.remove_dir_all(&segment_dir(&self.config.dir, target));
+                // Of a stopped shard the next to open it does that, and may have a folder of that name.
+                if !self.flags.is_stopped() {
+                    let _ = self.config.disk.remove_dir_all(&segment_dir(&self.config.dir, target));
+                }
             }
         }
         outcome
@@ -136,7 +153,13 @@ impl Shard {
     fn write_merged(&self, target: u64, sources: &[Source]) -> Result<Option<Arc<OpenSegment>>> {
         // A merge reads everything once anyway, so damage is found here and not spread.
         for source in sources {
-            source.open.verify(&self.config)?;
+            self.check_not_stopped()?;
+            if let Err(error) = source.open.verify(&self.config) {
+                if error.kind() == ErrorKind::ShardDamaged {
+                    self.state.lock().damaged.insert(source.open.meta.generation);
+                }
+                return Err(error);
+            }
         }
         let mut segments = Vec::new();
         let mut filters = Vec::new();
@@ -153,7 +176,8 @@ impl Shard {
         if docs == 0 {
             return Ok(None);
         }
-        let directory = DiskDirectory::create(Arc::clone(&self.config.disk), segment_dir(&self.config.dir, target))?;
+        let disk = StoppableDisk::new(Arc::clone(&self.config.disk), Arc::clone(&self.flags));
+        let directory = DiskDirectory::create(Arc::new(disk), segment_dir(&self.config.dir, target))?;
         let settings = index_settings(&self.config);
         let index = tantivy::indexer::merge_filtered_segments(&segments, settings, filters, directory.clone())
             .map_err(tantivy_error)?;
@@ -176,6 +200,8 @@ impl Shard {
 
     /// Puts the merged segment in the place of its sources.
     fn replace(&self, sources: &[Source], merged: Option<Arc<OpenSegment>>) -> Result<()> {
+        // A refresh under way shows the sources.
+        let _no_refresh = self.refresh_lock.lock();
         let mut state = self.state.lock();
         state.check_running()?;
         let mut deletes = DeleteSet::default();
@@ -212,8 +238,8 @@ impl Shard {
         self.merged_away
             .lock()
             .extend(sources.iter().map(|source| Arc::clone(&source.open)));
-        state.dirty = true;
-        state.commit_needed = true;
+        state.flags.set_dirty(true);
+        state.flags.need_commit();
         Ok(())
     }
 }
@@ -225,6 +251,7 @@ fn choose(state: &State, config: &ShardConfig) -> Vec<u64> {
             .segments
             .iter()
             .filter(|segment| !state.merging.contains(&segment.generation()))
+            .filter(|segment| !state.is_damaged(segment))
     };
     // What is deleted altogether goes at once; it costs nothing.
     let empty: Vec<u64> = free()
@@ -281,7 +308,11 @@ fn within_limits(mut segments: Vec<&LiveSegment>, config: &ShardConfig) -> Vec<u
 
 /// The smallest segments, as many as must become one.
 fn choose_forced(state: &State, max_segments: usize) -> Vec<u64> {
-    let mut segments: Vec<&LiveSegment> = state.segments.iter().collect();
+    let mut segments: Vec<&LiveSegment> = state
+        .segments
+        .iter()
+        .filter(|segment| !state.is_damaged(segment))
+        .collect();
     segments.sort_by_key(|segment| segment.live_docs());
     if segments.len() > max_segments {
         let count = segments.len() - max_segments + 1;

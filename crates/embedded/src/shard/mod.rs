@@ -20,6 +20,7 @@ mod merge;
 mod record;
 mod recovery;
 mod state;
+mod stoppable;
 #[cfg(test)]
 mod tests;
 mod versions;
@@ -40,7 +41,7 @@ use parking_lot::Mutex;
 use self::commit::CommitPoint;
 pub use self::config::ShardConfig;
 use self::live::OpenSegment;
-use self::state::State;
+use self::state::{Flags, State};
 use crate::mapper::MappedDocument;
 use crate::segment::ShardSnapshot;
 
@@ -56,6 +57,8 @@ pub struct Shard {
     durability: Mutex<Durability>,
     flush_threshold_bytes: AtomicU64,
     state: Mutex<State>,
+    /// Those of `state`.
+    flags: Arc<Flags>,
     /// One flush at a time; guards the last commit point.
     commit_lock: Mutex<CommitPoint>,
     /// One refresh at a time.
@@ -218,7 +221,7 @@ impl Shard {
 
     /// Whether a refresh would show something new.
     pub fn needs_refresh(&self) -> bool {
-        self.state.lock().dirty
+        self.flags.is_dirty()
     }
 
     /// Writes the buffers out as segments to free their memory, without making them searchable.
@@ -235,13 +238,12 @@ impl Shard {
     /// Whether the WAL is past the flush threshold.
     pub fn needs_flush(&self) -> bool {
         let threshold = self.flush_threshold_bytes.load(Ordering::Relaxed);
-        self.wal().size_bytes() >= threshold && self.state.lock().uncommitted_ops > 0
+        self.flags.uncommitted_ops.load(Ordering::Acquire) > 0 && self.wal().size_bytes() >= threshold
     }
 
     /// Whether a flush would make something durable that only the WAL holds, or free space.
     pub fn has_uncommitted(&self) -> bool {
-        let state = self.state.lock();
-        state.uncommitted_ops > 0 || state.commit_needed
+        self.flags.has_uncommitted()
     }
 
     /// Picks and runs at most one merge; false if none is worth it. Long; never blocks writes.
@@ -274,7 +276,7 @@ impl Shard {
             buffer_bytes: state.buffers.iter().map(buffer::BufferState::memory_bytes).sum(),
             buffer_doc_count: state.buffers.iter().map(|buffer| u64::from(buffer.docs)).sum(),
             wal_bytes: self.wal().size_bytes(),
-            wal_ops: state.uncommitted_ops,
+            wal_ops: self.flags.uncommitted_ops.load(Ordering::Acquire),
             max_seq_no: state.next_seq_no.checked_sub(1),
             index_total: state.index_total,
             delete_total: state.delete_total,
@@ -317,7 +319,11 @@ impl Shard {
     /// Why the shard stopped taking writes, if it did: an I/O error. Dropping it and opening it
     /// again recovers what was acknowledged.
     pub fn failure(&self) -> Option<Error> {
-        self.state.lock().stopped.clone().or_else(|| self.wal().failure())
+        let stopped = match self.flags.is_stopped() {
+            true => self.state.lock().stopped.clone(),
+            false => None,
+        };
+        stopped.or_else(|| self.wal().failure())
     }
 
     /// Flushes, and refuses everything from here on.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -100,10 +101,7 @@ impl Shard {
             shard.replay(payload, map)
         })?;
         let _ = shard.wal.set(wal);
-        shard.refresh_now()?;
-        let mut state = shard.state.lock();
-        shard.publish(&mut state);
-        drop(state);
+        shard.refresh_all()?;
         Ok(Arc::new(shard))
     }
 
@@ -118,6 +116,7 @@ impl Shard {
             durability: Mutex::new(config.durability),
             flush_threshold_bytes: config.flush_threshold_bytes.into(),
             config,
+            flags: Arc::clone(&state.flags),
             wal: std::sync::OnceLock::new(),
             state: Mutex::new(state),
             commit_lock: Mutex::new(point),
@@ -136,7 +135,7 @@ impl Shard {
     fn remove_left_overs(&self) -> Result<()> {
         let point = self.commit_lock.lock().clone();
         let live: HashSet<u64> = point.segments.iter().map(|segment| segment.meta.generation).collect();
-        self.remove_unneeded(&point, &live)
+        self.remove_unneeded(&point, &live, u64::MAX)
     }
 
     /// Applies a record again: what it says happened, so nothing is checked.
@@ -146,7 +145,7 @@ impl Shard {
         let target = state.pick_buffer(&self.config)?;
         record::read(payload, &mut |seq_no, version, operation| {
             state.next_seq_no = state.next_seq_no.max(seq_no + 1);
-            state.uncommitted_ops += 1;
+            state.flags.uncommitted_ops.fetch_add(1, Ordering::AcqRel);
             match operation {
                 Operation::Delete { id } => {
                     let found = state.find(&self.config, id)?;

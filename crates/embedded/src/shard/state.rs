@@ -1,6 +1,8 @@
 //! What a shard's lock guards.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use firn_model::{Error, ErrorKind, Result};
 
@@ -10,9 +12,45 @@ use super::live::LiveSegment;
 use super::record::RecordWriter;
 use super::versions::Tombstone;
 
-/// Deletes remembered for version checks. Past it all are forgotten at the next flush, and a
-/// document written again starts from version 1, as in Elasticsearch after `index.gc_deletes`.
+/// Deletes remembered for version checks. Past it the older half is forgotten, and a document of
+/// it written again starts from version 1, as in Elasticsearch after `index.gc_deletes`.
 pub(super) const TOMBSTONES_MAX: usize = 100_000;
+
+/// What is asked often, or while a lock is held that must not wait for this one. Changed only under
+/// the shard's lock, read without it.
+#[derive(Default)]
+pub(super) struct Flags {
+    /// Nothing goes any more: a merge gives up, and nothing is removed.
+    pub(super) is_stopped: AtomicBool,
+    /// Something changed since the cut of the last refresh.
+    pub(super) dirty: AtomicBool,
+    /// Segments or deletes changed since the last commit point.
+    pub(super) commit_needed: AtomicBool,
+    /// Operations since the last commit point.
+    pub(super) uncommitted_ops: AtomicU64,
+}
+
+impl Flags {
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_dirty(&self) -> bool {
+        self.dirty.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_dirty(&self, dirty: bool) {
+        self.dirty.store(dirty, Ordering::Release);
+    }
+
+    pub(super) fn need_commit(&self) {
+        self.commit_needed.store(true, Ordering::Release);
+    }
+
+    pub(super) fn has_uncommitted(&self) -> bool {
+        self.uncommitted_ops.load(Ordering::Acquire) > 0 || self.commit_needed.load(Ordering::Acquire)
+    }
+}
 
 /// What a shard's lock guards.
 pub(super) struct State {
@@ -29,12 +67,9 @@ pub(super) struct State {
     pub(super) merging: HashSet<u64>,
     /// Generations that a merge writes.
     pub(super) merging_into: HashSet<u64>,
-    /// Something changed since searches got their last snapshot.
-    pub(super) dirty: bool,
-    /// Operations since the last commit point.
-    pub(super) uncommitted_ops: u64,
-    /// Segments or deletes changed since the last commit point.
-    pub(super) commit_needed: bool,
+    /// Generations that a merge found damaged: no merge reads them again.
+    pub(super) damaged: HashSet<u64>,
+    pub(super) flags: Arc<Flags>,
     pub(super) record: RecordWriter,
     pub(super) index_total: u64,
     pub(super) delete_total: u64,
@@ -51,9 +86,8 @@ impl State {
             tombstones: HashMap::new(),
             merging: HashSet::new(),
             merging_into: HashSet::new(),
-            dirty: false,
-            uncommitted_ops: 0,
-            commit_needed: false,
+            damaged: HashSet::new(),
+            flags: Arc::default(),
             record: RecordWriter::default(),
             index_total: 0,
             delete_total: 0,
@@ -70,6 +104,11 @@ impl State {
     /// Stops everything; the first reason stays.
     pub(super) fn stop(&mut self, error: Error) {
         self.stopped.get_or_insert(error);
+        self.flags.is_stopped.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_damaged(&self, segment: &LiveSegment) -> bool {
+        self.damaged.contains(&segment.generation())
     }
 
     pub(super) fn take_generation(&mut self) -> u64 {
@@ -97,6 +136,14 @@ impl State {
                 Ok(self.buffers.len() - 1)
             }
         }
+    }
+
+    /// Makes room for new ones: about half goes, the oldest.
+    pub(super) fn forget_old_tombstones(&mut self) {
+        let mut seq_nos: Vec<u64> = self.tombstones.values().map(|tombstone| tombstone.seq_no).collect();
+        let middle = seq_nos.len() / 2;
+        let median = *seq_nos.select_nth_unstable(middle).1;
+        self.tombstones.retain(|_, tombstone| tombstone.seq_no > median);
     }
 
     /// Documents alive, searchable or not.

@@ -1,5 +1,7 @@
 //! A shard against a model: random operations, restarts, crashes at every step, damage, failures.
 
+mod races;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
