@@ -207,7 +207,8 @@ impl Core {
                         shared.changed.store(true, Ordering::Relaxed);
                     }
                 }
-                Err(error) if is_gone(error.kind()) => {}
+                // A merge gives up with whatever error comes first when its shard is taken away.
+                Err(error) if is_gone(error.kind()) || shared.shard().is_err() => {}
                 Err(error) => {
                     shared.merge_backoff.note(false, Instant::now());
                     shared.changed.store(true, Ordering::Relaxed);

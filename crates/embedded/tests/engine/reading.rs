@@ -96,3 +96,17 @@ fn statistics_add_up() {
         assert!(shard.segments.iter().all(|segment| segment.committed));
     }
 }
+
+#[test]
+fn an_index_limits_docvalue_fields() {
+    let node = Node::new();
+    node.create("logs", json!({"settings": {"max_docvalue_fields_search": 2}}))
+        .unwrap();
+    node.write(index("logs", "a", json!({"n": 1})));
+    node.refresh("logs");
+    let fields = |count: usize| json!({"docvalue_fields": vec!["n"; count]});
+    assert_eq!(node.search("logs", fields(2)).unwrap().hits.len(), 1);
+    let error = node.search("logs", fields(3)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::IllegalArgument);
+    assert!(error.reason().contains("[2] but was [3]"), "{error}");
+}
