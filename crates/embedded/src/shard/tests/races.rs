@@ -132,14 +132,19 @@ fn what_is_updated_during_a_refresh_never_vanishes() {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
+            for turn in 1_u32.. {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
                 for number in 0..DOCS {
                     harness.shard.apply(vec![update(number)]).unwrap();
                 }
-                harness.shard.merge_tick().unwrap();
+                if turn.is_multiple_of(100) {
+                    harness.shard.merge_tick().unwrap();
+                }
             }
         });
-        for round in 0..60 {
+        for round in 0..300 {
             harness.shard.refresh().unwrap();
             let snapshot = harness.shard.snapshot();
             let found: u32 = snapshot
