@@ -10,4 +10,4 @@ if ! cmp -s tests/clients/requirements.txt "$stamp" 2>/dev/null; then
   cp tests/clients/requirements.txt "$stamp"
 fi
 cargo build --quiet --bin firn
-FIRN_BINARY="${CARGO_TARGET_DIR:-target}/debug/firn" "$venv/bin/python" -m pytest -q tests/clients
+FIRN_BINARY="${CARGO_TARGET_DIR:-target}/debug/firn" "$venv/bin/python" -m pytest -q -W ignore::DeprecationWarning tests/clients
