@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use firn_model::{Error, Result};
+use firn_model::{Error, ErrorKind, Result};
 
 use super::buffer::{Buffer, Writer, guarded, tantivy_error};
 use super::commit::{
@@ -17,6 +17,10 @@ use super::live::{FILTER_FILE, LiveSegment, OpenSegment};
 use super::state::State;
 use super::{Published, Shard};
 use crate::segment::ShardSnapshot;
+
+/// After so many failed flushes in a row the shard stops, to be opened again: what its memory says
+/// may not be what its folder holds. A full disk is no such doubt.
+const FLUSH_FAILURES_MAX: u64 = 8;
 
 impl Shard {
     /// Stops the shard: its files may not be as its memory says.
@@ -273,6 +277,13 @@ impl Shard {
             let state = self.state.lock();
             state.flags.need_commit();
             state.flags.uncommitted_ops.fetch_add(uncommitted_ops, Ordering::AcqRel);
+            drop(state);
+            let is_doubtful = error.kind() != ErrorKind::DiskFull && !self.flags.is_stopped();
+            if is_doubtful && self.counters.failed_flushes.fetch_add(1, Ordering::Relaxed) + 1 >= FLUSH_FAILURES_MAX {
+                return Err(self.fail(error.clone()));
+            }
+        } else {
+            self.counters.failed_flushes.store(0, Ordering::Relaxed);
         }
         result.map(|()| true)
     }

@@ -81,6 +81,8 @@ struct Published {
 struct Counters {
     refreshes: AtomicU64,
     flushes: AtomicU64,
+    /// In a row, but for a full disk.
+    failed_flushes: AtomicU64,
     merges: AtomicU64,
     merged_docs: AtomicU64,
     merged_bytes: AtomicU64,

@@ -315,3 +315,25 @@ fn tombstones_are_bounded() {
     assert!((TOMBSTONES_MAX / 2..=TOMBSTONES_MAX).contains(&count), "{count}");
     assert!(state.tombstones.contains_key("10-9999"), "the newest stay");
 }
+
+#[test]
+fn flushes_that_keep_failing_stop_the_shard() {
+    let (disk, dir) = sim();
+    let harness = create(&disk, &dir, 0);
+    harness.index(Some("a"), "{}");
+    disk.fail(Failure {
+        after: 1,
+        only: Some(Step::Rename),
+        kind: std::io::ErrorKind::Other,
+        lasting: true,
+    });
+    let failed = (1..100)
+        .take_while(|_| harness.shard.failure().is_none())
+        .inspect(|_| assert!(harness.shard.flush().is_err()))
+        .count();
+    assert_eq!(failed, 8);
+    disk.heal();
+    harness.shard.abandon();
+    harness.shard.quiesce();
+    assert_eq!(Harness::open(Arc::new(disk), &dir).unwrap().documents().len(), 1);
+}
