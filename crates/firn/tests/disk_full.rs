@@ -51,7 +51,11 @@ fn fill(client: &Client, rng: &mut fastrand::Rng) -> (u64, String) {
     let mut acknowledged = 0;
     for round in 0..2000 {
         // Small write buffers: what a refresh still has to write fits into what the watermark leaves.
-        let path = if round % 8 == 0 { "/full/_bulk?refresh=true" } else { "/full/_bulk" };
+        let path = if round % 8 == 0 {
+            "/full/_bulk?refresh=true"
+        } else {
+            "/full/_bulk"
+        };
         let answer = client.bulk(path, bulk(rng, 200).as_bytes()).unwrap();
         if matches!(answer.status, 429 | 507) {
             return (acknowledged, answer.text());

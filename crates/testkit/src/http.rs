@@ -36,7 +36,10 @@ impl Answer {
 
     /// The value of a header, by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(header, _)| header == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -48,7 +51,10 @@ impl Client {
             .timeout_global(Some(Duration::from_secs(120)))
             .max_idle_connections_per_host(32)
             .build();
-        Self { agent: config.into(), base: base.into() }
+        Self {
+            agent: config.into(),
+            base: base.into(),
+        }
     }
 
     /// Where it talks to.
@@ -58,19 +64,32 @@ impl Client {
 
     /// Sends a request; an error means that no answer came.
     pub fn send(&self, method: &str, path: &str, content_type: Option<&str>, body: &[u8]) -> Result<Answer> {
-        let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.base));
+        let mut request = ureq::http::Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.base));
         if let Some(content_type) = content_type {
             request = request.header("content-type", content_type);
         }
-        let configured = self.agent.configure_request(request.body(body.to_vec())?).allow_non_standard_methods(true);
-        let mut response = self.agent.run(configured.build()).with_context(|| format!("{method} {path}"))?;
+        let configured = self
+            .agent
+            .configure_request(request.body(body.to_vec())?)
+            .allow_non_standard_methods(true);
+        let mut response = self
+            .agent
+            .run(configured.build())
+            .with_context(|| format!("{method} {path}"))?;
         let headers = response
             .headers()
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), value.to_str().unwrap_or_default().to_owned()))
             .collect();
         let status = response.status().as_u16();
-        let body = response.body_mut().with_config().limit(1 << 30).read_to_vec().context("read the answer")?;
+        let body = response
+            .body_mut()
+            .with_config()
+            .limit(1 << 30)
+            .read_to_vec()
+            .context("read the answer")?;
         Ok(Answer { status, headers, body })
     }
 

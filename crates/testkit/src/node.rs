@@ -50,7 +50,13 @@ impl Node {
             .spawn()
             .with_context(|| format!("start {}", binary.display()))?;
         let client = Client::new(format!("http://127.0.0.1:{port}"));
-        let mut node = Self { child, client, port, log, start_time: Duration::ZERO };
+        let mut node = Self {
+            child,
+            client,
+            port,
+            log,
+            start_time: Duration::ZERO,
+        };
         loop {
             if node.client.get("/").is_ok_and(|answer| answer.status == 200) {
                 node.start_time = started.elapsed();
