@@ -4,7 +4,7 @@
 #![allow(clippy::print_stderr, reason = "the test harness shows it with a failure")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -38,12 +38,26 @@ fn number(name: &str, default: u64) -> u64 {
         .unwrap_or(default)
 }
 
+/// Shows the end of the server's log when the test fails.
+struct LogOnPanic(PathBuf);
+
+impl Drop for LogOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = std::fs::read_to_string(&self.0).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().collect();
+            eprintln!("log:\n{}", lines[lines.len().saturating_sub(25)..].join("\n"));
+        }
+    }
+}
+
 #[test]
 fn acknowledged_writes_survive_kill_9() {
     let rounds = number("FIRN_CRASH_ROUNDS", 200);
     let deadline = Instant::now() + Duration::from_secs(number("FIRN_CRASH_SECONDS", 170));
     let mut rng = fastrand::Rng::with_seed(seed("crash"));
     let folder = tempfile::tempdir().unwrap();
+    let _log = LogOnPanic(folder.path().join("firn.log"));
     let binary = Path::new(env!("CARGO_BIN_EXE_firn"));
     let options = NodeOptions {
         settings: vec![("search.max_buckets".into(), "65536".into())],

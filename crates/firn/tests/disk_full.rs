@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 
 use firn_testkit::{Client, Node, NodeOptions, seed};
 
+/// The watermark is looked at once a second; on so small a disk a second at full speed is all of it.
+const PAUSE: Duration = Duration::from_millis(30);
+
 /// A small file system of the test's own; `None` where it may not mount one.
 struct SmallDisk {
     folder: tempfile::TempDir,
@@ -47,9 +50,10 @@ fn count(client: &Client) -> u64 {
 }
 
 /// Fills until refused. Returns the acknowledged documents of this call, and the refusal's words.
-fn fill(client: &Client, rng: &mut fastrand::Rng) -> (u64, String) {
+fn fill(client: &Client, rng: &mut fastrand::Rng, pause: Duration) -> (u64, String) {
     let mut acknowledged = 0;
     for round in 0..2000 {
+        std::thread::sleep(pause);
         // Small write buffers: what a refresh still has to write fits into what the watermark leaves.
         let path = if round % 8 == 0 {
             "/full/_bulk?refresh=true"
@@ -75,12 +79,12 @@ fn fill(client: &Client, rng: &mut fastrand::Rng) -> (u64, String) {
 
 #[test]
 fn writes_wait_for_space_and_reads_go_on() {
-    let Some(disk) = SmallDisk::mount(220) else {
+    let Some(disk) = SmallDisk::mount(300) else {
         eprintln!("skipped: mounting a small file system needs root");
         return;
     };
     let ballast = disk.folder.path().join("ballast");
-    std::fs::write(&ballast, vec![1u8; 80 << 20]).unwrap();
+    std::fs::write(&ballast, vec![1u8; 150 << 20]).unwrap();
     let mut rng = fastrand::Rng::with_seed(seed("disk_full"));
     let settings = vec![(
         "cluster.routing.allocation.disk.watermark.flood_stage".to_owned(),
@@ -93,7 +97,7 @@ fn writes_wait_for_space_and_reads_go_on() {
     let mapping = serde_json::json!({"mappings": {"properties": {"noise": {"type": "keyword", "index": false}}}});
     client.json("PUT", "/full", &mapping).unwrap();
 
-    let (acknowledged, refusal) = fill(client, &mut rng);
+    let (acknowledged, refusal) = fill(client, &mut rng, PAUSE);
     assert!(acknowledged > 1000, "only {acknowledged} documents fitted");
     assert!(refusal.contains("watermark") || refusal.contains("flood"), "{refusal}");
     let before = count(client);
@@ -138,7 +142,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
     .unwrap();
     let mapping = serde_json::json!({"mappings": {"properties": {"noise": {"type": "keyword", "index": false}}}});
     node.client().json("PUT", "/full", &mapping).unwrap();
-    let (acknowledged, refusal) = fill(node.client(), &mut rng);
+    let (acknowledged, refusal) = fill(node.client(), &mut rng, Duration::ZERO);
     assert!(acknowledged > 1000, "only {acknowledged} documents fitted: {refusal}");
     node.kill9().unwrap();
     let options = format!("remount,size={}m", 200);
