@@ -8,6 +8,10 @@ use parking_lot::Mutex;
 
 use crate::config::{SpaceProbe, Watermark};
 
+/// With less room than this to the watermark each bulk looks at the disk; above it the tick of a
+/// second is enough, as no disk takes so much in one.
+const NEAR_BYTES: u64 = 4 << 30;
+
 /// Watches the file system of the data folder. The ticker calls [`DiskWatch::observe`] each
 /// second; every write asks [`DiskWatch::check`].
 pub(crate) struct DiskWatch {
@@ -98,6 +102,24 @@ impl DiskWatch {
             tracing::info!(available_bytes, "the disk has room again, writes go on");
             self.block.store(None);
         }
+    }
+
+    /// Looks again now if the last look found little room: a second between looks is long when
+    /// events come fast. Asking the file system takes some microseconds.
+    pub(crate) fn look_if_near(&self) {
+        if self.room_bytes() < NEAR_BYTES {
+            self.observe();
+        }
+    }
+
+    /// What may still be written before the watermark is reached, as of the last look.
+    pub(crate) fn room_bytes(&self) -> u64 {
+        let space = *self.space.lock();
+        let limits = *self.limits.lock();
+        let required = limits
+            .flood_stage
+            .free_bytes_required(space.total_bytes, limits.headroom_bytes_max);
+        space.available_bytes.saturating_sub(required)
     }
 
     /// [`ErrorKind::DiskFull`] while the disk is past its watermark.

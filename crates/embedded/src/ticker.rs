@@ -20,6 +20,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// Every so many ticks: the disk, merges, shards that failed.
 const SLOW_EVERY: u64 = 10;
 
+/// The largest segment a merge makes, as in a shard's defaults.
+const MERGED_BYTES_MAX: u64 = 5 << 30;
+
 /// The running clock.
 pub(crate) struct Ticker {
     stopped: Arc<Stop>,
@@ -199,7 +202,15 @@ impl Core {
             if core.is_closing() {
                 return;
             }
-            match shared.shard().and_then(|shard| shard.merge_tick()) {
+            // A merge writes what it reads before that can go; without room for it, it waits.
+            let has_room = |bytes: u64| bytes.min(MERGED_BYTES_MAX) <= core.disk_watch.room_bytes();
+            let merged = shared
+                .shard()
+                .and_then(|shard| match has_room(shard.stats().store_bytes) {
+                    true => shard.merge_tick(),
+                    false => Ok(false),
+                });
+            match merged {
                 // Where one merge was worth it the next may be; others' turn comes first.
                 Ok(merged) => {
                     shared.merge_backoff.note(true, Instant::now());

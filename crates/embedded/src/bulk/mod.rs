@@ -45,6 +45,7 @@ pub(crate) async fn bulk(core: &Arc<Core>, request: BulkRequest) -> Result<BulkR
     let (sender, receiver) = oneshot::channel();
     let shared = Arc::clone(core);
     core.write_pool.spawn(move || {
+        shared.disk_watch.look_if_near();
         let answer = move |response| {
             drop(permit);
             // The receiver is gone if the client is.
