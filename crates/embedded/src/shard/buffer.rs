@@ -94,8 +94,8 @@ pub(super) fn index_settings(config: &ShardConfig) -> IndexSettings {
             compression_level: Some(level),
         }),
         docstore_compress_dedicated_thread: false,
-        // A million web-log events at zstd 1: 87 MB in 64 KB blocks, 80 in 128, 73 in 256, and no more
-        // time to write. Reading one event unpacks its block, about 0.15 ms here; `bench/RESULTS.md`.
+        // The lines of a million web-log events at zstd 1, alone: 87 MB in 64 KB blocks, 80 in 128, 73 in 256, and no more
+        // time to write. Reading one event unpacks its block. See `bench/RESULTS.md`.
         docstore_blocksize: 160 << 10,
         ..IndexSettings::default()
     }
