@@ -86,10 +86,10 @@ async fn answer(
         let body = parse_json(&one.body)?;
         let mut request = search::build(one.target, Some(&body), params, printing)?;
         apply_header(&mut request, &one.header)?;
-        search::run(edge, ctx, request, printing.clone(), &one.body).await
+        search::run(edge, ctx, request, &one.body).await
     };
     match outcome.await {
-        Ok((response, printing)) => write_response(&response, &printing, &edge.config.node_id, metadata),
+        Ok(response) => write_response(&response, printing, &edge.config.node_id, metadata),
         Err(error) => error.body(Some(metadata), false).to_string().into_bytes(),
     }
 }

@@ -73,7 +73,7 @@ pub(crate) async fn search(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let target = call.target(IndicesOptions::default())?;
     let printing = Printing::param(&call.params)?;
     let request = build(target, body.as_ref(), &call.params, &printing)?;
-    let (response, printing) = run(&edge, &call.ctx, request, printing, &call.body).await?;
+    let response = run(&edge, &call.ctx, request, &call.body).await?;
     let metadata = edge.metadata(&call).await?;
     Ok(Reply::raw(write_response(
         &response,
@@ -88,14 +88,10 @@ pub(crate) async fn run(
     edge: &Edge,
     ctx: &RequestContext,
     request: SearchRequest,
-    mut printing: Printing,
     body: &[u8],
-) -> Result<(SearchResponse, Printing), ApiError> {
+) -> Result<SearchResponse, ApiError> {
     let started = std::time::Instant::now();
     let allow_partial = request.allow_partial_results;
-    if printing.typed_keys {
-        printing.aggs = Some(request.aggs.clone());
-    }
     let expression = request.target.expression.clone();
     let result = edge.engine.search(ctx, request).await;
     let took = started.elapsed();
@@ -117,7 +113,7 @@ pub(crate) async fn run(
             node_id: edge.config.node_id.clone(),
         })));
     }
-    Ok((response, printing))
+    Ok(response)
 }
 
 /// What is wrong with the query for the data at hand (the request itself could be read) is a
@@ -222,6 +218,7 @@ pub(crate) fn build(
     if let Some(flag) = params.flag("seq_no_primary_term")? {
         request.seq_no_primary_term = flag;
     }
+    request.typed_keys = params.bool("typed_keys", false)?;
     if let Some(flag) = params.flag("track_scores")? {
         request.track_scores = flag;
     }
@@ -353,7 +350,7 @@ pub(crate) async fn run_plain(
     ctx: &RequestContext,
     request: SearchRequest,
 ) -> Result<SearchResponse, ApiError> {
-    let (response, _) = run(edge, ctx, request, Printing::default(), b"").await?;
+    let response = run(edge, ctx, request, b"").await?;
     Ok(response)
 }
 

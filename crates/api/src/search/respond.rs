@@ -1,10 +1,9 @@
 //! Writing a search's answer. Sources go into it byte for byte, without being read.
 
 use firn_engine::Result;
-use firn_engine::aggs::{Aggregation, AggregationKind, Aggregations};
 use firn_engine::search::{Hit, SearchResponse, SearchShards};
 use firn_model::metadata::Metadata;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::error::shard_failure;
 use crate::params::Params;
@@ -14,10 +13,6 @@ use crate::params::Params;
 pub(crate) struct Printing {
     /// `hits.total` as a number.
     pub(crate) total_as_int: bool,
-    /// Names of aggregations carry their type.
-    pub(crate) typed_keys: bool,
-    /// Those asked for, kept if `typed_keys` needs them.
-    pub(crate) aggs: Option<Aggregations>,
     /// `status` of one answer of `_msearch`.
     pub(crate) status: Option<u16>,
 }
@@ -27,8 +22,6 @@ impl Printing {
     pub(crate) fn param(params: &Params) -> Result<Self> {
         Ok(Self {
             total_as_int: params.bool("rest_total_hits_as_int", false)?,
-            typed_keys: params.bool("typed_keys", false)?,
-            aggs: None,
             status: None,
         })
     }
@@ -84,10 +77,7 @@ pub(crate) fn write_response(
     output.extend_from_slice(b"]}");
     if let Some(aggregations) = &response.aggregations {
         output.extend_from_slice(b",\"aggregations\":");
-        match &printing.aggs {
-            Some(aggs) => json(&mut output, &typed(aggregations, aggs)),
-            None => json(&mut output, aggregations),
-        }
+        json(&mut output, aggregations);
     }
     if let Some(status) = printing.status {
         write(&mut output, format_args!(",\"status\":{status}"));
@@ -171,81 +161,4 @@ pub(crate) fn shards_object(shards: &SearchShards, node_id: &str, metadata: Opti
             .collect();
     }
     object
-}
-
-/// Aggregations with `type#name` for names, as typed clients ask for them.
-fn typed(answer: &Value, aggs: &Aggregations) -> Value {
-    let Value::Object(answer) = answer else {
-        return answer.clone();
-    };
-    let mut output = Map::new();
-    for (name, value) in answer {
-        match aggs.0.get(name) {
-            Some(aggregation) => {
-                let type_name = type_name(&aggregation.kind, value);
-                output.insert(format!("{type_name}#{name}"), typed_inside(value, aggregation));
-            }
-            None => {
-                output.insert(name.clone(), value.clone());
-            }
-        }
-    }
-    Value::Object(output)
-}
-
-/// An aggregation's answer with the aggregations below it typed.
-fn typed_inside(value: &Value, aggregation: &Aggregation) -> Value {
-    if aggregation.sub.0.is_empty() {
-        return value.clone();
-    }
-    match value {
-        Value::Object(object) => match object.get("buckets") {
-            Some(Value::Array(buckets)) => {
-                let buckets = buckets.iter().map(|bucket| typed(bucket, &aggregation.sub)).collect();
-                let mut object = object.clone();
-                object.insert("buckets".to_owned(), buckets);
-                Value::Object(object)
-            }
-            Some(Value::Object(buckets)) => {
-                let buckets: Map<String, Value> = buckets
-                    .iter()
-                    .map(|(key, bucket)| (key.clone(), typed(bucket, &aggregation.sub)))
-                    .collect();
-                let mut object = object.clone();
-                object.insert("buckets".to_owned(), buckets.into());
-                Value::Object(object)
-            }
-            // A single bucket holds them itself.
-            _ => typed(value, &aggregation.sub),
-        },
-        _ => value.clone(),
-    }
-}
-
-/// The type as Elasticsearch's typed clients know it.
-fn type_name(kind: &AggregationKind, answer: &Value) -> &'static str {
-    match kind {
-        AggregationKind::Terms(_) => {
-            let first = answer
-                .get("buckets")
-                .and_then(Value::as_array)
-                .and_then(|buckets| buckets.first())
-                .and_then(|bucket| bucket.get("key"));
-            match first {
-                Some(Value::Number(number)) if number.is_f64() => "dterms",
-                Some(Value::Number(number)) if number.is_i64() => "lterms",
-                Some(Value::Number(_)) => "ulterms",
-                _ => "sterms",
-            }
-        }
-        AggregationKind::DateHistogram(_) => "date_histogram",
-        AggregationKind::Min(_) => "min",
-        AggregationKind::Max(_) => "max",
-        AggregationKind::Sum(_) => "sum",
-        AggregationKind::Avg(_) => "avg",
-        AggregationKind::Stats(_) => "stats",
-        AggregationKind::ValueCount(_) => "value_count",
-        AggregationKind::Cardinality(_) => "cardinality",
-        AggregationKind::Filter(_) => "filter",
-    }
 }

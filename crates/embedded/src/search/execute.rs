@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use firn_engine::RequestContext;
-use firn_engine::aggs::Partials;
+use firn_engine::aggs::{FinishOptions, Partials};
 use firn_engine::query::Query;
 use firn_engine::search::{SearchRequest, SearchResponse, SearchShards, SortBy, TotalHits, TrackTotalHits};
 use firn_model::{Error, Result};
@@ -221,7 +221,7 @@ fn attempt(
     if !failed.is_empty() {
         return Ok(Attempt::Failed(failed));
     }
-    let mut response = answer(&ready, &tasks, &shared, request, pool, limits)?;
+    let mut response = answer(&ready, &tasks, &shared, request, pool, now_ms, limits)?;
     let sorted_by_field = matches!(request.sort.first().map(|key| &key.by), Some(SortBy::Field(_)));
     if shards.len() > PRE_FILTER_SHARDS || sorted_by_field {
         // One shard always answers, so that the shape of the answer is known.
@@ -407,6 +407,7 @@ fn answer(
     shared: &Arc<Shared>,
     request: &Arc<SearchRequest>,
     pool: &Arc<Pool>,
+    now_ms: i64,
     limits: SearchLimits,
 ) -> Result<SearchResponse> {
     let top = std::mem::take(&mut *shared.top.lock());
@@ -421,7 +422,7 @@ fn answer(
     let hits = fetch::fetch(ready, tasks, rows, request, pool)?;
     let aggregations = match request.aggs.0.is_empty() {
         true => None,
-        false => Some(finish_aggregations(ready, request, limits)?),
+        false => Some(finish_aggregations(ready, request, now_ms, limits)?),
     };
     let total = shared.total.load(Ordering::Relaxed);
     let cut = shared.total_cut.load(Ordering::Relaxed);
@@ -447,7 +448,7 @@ fn answer(
     })
 }
 
-fn finish_aggregations(ready: &[Ready], request: &SearchRequest, limits: SearchLimits) -> Result<Value> {
+fn finish_aggregations(ready: &[Ready], request: &SearchRequest, now_ms: i64, limits: SearchLimits) -> Result<Value> {
     let mut all = request.aggs.empty();
     for shard in ready {
         let mut partials = std::mem::take(&mut *shard.partials.lock());
@@ -456,7 +457,10 @@ fn finish_aggregations(ready: &[Ready], request: &SearchRequest, limits: SearchL
         }
         all.merge(partials)?;
     }
-    request.aggs.finish(all, limits.buckets_max)
+    let mut options = FinishOptions::new(limits.buckets_max);
+    options.typed_keys = request.typed_keys;
+    options.now_ms = Some(now_ms);
+    request.aggs.finish_with(all, &options)
 }
 
 impl Ready {

@@ -1,8 +1,9 @@
 //! `filter`: one bucket, bounded by a query.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::finish::Finisher;
+use super::finished::SingleBucket;
 use super::parse::Request;
 use super::{AggregationKind, Aggregations, Bucket};
 use crate::Result;
@@ -15,11 +16,12 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
     Ok(AggregationKind::Filter(Box::new(query)))
 }
 
-pub(super) fn answer(finisher: &mut Finisher<'_>, sub: &Aggregations, bucket: Bucket) -> Result<Map<String, Value>> {
-    let mut answer = Map::new();
-    answer.insert("doc_count".into(), bucket.doc_count.into());
-    finisher.level(sub, bucket.sub, &mut answer)?;
-    Ok(answer)
+pub(super) fn answer(finisher: &mut Finisher<'_>, sub: &Aggregations, bucket: Bucket) -> Result<SingleBucket> {
+    Ok(SingleBucket {
+        doc_count: bucket.doc_count,
+        after: Vec::new(),
+        sub: finisher.level(sub, bucket.sub)?,
+    })
 }
 
 #[cfg(test)]

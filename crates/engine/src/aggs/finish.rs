@@ -1,7 +1,6 @@
 //! From merged partial results to the answer.
 
-use serde_json::{Map, Value};
-
+use super::finished::{Finished, Level};
 use super::partial::Room;
 use super::{
     Aggregation, AggregationKind, Aggregations, Partial, Partials, avg, cardinality, date_histogram, filter, max, min,
@@ -32,7 +31,7 @@ impl FinishOptions {
     }
 }
 
-/// Prints level by level and counts buckets on the way.
+/// Builds the finished tree level by level and counts buckets on the way.
 pub(super) struct Finisher<'a> {
     options: &'a FinishOptions,
     room: Room,
@@ -50,67 +49,56 @@ impl<'a> Finisher<'a> {
         self.options.now_ms
     }
 
-    /// Accounts for buckets before they are printed.
+    /// Accounts for buckets before they are made.
     pub(super) fn count(&mut self, buckets: usize) -> Result<()> {
         self.room.take(buckets)
     }
 
-    /// Prints one level into `answer`, in the order of the request. What no segment reported is
-    /// empty.
-    pub(super) fn level(
-        &mut self,
-        aggregations: &Aggregations,
-        mut partials: Partials,
-        answer: &mut Map<String, Value>,
-    ) -> Result<()> {
+    /// Finishes one level, in the order of the request. What no segment reported is empty.
+    pub(super) fn level(&mut self, aggregations: &Aggregations, mut partials: Partials) -> Result<Level> {
+        let mut level = Level(Vec::with_capacity(aggregations.0.len()));
         for (name, aggregation) in &aggregations.0 {
             let partial = match partials.0.swap_remove(name) {
                 Some(partial) => partial,
                 None => aggregation.empty(),
             };
-            let printed_name = if self.options.typed_keys {
-                format!("{}#{name}", type_name(aggregation, &partial))
-            } else {
-                name.clone()
-            };
-            let mut printed = Map::new();
-            if let Some(meta) = &aggregation.meta {
-                printed.insert("meta".into(), meta.clone());
-            }
-            printed.extend(self.one(name, aggregation, partial)?);
-            answer.insert(printed_name, Value::Object(printed));
+            level.0.push(self.one(name, aggregation, partial)?);
         }
-        Ok(())
+        Ok(level)
     }
 
-    fn one(&mut self, name: &str, aggregation: &Aggregation, partial: Partial) -> Result<Map<String, Value>> {
+    fn one(&mut self, name: &str, aggregation: &Aggregation, partial: Partial) -> Result<Finished> {
         let sub = &aggregation.sub;
         Ok(match (&aggregation.kind, partial) {
-            (AggregationKind::Terms(terms), Partial::Terms(partial)) => terms::answer(self, terms, sub, partial)?,
+            (AggregationKind::Terms(terms), Partial::Terms(partial)) => {
+                Finished::Buckets(terms::answer(self, terms, sub, partial)?)
+            }
             (AggregationKind::DateHistogram(histogram), Partial::DateHistogram(partial)) => {
-                date_histogram::answer(self, name, histogram, sub, partial)?
+                Finished::Buckets(date_histogram::answer(self, name, histogram, sub, partial)?)
             }
-            (AggregationKind::Min(_), Partial::Metric(partial)) => min::answer(&partial),
-            (AggregationKind::Max(_), Partial::Metric(partial)) => max::answer(&partial),
-            (AggregationKind::Sum(_), Partial::Metric(partial)) => sum::answer(&partial),
-            (AggregationKind::Avg(_), Partial::Metric(partial)) => avg::answer(&partial),
-            (AggregationKind::Stats(_), Partial::Metric(partial)) => stats::answer(&partial),
-            (AggregationKind::ValueCount(_), Partial::Metric(partial)) => value_count::answer(&partial),
-            (AggregationKind::Cardinality(_), Partial::Cardinality(sketch)) => cardinality::answer(&sketch),
-            (AggregationKind::Filter(_), Partial::Filter(bucket)) => filter::answer(self, sub, bucket)?,
-            (kind, _) => {
-                return Err(Error::internal(format!(
-                    "partial result of aggregation [{name}] is not one of [{}]",
-                    kind.name()
-                )));
+            (AggregationKind::Filter(_), Partial::Filter(bucket)) => {
+                Finished::Single(filter::answer(self, sub, bucket)?)
             }
+            (AggregationKind::Cardinality(_), Partial::Cardinality(sketch)) => {
+                Finished::Metric(cardinality::answer(&sketch))
+            }
+            (kind, Partial::Metric(partial)) => Finished::Metric(match kind {
+                AggregationKind::Min(_) => min::answer(&partial),
+                AggregationKind::Max(_) => max::answer(&partial),
+                AggregationKind::Sum(_) => sum::answer(&partial),
+                AggregationKind::Avg(_) => avg::answer(&partial),
+                AggregationKind::Stats(_) => stats::answer(&partial),
+                AggregationKind::ValueCount(_) => value_count::answer(&partial),
+                _ => return Err(mismatch(name, kind)),
+            }),
+            (kind, _) => return Err(mismatch(name, kind)),
         })
     }
 }
 
-fn type_name(aggregation: &Aggregation, partial: &Partial) -> &'static str {
-    match partial {
-        Partial::Terms(partial) => partial.type_name(),
-        _ => aggregation.kind.name(),
-    }
+fn mismatch(name: &str, kind: &AggregationKind) -> Error {
+    Error::internal(format!(
+        "partial result of aggregation [{name}] is not one of [{}]",
+        kind.name()
+    ))
 }

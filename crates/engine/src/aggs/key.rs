@@ -82,12 +82,12 @@ impl Key {
     }
 
     /// `key`.
-    pub(super) fn print(&self) -> Value {
+    pub(super) fn into_json(self) -> Value {
         match self {
-            Self::Str(text) => Value::from(text.as_str()),
-            Self::I64(value) => Value::from(*value),
-            Self::U64(value) => Value::from(*value),
-            Self::F64(value) => float(*value),
+            Self::Str(text) => Value::String(text),
+            Self::I64(value) => Value::from(value),
+            Self::U64(value) => Value::from(value),
+            Self::F64(value) => float(value),
         }
     }
 

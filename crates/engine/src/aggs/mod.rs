@@ -10,6 +10,7 @@ pub mod cardinality;
 mod date_histogram;
 mod filter;
 mod finish;
+mod finished;
 mod key;
 mod max;
 mod metric;
@@ -110,6 +111,12 @@ impl AggregationKind {
         }
     }
 
+    /// What `typed_keys` puts before the name; several buckets know it themselves, because it
+    /// depends on the type of their keys.
+    fn type_name(&self) -> &'static str {
+        self.name()
+    }
+
     fn print(&self) -> Value {
         match self {
             Self::Terms(terms) => terms.print(),
@@ -194,8 +201,9 @@ impl Aggregations {
 
     /// The answer as the options want it.
     pub fn finish_with(&self, partials: Partials, options: &FinishOptions) -> crate::Result<Value> {
+        let level = Finisher::new(options).level(self, partials)?;
         let mut answer = Map::new();
-        Finisher::new(options).level(self, partials, &mut answer)?;
+        level.print(self, options.typed_keys, &mut answer);
         Ok(Value::Object(answer))
     }
 

@@ -337,9 +337,13 @@ fn typed_keys() {
 #[test]
 fn typed_keys_of_terms_follow_the_keys() {
     let aggregations = parsed(json!({"x": {"terms": {"field": "a"}}}));
+    let one = Bucket {
+        doc_count: 1,
+        sub: Partials::default(),
+    };
     let check = |keys: Vec<Key>, format: ValueFormat, expected: &str| {
         let partial = TermsPartial {
-            buckets: keys.into_iter().map(|key| (key.into(), Bucket::default())).collect(),
+            buckets: keys.into_iter().map(|key| (key.into(), one.clone())).collect(),
             format,
             ..TermsPartial::default()
         };
@@ -351,6 +355,7 @@ fn typed_keys_of_terms_follow_the_keys() {
     };
     check(vec![Key::I64(1)], ValueFormat::Raw, "lterms#x");
     check(vec![Key::F64(1.0), Key::I64(1)], ValueFormat::Raw, "dterms#x");
+    check(vec![Key::U64(u64::MAX), Key::I64(1)], ValueFormat::Raw, "ulterms#x");
     check(vec![], ValueFormat::Boolean, "lterms#x");
     check(vec![], ValueFormat::Raw, "sterms#x");
 }

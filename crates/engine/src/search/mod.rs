@@ -55,6 +55,8 @@ pub struct SearchRequest {
     pub no_stored_fields: bool,
     /// Named aggregations, maybe none.
     pub aggs: Aggregations,
+    /// Put the type before the name of each aggregation in the answer (`sterms#name`).
+    pub typed_keys: bool,
     /// How exactly hits are counted.
     pub track_total_hits: TrackTotalHits,
     /// Score although sorted by something else.

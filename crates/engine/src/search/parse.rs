@@ -63,6 +63,7 @@ impl SearchRequest {
             docvalue_fields: Vec::new(),
             no_stored_fields: false,
             aggs: Aggregations::default(),
+            typed_keys: false,
             track_total_hits: TrackTotalHits::UpTo(TRACK_TOTAL_HITS),
             track_scores: false,
             min_score: None,

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use firn_model::dates::DateFormat;
-use serde_json::{Map, Value};
 
 use super::{BoundsMs, DateHistogram, is_instant};
 use crate::aggs::finish::Finisher;
+use crate::aggs::finished::{Buckets, FinishedBucket, Keys};
 use crate::aggs::order::{Ranked, Sorter};
 use crate::aggs::partial::Room;
 use crate::aggs::{Aggregations, Bucket, Key, ValueFormat};
@@ -44,7 +44,7 @@ pub(in crate::aggs) fn answer(
     histogram: &DateHistogram,
     sub: &Aggregations,
     partial: DateHistogramPartial,
-) -> Result<Map<String, Value>> {
+) -> Result<Buckets> {
     let format = match (&partial.format, &histogram.format) {
         (ValueFormat::Date(format), _) => format.clone(),
         (_, Some(format)) => DateFormat::new(format)?.into(),
@@ -67,29 +67,24 @@ pub(in crate::aggs) fn answer(
             }
         }
     }
-    let mut by_key = Map::new();
-    let mut list = Vec::new();
+    let mut buckets = Vec::with_capacity(ordered.len());
     for (key, bucket) in ordered {
-        let text = format.print_ms(key, &zone);
-        let mut printed = Map::new();
-        printed.insert("key_as_string".into(), text.as_str().into());
-        printed.insert("key".into(), key.into());
-        printed.insert("doc_count".into(), bucket.doc_count.into());
-        finisher.level(sub, bucket.sub, &mut printed)?;
-        if histogram.keyed {
-            by_key.insert(text, Value::Object(printed));
-        } else {
-            list.push(Value::Object(printed));
-        }
+        buckets.push(FinishedBucket {
+            key: key.into(),
+            key_as_string: Some(format.print_ms(key, &zone)),
+            doc_count: bucket.doc_count,
+            sub: finisher.level(sub, bucket.sub)?,
+            ..FinishedBucket::default()
+        });
     }
-    let mut answer = Map::new();
-    let buckets = if histogram.keyed {
-        Value::Object(by_key)
-    } else {
-        Value::Array(list)
-    };
-    answer.insert("buckets".into(), buckets);
-    Ok(answer)
+    Ok(Buckets {
+        type_name: super::NAME,
+        head: Vec::new(),
+        tail: Vec::new(),
+        keyed: histogram.keyed,
+        keys: Keys::TextFirst,
+        buckets,
+    })
 }
 
 /// The buckets by key, ascending: those within the hard bounds that are full enough, and with
@@ -187,7 +182,7 @@ fn print_bounds((min, max): BoundsMs) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::aggs::test_support::{metric, parsed};

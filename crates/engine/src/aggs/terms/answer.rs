@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Terms;
 use crate::aggs::finish::Finisher;
+use crate::aggs::finished::{Buckets, FinishedBucket, Keys};
 use crate::aggs::order::{self, Ranked, Sorter};
 use crate::aggs::partial::Room;
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
@@ -110,20 +111,26 @@ impl TermsPartial {
         Ok(())
     }
 
-    /// The prefix that `typed_keys` puts before the name.
-    pub(in crate::aggs) fn type_name(&self) -> &'static str {
-        let has = |wanted: fn(&KeyBytes) -> bool| self.buckets.keys().any(wanted);
-        if has(|key| matches!(key, KeyBytes::F64(_))) {
-            return "dterms";
-        }
-        let integer = matches!(
+    /// The prefix that `typed_keys` puts before the name; it follows the type of the keys.
+    fn type_name<'a>(&self, keys: impl Iterator<Item = &'a Key>) -> &'static str {
+        let mut integers = matches!(
             self.format,
             ValueFormat::Date(_) | ValueFormat::Boolean | ValueFormat::Integer
         );
-        if integer || has(|key| matches!(key, KeyBytes::I64(_) | KeyBytes::U64(_))) {
-            return "lterms";
+        let mut unsigned = false;
+        for key in keys {
+            match key {
+                Key::Str(_) => return "sterms",
+                Key::F64(_) => return "dterms",
+                Key::U64(_) => unsigned = true,
+                Key::I64(_) => integers = true,
+            }
         }
-        "sterms"
+        match (unsigned, integers) {
+            (true, _) => "ulterms",
+            (false, true) => "lterms",
+            (false, false) => "sterms",
+        }
     }
 }
 
@@ -132,7 +139,7 @@ pub(in crate::aggs) fn answer(
     terms: &Terms,
     sub: &Aggregations,
     mut partial: TermsPartial,
-) -> Result<Map<String, Value>> {
+) -> Result<Buckets> {
     partial.unify()?;
     // One shard alone has nobody to differ from; -1 says that nothing is known, as in
     // Elasticsearch.
@@ -156,27 +163,32 @@ pub(in crate::aggs) fn answer(
         other_doc_count += cut.bucket.doc_count;
     }
     finisher.count(ranked.len())?;
+    let type_name = partial.type_name(ranked.iter().map(|ranked| &ranked.key));
     let mut buckets = Vec::with_capacity(ranked.len());
     for Ranked { key, bucket, .. } in ranked {
-        let mut printed = Map::new();
-        printed.insert("key".into(), key.print());
-        if let Some(text) = key.print_as_string(&partial.format) {
-            printed.insert("key_as_string".into(), text.into());
-        }
-        printed.insert("doc_count".into(), bucket.doc_count.into());
+        let mut after = Vec::new();
         if terms.show_term_doc_count_error {
-            let reported = partial.reported_errors.get(&KeyBytes::from(key)).copied().unwrap_or(0);
-            let unknown = partial.error_upper_bound.saturating_sub(reported);
-            printed.insert("doc_count_error_upper_bound".into(), error(unknown));
+            let reported = partial.reported_errors.get(&KeyBytes::from(key.clone())).copied();
+            let unknown = partial.error_upper_bound.saturating_sub(reported.unwrap_or(0));
+            after.push(("doc_count_error_upper_bound", error(unknown)));
         }
-        finisher.level(sub, bucket.sub, &mut printed)?;
-        buckets.push(Value::Object(printed));
+        let sub = finisher.level(sub, bucket.sub)?;
+        buckets.push(FinishedBucket {
+            after,
+            ..FinishedBucket::new(key, &partial.format, bucket.doc_count, sub)
+        });
     }
-    let mut answer = Map::new();
-    answer.insert("doc_count_error_upper_bound".into(), error(partial.error_upper_bound));
-    answer.insert("sum_other_doc_count".into(), other_doc_count.into());
-    answer.insert("buckets".into(), buckets.into());
-    Ok(answer)
+    Ok(Buckets {
+        type_name,
+        head: vec![
+            ("doc_count_error_upper_bound", error(partial.error_upper_bound)),
+            ("sum_other_doc_count", other_doc_count.into()),
+        ],
+        tail: Vec::new(),
+        keyed: false,
+        keys: Keys::KeyFirst,
+        buckets,
+    })
 }
 
 #[cfg(test)]
