@@ -261,7 +261,9 @@ fn prepare(shard: &ShardSearch, request: &SearchRequest, now_ms: i64) -> Result<
         .map(|key| ShardKey::compile(&filter, key))
         .collect::<Result<Vec<_>>>()?;
     let by_score = keys.is_empty() || keys.iter().any(ShardKey::is_score);
-    let wants_scores = by_score && request.size > 0 || request.track_scores || request.min_score.is_some();
+    let aggs = Plan::compile(&filter, &request.aggs)?;
+    let wants_scores =
+        by_score && request.size > 0 || request.track_scores || request.min_score.is_some() || aggs.wants_scores();
     let constant_score = if wants_scores {
         constant_score(&request.query)
     } else {
@@ -291,6 +293,19 @@ fn prepare(shard: &ShardSearch, request: &SearchRequest, now_ms: i64) -> Result<
             bounds = Some(bounds.map_or((min, max), |own| (own.0.max(min), own.1.min(max))));
         }
     }
+    let mut post_filter = None;
+    if let Some(query) = &request.post_filter {
+        let allowed = filter.compile(query)?;
+        if aggs.is_empty() {
+            // Nobody is to see more than the hits, so it is a filter like any other.
+            compiled = Compiled::all(vec![compiled, allowed.constant(0.0, scoring)], scoring);
+            if let Some((min, max)) = prune::time_bounds(&filter, query) {
+                bounds = Some(bounds.map_or((min, max), |own| (own.0.max(min), own.1.min(max))));
+            }
+        } else {
+            post_filter = Some(allowed.into_weight());
+        }
+    }
     let after = match &request.search_after {
         Some(values) => Some(
             keys.iter()
@@ -310,7 +325,8 @@ fn prepare(shard: &ShardSearch, request: &SearchRequest, now_ms: i64) -> Result<
         scoring,
         keys,
         after,
-        aggs: Plan::compile(&filter, &request.aggs)?,
+        aggs,
+        post_filter,
         single_segment: false,
         collected: AtomicU64::new(0),
     };

@@ -46,6 +46,8 @@ pub(super) struct ShardPlan {
     pub(super) after: Option<Vec<SortValue>>,
     /// Aggregations.
     pub(super) aggs: Plan,
+    /// What hits have to match beside the query, where aggregations are not to know of it.
+    pub(super) post_filter: Option<Box<dyn Weight>>,
     /// One segment is all that the shard has to search.
     pub(super) single_segment: bool,
     /// Documents collected so far, for `terminate_after`.
@@ -143,6 +145,10 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         false => None,
     };
     let mut docs = Docs::open(plan, segment)?;
+    let mut post_filter = match &plan.post_filter {
+        Some(weight) => Some(weight.scorer(&segment.reader, 1.0).map_err(failed)?),
+        None => None,
+    };
     let zeros = [0u32; BLOCK];
     loop {
         if shared.should_stop()? {
@@ -159,10 +165,17 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         if docs.docs.is_empty() && !stop {
             continue;
         }
-        shared.count(docs.docs.len() as u64);
         if let Some(aggs) = &mut aggs {
+            aggs.put_scores(&docs.docs, &docs.scores, plan.constant_score.unwrap_or_default());
             aggs.collect(&docs.docs, &zeros[..docs.docs.len()])?;
         }
+        if let Some(filter) = &mut post_filter {
+            docs.keep(|doc, _| {
+                let at = filter.doc();
+                doc == if at < doc { filter.seek(doc) } else { at }
+            });
+        }
+        shared.count(docs.docs.len() as u64);
         let mut hits_done = true;
         if let Some(hits) = &mut hits {
             hits.collect(&docs.docs, &docs.scores);

@@ -37,6 +37,8 @@ pub struct SearchRequest {
     pub target: IndexTarget,
     /// Which documents.
     pub query: Query,
+    /// What hits and their count are narrowed to, and aggregations are not.
+    pub post_filter: Option<Query>,
     /// Which hits are skipped; `from + size` is at most `index.max_result_window`.
     pub from: usize,
     /// How many hits to return; 0 is common and skips sorting and fetching.

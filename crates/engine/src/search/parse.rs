@@ -35,7 +35,6 @@ const NOT_YET: &[&str] = &[
     "min_compatible_shard_node",
     "pit",
     "point_in_time",
-    "post_filter",
     "profile",
     "rank",
     "rescore",
@@ -54,6 +53,7 @@ impl SearchRequest {
         Self {
             target,
             query: Query::MatchAll(MatchAll::default()),
+            post_filter: None,
             from: 0,
             size: SIZE,
             sort: Vec::new(),
@@ -125,6 +125,7 @@ impl SearchRequest {
             let flag = || as_bool(value).ok_or_else(unknown);
             match key.as_str() {
                 "query" => self.query = Query::parse(value)?,
+                "post_filter" => self.post_filter = Some(Query::parse(value)?),
                 "from" => self.from = from(as_i64(value).ok_or_else(unknown)?)?,
                 "size" => self.size = size(as_i64(value).ok_or_else(unknown)?)?,
                 "sort" => self.sort = sort::parse(value)?,
@@ -410,13 +411,17 @@ mod tests {
     #[test]
     fn everything() {
         let request = parsed(json!({
-            "query": {"term": {"a": 1}}, "from": 0, "size": "5", "sort": ["a", {"b": "desc"}],
+            "query": {"term": {"a": 1}}, "post_filter": {"exists": {"field": "b"}}, "from": 0, "size": "5", "sort": ["a", {"b": "desc"}],
             "search_after": [1, "x"], "_source": {"includes": ["a"]}, "fields": ["a.*", {"field": "t", "format": "yyyy"}],
             "docvalue_fields": [{"field": "n", "include_unmapped": false}], "aggs": {"m": {"max": {"field": "n"}}},
             "track_total_hits": 100, "track_scores": true, "min_score": 0.5, "timeout": "1500ms", "terminate_after": 7,
             "version": true, "seq_no_primary_term": true
         }));
         assert_eq!(request.query, Query::parse(&json!({"term": {"a": 1}})).unwrap());
+        assert_eq!(
+            request.post_filter,
+            Some(Query::parse(&json!({"exists": {"field": "b"}})).unwrap())
+        );
         assert_eq!(request.size, 5);
         let by: Vec<_> = request
             .sort

@@ -9,14 +9,18 @@ mod cardinality;
 mod date_histogram;
 mod filter;
 mod metric;
+mod score_board;
 mod source;
 mod table;
 mod terms;
 
+use std::sync::Arc;
+
 use firn_engine::aggs::{AggregationKind, Aggregations, Partial, Partials};
 use firn_model::Result;
-use tantivy::DocId;
+use tantivy::{DocId, Score};
 
+use self::score_board::ScoreBoard;
 use super::compile::Compiler;
 use super::memory::Memory;
 use crate::segment::Segment;
@@ -38,6 +42,14 @@ enum Kind {
     Filter(filter::FilterPlan),
 }
 
+impl Kind {
+    fn wants_scores(&self) -> bool {
+        match self {
+            Self::Terms(_) | Self::DateHistogram(_) | Self::Metric(_) | Self::Cardinality(_) | Self::Filter(_) => false,
+        }
+    }
+}
+
 /// What opening a collector needs.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
@@ -45,6 +57,9 @@ struct Scope<'a> {
     memory: &'a Memory,
     /// The segment is all that its shard has to say: `terms` may cut to what a shard reports.
     whole_shard: bool,
+    /// Where collectors find the scores of a block, if the plan [wants](Plan::wants_scores) them.
+    #[allow(dead_code, reason = "read by the aggregations that come with the next commits")]
+    scores: &'a Arc<ScoreBoard>,
 }
 
 /// Takes matching documents.
@@ -101,14 +116,27 @@ impl Plan {
         self.0.is_empty()
     }
 
+    /// Whether some aggregation reads scores; then they have to be [put](SegmentAggs::put_scores)
+    /// before each block.
+    pub(super) fn wants_scores(&self) -> bool {
+        self.0
+            .iter()
+            .any(|node| node.kind.wants_scores() || node.sub.wants_scores())
+    }
+
     /// Opens the collectors of a segment.
     pub(super) fn open(&self, segment: &Segment, memory: &Memory, whole_shard: bool) -> Result<SegmentAggs> {
+        let scores = Arc::new(ScoreBoard::default());
         let scope = Scope {
             segment,
             memory,
             whole_shard,
+            scores: &scores,
         };
-        Ok(SegmentAggs(self.level(scope)?))
+        Ok(SegmentAggs {
+            level: self.level(scope)?,
+            scores: self.wants_scores().then_some(scores),
+        })
     }
 
     fn level(&self, scope: Scope) -> Result<Level> {
@@ -129,17 +157,28 @@ impl Plan {
 }
 
 /// The collectors of a segment.
-pub(super) struct SegmentAggs(Level);
+pub(super) struct SegmentAggs {
+    level: Level,
+    /// Only if something reads it.
+    scores: Option<Arc<ScoreBoard>>,
+}
 
 impl SegmentAggs {
+    /// Shows the scores of the block that comes next; without `scores` all score `same`.
+    pub(super) fn put_scores(&self, docs: &[DocId], scores: &[Score], same: Score) {
+        if let Some(board) = &self.scores {
+            board.put(docs, scores, same);
+        }
+    }
+
     /// Takes matching documents; `zeros` are as many zeros.
     pub(super) fn collect(&mut self, docs: &[DocId], zeros: &[u32]) -> Result<()> {
-        self.0.collect(docs, zeros)
+        self.level.collect(docs, zeros)
     }
 
     /// What was found.
     pub(super) fn finish(self) -> Result<Partials> {
-        Ok(self.0.finish(1)?.pop().unwrap_or_default())
+        Ok(self.level.finish(1)?.pop().unwrap_or_default())
     }
 }
 

@@ -288,3 +288,24 @@ fn segments_outside_of_the_time_range_are_skipped() {
     let body = json!({"sort": [{"@timestamp": "asc"}], "size": 2});
     assert_eq!(ids(&run(shards(), &body).unwrap()), "o e");
 }
+
+#[test]
+fn post_filters_narrow_hits_and_not_aggregations() {
+    let aggs = json!({"n": {"value_count": {"field": "id"}}});
+    let narrow = json!({"term": {"status": 200}});
+    for (query, all) in [(json!({"match_all": {}}), 5), (json!({"match": {"message": "fox"}}), 3)] {
+        let body = json!({"query": query, "post_filter": narrow, "aggs": aggs});
+        let response = run(vec![shard().ready()], &body).unwrap();
+        assert_eq!(ids(&response), "a");
+        assert_eq!(response.total, Some(TotalHits { value: 1, exact: true }));
+        assert_eq!(response.aggregations, Some(json!({"n": {"value": all}})));
+        // Without aggregations it is one filter more; the score stays that of the query.
+        let alone = run(vec![shard().ready()], &json!({"query": query, "post_filter": narrow})).unwrap();
+        assert_eq!(ids(&alone), "a");
+        assert_eq!(alone.hits[0].score, response.hits[0].score);
+        assert_eq!(alone.total, response.total);
+    }
+    // The last documents of the filter are passed as well.
+    let body = json!({"post_filter": {"ids": {"values": ["b", "e"]}}, "sort": ["id"], "aggs": aggs});
+    assert_eq!(ids(&run(vec![shard().ready()], &body).unwrap()), "b e");
+}
