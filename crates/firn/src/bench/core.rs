@@ -1,7 +1,7 @@
 //! `firn bench core`: the same work on one or two servers, turn by turn, and what it cost each.
 //!
-//! The halves: [`super::writing`] loads events and looks at what is stored. The reading half will
-//! stand beside it and ask the loaded indices; it adds its rows in [`run`].
+//! The halves: [`super::writing`] loads events and looks at what is stored, [`super::reading`] asks
+//! the loaded indices.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -11,8 +11,9 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::report::{Report, Row, Server};
-use super::{start, writing};
+use super::{events, reading, start, writing};
 use crate::client::{Client, Credentials};
+use crate::generate::Kind;
 use crate::process::{Hardware, Process};
 
 /// Arguments of `firn bench core`.
@@ -28,8 +29,11 @@ pub(crate) struct CoreArgs {
     #[arg(long, default_value_t = 1_000_000)]
     pub(super) events: u64,
     /// Kind of events
-    #[arg(long, value_enum, default_value_t = writing::Kind::Weblog)]
-    pub(super) kind: writing::Kind,
+    #[arg(long, value_enum, default_value_t = Kind::Weblog)]
+    pub(super) kind: Kind,
+    /// Load the events of this file instead (NDJSON, plain, gzip or zstd), their mapping guessed by the servers
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["events", "kind"])]
+    pub(super) file: Option<PathBuf>,
     /// Same seed, same events
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
@@ -48,6 +52,18 @@ pub(crate) struct CoreArgs {
     /// Leave the indices for a look at them
     #[arg(long)]
     pub(super) keep: bool,
+    /// Ask the segments as loading left them
+    #[arg(long)]
+    pub(super) no_merge: bool,
+    /// Load nothing: ask indices that an earlier run with --keep and the same events has left
+    #[arg(long, conflicts_with = "no_merge")]
+    reads_only: bool,
+    /// How often each question is asked: so many rounds of five
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub(super) rounds: u16,
+    /// Rounds before those that count
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub(super) warm_up_rounds: u16,
     /// Process of A, if it is not the one that listens on the port of its URL
     #[arg(long)]
     pid_a: Option<u32>,
@@ -83,12 +99,23 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<std::process::ExitCode> {
     if let Some(url) = &args.vs {
         sides.push(Side::connect(url, args.pid_b, args.start_cmd_b.clone())?);
     }
-    let mut written = writing::run(args, &sides)?;
-    let mut rows = std::mem::take(&mut written.rows);
-    // The reading half goes here: it asks the loaded indices and pushes its rows.
+    let index = format!("{}-{}", args.index_prefix, events::name(args));
+    let written = if args.reads_only {
+        writing::look(&sides, &index)?
+    } else {
+        writing::run(args, &sides, &index)?
+    };
+    let (mut rows, mut notes) = (written.rows, written.notes);
+    let mut questions = Vec::new();
+    if args.rounds > 0 {
+        let read = reading::run(args, &sides, &index)?;
+        rows.push(read.resident_row());
+        questions = read.questions;
+        notes.extend(read.notes);
+    }
     rows.push(start_row(&sides)?);
-    if !args.keep {
-        writing::clean_up(args, &sides)?;
+    if !args.keep && !args.reads_only {
+        writing::clean_up(&sides, &index)?;
     }
 
     let mut servers = sides.into_iter().map(|side| side.server);
@@ -98,10 +125,12 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<std::process::ExitCode> {
         hardware: Hardware::read(),
         a: servers.next().context("there is always a first server")?,
         b: servers.next(),
-        events: args.events,
+        what: events::name(args),
+        events: written.events,
         ndjson_bytes: written.ndjson_bytes,
-        notes: written.notes,
+        notes,
         rows,
+        questions,
     };
     if let Some(path) = &args.json {
         std::fs::write(path, serde_json::to_vec_pretty(&report)?)

@@ -1,6 +1,8 @@
 //! `firn bench`: figures side by side, made on the machine of whoever doubts them.
 
 mod core;
+mod events;
+mod reading;
 mod report;
 mod start;
 mod writing;
@@ -14,7 +16,7 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum BenchCommand {
-    /// Load the same events into one or two servers and compare what it costs
+    /// Load the same events into one or two servers, ask both the same questions, and compare what it costs
     Core(core::CoreArgs),
     /// Measure the time from starting firn on existing data to its first answer
     Start(start::StartArgs),

@@ -55,6 +55,53 @@ impl Row {
     }
 }
 
+/// How long one question took one server.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Asked {
+    pub(super) runs: usize,
+    pub(super) median_ms: f64,
+    pub(super) p99_ms: f64,
+    /// Of the server's process, for one request on average.
+    pub(super) cpu_ms: Option<f64>,
+}
+
+/// One question to both servers.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct QuestionRow {
+    pub(super) question: String,
+    /// Always the same values.
+    pub(super) repeated: bool,
+    pub(super) a: Asked,
+    pub(super) b: Option<Asked>,
+    /// How many times less A needs: by the median, and by CPU time.
+    pub(super) ratio_median: Option<f64>,
+    pub(super) ratio_cpu: Option<f64>,
+    /// Answers in which the two differ; `None`: nobody to compare with.
+    pub(super) differences: Option<usize>,
+}
+
+impl QuestionRow {
+    /// A row with its ratios.
+    pub(super) fn new(
+        question: String,
+        repeated: bool,
+        a: Asked,
+        b: Option<Asked>,
+        differences: Option<usize>,
+    ) -> Self {
+        let ratio = |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a);
+        Self {
+            ratio_median: ratio(Some(a.median_ms), b.as_ref().map(|b| b.median_ms)),
+            ratio_cpu: ratio(a.cpu_ms, b.as_ref().and_then(|b| b.cpu_ms)),
+            question,
+            repeated,
+            a,
+            b,
+            differences,
+        }
+    }
+}
+
 /// A server that took part.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Server {
@@ -73,19 +120,23 @@ pub(super) struct Report {
     pub(super) hardware: Hardware,
     pub(super) a: Server,
     pub(super) b: Option<Server>,
+    /// `weblog`, or the file's name.
+    pub(super) what: String,
     pub(super) events: u64,
     pub(super) ndjson_bytes: u64,
     /// What to know when reading the figures.
     pub(super) notes: Vec<String>,
     pub(super) rows: Vec<Row>,
+    pub(super) questions: Vec<QuestionRow>,
 }
 
 impl Report {
     /// A Markdown section.
     pub(super) fn markdown(&self) -> String {
         let mut text = format!(
-            "{} events, {:.1} MB of NDJSON ({} bytes each on average). {}. {}\n\n    {}\n\n",
+            "{} events ({}), {:.1} MB of NDJSON ({} bytes each on average). {}. {}\n\n    {}\n\n",
             crate::ingest::grouped(self.events),
+            self.what,
             self.ndjson_bytes as f64 / 1e6,
             self.ndjson_bytes.checked_div(self.events).unwrap_or(0),
             self.hardware.line(),
@@ -112,6 +163,15 @@ impl Report {
             }
             text.push('\n');
         }
+        for (repeated, title) in [
+            (false, "question, other values each time"),
+            (true, "the same question again, about all time where it has no tenant"),
+        ] {
+            let rows: Vec<_> = self.questions.iter().filter(|row| row.repeated == repeated).collect();
+            if !rows.is_empty() {
+                self.questions_table(title, &rows, &mut text);
+            }
+        }
         for note in &self.notes {
             let _ = write!(text, "\n- {note}");
         }
@@ -119,6 +179,41 @@ impl Report {
             text.push('\n');
         }
         text
+    }
+}
+
+impl Report {
+    /// Median, 99th percentile and CPU time of each question.
+    fn questions_table(&self, title: &str, rows: &[&QuestionRow], text: &mut String) {
+        let heads = |server: &Server| format!(" {} median | p99 | CPU |", server.version);
+        let _ = write!(text, "\n| {title} |{}", heads(&self.a));
+        if let Some(b) = &self.b {
+            let _ = write!(text, "{} ratio | by CPU |", heads(b));
+        }
+        let columns = if self.b.is_some() { 8 } else { 3 };
+        let _ = writeln!(text, "\n| --- |{}", " ---: |".repeat(columns));
+        let cells = |asked: &Asked| {
+            format!(
+                " {} | {} | {} |",
+                cell(Some(asked.median_ms), "ms"),
+                cell(Some(asked.p99_ms), "ms"),
+                cell(asked.cpu_ms, "ms")
+            )
+        };
+        let times = |ratio: Option<f64>| ratio.map_or("–".to_owned(), |ratio| format!("{} ×", digits(ratio)));
+        for row in rows {
+            let _ = write!(text, "| {} |{}", row.question, cells(&row.a));
+            if let Some(b) = &row.b {
+                let _ = write!(
+                    text,
+                    "{} {} | {} |",
+                    cells(b),
+                    times(row.ratio_median),
+                    times(row.ratio_cpu)
+                );
+            }
+            text.push('\n');
+        }
     }
 }
 

@@ -8,16 +8,15 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use clap::ValueEnum;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::core::{CoreArgs, Side};
+use super::events::Events;
 use super::report::Better::{Higher, Lower};
 use super::report::Row;
 use crate::client::{Client, encode_segment};
-pub(super) use crate::generate::Kind;
-use crate::generate::{Format, Generator, GeneratorConfig, Span, index_template};
+use crate::generate::index_template;
 
 /// A request refused with 429 comes again after this; the time counts.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -29,6 +28,7 @@ const STABLE_PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct Written {
     pub(super) rows: Vec<Row>,
     pub(super) notes: Vec<String>,
+    pub(super) events: u64,
     pub(super) ndjson_bytes: u64,
 }
 
@@ -47,27 +47,16 @@ struct Figures {
     refused: u64,
     load_cpu_seconds: Option<f64>,
     peak_bytes: Option<u64>,
-    merge_seconds: f64,
+    merge_seconds: Option<f64>,
     merge_cpu_seconds: Option<f64>,
     stored_before_merge_bytes: u64,
-    stored_bytes: u64,
+    stored_bytes: Option<u64>,
     idle_bytes: Option<u64>,
 }
 
-/// The name of the index.
-fn index_name(args: &CoreArgs) -> String {
-    let kind = args.kind.to_possible_value();
-    format!(
-        "{}-{}",
-        args.index_prefix,
-        kind.as_ref().map_or("events", |kind| kind.get_name())
-    )
-}
-
 /// Loads all sides and takes the figures.
-pub(super) fn run(args: &CoreArgs, sides: &[Side]) -> anyhow::Result<Written> {
-    let index = index_name(args);
-    let path = format!("/{}", encode_segment(&index));
+pub(super) fn run(args: &CoreArgs, sides: &[Side], index: &str) -> anyhow::Result<Written> {
+    let path = format!("/{}", encode_segment(index));
     let mut notes = Vec::new();
     let mut figures: Vec<Figures> = sides.iter().map(|_| Figures::default()).collect();
     for side in sides {
@@ -77,13 +66,13 @@ pub(super) fn run(args: &CoreArgs, sides: &[Side]) -> anyhow::Result<Written> {
         }
     }
     let cpu_before = cpu_of_all(sides)?;
-    let ndjson_bytes = load(args, sides, &path, &mut figures)?;
+    let (events, ndjson_bytes) = load(args, sides, &path, &mut figures)?;
     for (side, figures) in sides.iter().zip(&mut figures) {
         let started = Instant::now();
         side.client.json("POST", &format!("{path}/_refresh"), None)?;
         side.client.json("POST", &format!("{path}/_flush"), None)?;
         figures.load_seconds += started.elapsed().as_secs_f64();
-        check_count(side, &path, args.events)?;
+        check_count(side, &path, events)?;
     }
     let cpu_loaded = cpu_of_all(sides)?;
     for (number, (side, figures)) in sides.iter().zip(&mut figures).enumerate() {
@@ -94,7 +83,9 @@ pub(super) fn run(args: &CoreArgs, sides: &[Side]) -> anyhow::Result<Written> {
             .transpose()?
             .map(|memory| memory.peak);
         figures.stored_before_merge_bytes = stored_bytes(&side.client, &path)?;
-        force_merge(side, &path, figures)?;
+        if !args.no_merge {
+            force_merge(side, &path, figures)?;
+        }
     }
     eprintln!("{} s without requests", args.idle_seconds);
     std::thread::sleep(Duration::from_secs(args.idle_seconds));
@@ -111,8 +102,12 @@ pub(super) fn run(args: &CoreArgs, sides: &[Side]) -> anyhow::Result<Written> {
             ));
         }
     }
+    let mapping = match args.file {
+        Some(_) => "a mapping guessed by the server, values that do not fit ignored",
+        None => "the same explicit mapping",
+    };
     notes.push(format!(
-        "One shard, no replica, the same explicit mapping, `index.translog.durability: request`; {} requests of {:.1} \
+        "One shard, no replica, {mapping}, `index.translog.durability: request`; {} requests of {:.1} \
          MB at a time, batches alternating between the servers.",
         args.parallel,
         args.batch_bytes as f64 / 1e6
@@ -123,15 +118,41 @@ pub(super) fn run(args: &CoreArgs, sides: &[Side]) -> anyhow::Result<Written> {
             .to_owned(),
     );
     Ok(Written {
-        rows: rows(args.events, ndjson_bytes, &figures),
+        rows: rows(events, ndjson_bytes, &figures),
         notes,
+        events,
         ndjson_bytes,
     })
 }
 
+/// What an earlier run has left.
+pub(super) fn look(sides: &[Side], index: &str) -> anyhow::Result<Written> {
+    let path = format!("/{}", encode_segment(index));
+    let (mut counts, mut stored) = (Vec::new(), Vec::new());
+    for side in sides {
+        let answer = side.client.json("GET", &format!("{path}/_count"), None)?;
+        counts.push(
+            answer
+                .get("count")
+                .and_then(Value::as_u64)
+                .context("_count tells no count")?,
+        );
+        stored.push(stored_bytes(&side.client, &path)? as f64 / 1e6);
+    }
+    if counts.iter().any(|count| *count != counts[0]) {
+        bail!("the servers hold different numbers of events: {counts:?}");
+    }
+    Ok(Written {
+        rows: vec![Row::new("stored", "MB", Lower, Some(stored[0]), stored.get(1).copied())],
+        notes: vec!["The indices are those that an earlier run has loaded.".to_owned()],
+        events: counts[0],
+        ndjson_bytes: 0,
+    })
+}
+
 /// Deletes what was loaded.
-pub(super) fn clean_up(args: &CoreArgs, sides: &[Side]) -> anyhow::Result<()> {
-    let path = format!("/{}", encode_segment(&index_name(args)));
+pub(super) fn clean_up(sides: &[Side], index: &str) -> anyhow::Result<()> {
+    let path = format!("/{}", encode_segment(index));
     for side in sides {
         side.client.json("DELETE", &path, None)?;
     }
@@ -142,31 +163,36 @@ fn create_index(args: &CoreArgs, side: &Side, path: &str) -> anyhow::Result<()> 
     if side.client.exists(path)? {
         side.client.json("DELETE", path, None)?;
     }
-    let (_, template) = index_template(args.kind)?;
-    let body = json!({
+    let mut body = json!({
         "settings": {
             "index.number_of_shards": 1,
             "index.number_of_replicas": 0,
             "index.translog.durability": "request",
         },
-        "mappings": template["template"]["mappings"],
     });
+    if args.file.is_some() {
+        // Without it, OpenSearch refuses events in which a field has another type than before.
+        body["settings"]["index.mapping.ignore_malformed"] = true.into();
+    } else {
+        let (_, mut template) = index_template(args.kind)?;
+        body["mappings"] = template["template"]["mappings"].take();
+    }
     side.client.json("PUT", path, Some(&body)).map(|_| ())
 }
 
-/// Sends everything, round by round; the bytes of NDJSON without action lines.
-fn load(args: &CoreArgs, sides: &[Side], path: &str, figures: &mut [Figures]) -> anyhow::Result<u64> {
-    let mut generator = generator(args)?;
+/// Sends everything, round by round; how many events, and their bytes without action lines.
+fn load(args: &CoreArgs, sides: &[Side], path: &str, figures: &mut [Figures]) -> anyhow::Result<(u64, u64)> {
+    let mut source = Events::open(args)?;
     let bulk_path = format!("{path}/_bulk");
-    let (mut ndjson_bytes, mut left, mut said) = (0u64, args.events, Instant::now());
+    let (mut ndjson_bytes, mut events, mut said) = (0u64, 0u64, Instant::now());
     for round in 0.. {
         let mut batches = Vec::new();
-        while batches.len() < usize::from(args.parallel) && left > 0 {
-            let (batch, bytes) = fill(&mut generator, args.batch_bytes, left);
+        while batches.len() < usize::from(args.parallel) {
+            let (batch, bytes) = fill(&mut source, args.batch_bytes)?;
             if batch.events == 0 {
-                bail!("the generator ended {left} events early");
+                break;
             }
-            left -= batch.events as u64;
+            events += batch.events as u64;
             ndjson_bytes += bytes;
             batches.push(batch);
         }
@@ -187,49 +213,28 @@ fn load(args: &CoreArgs, sides: &[Side], path: &str, figures: &mut [Figures]) ->
         }
         if said.elapsed() > Duration::from_secs(5) {
             said = Instant::now();
-            eprintln!("{} of {} events", args.events - left, args.events);
+            eprintln!("{events} events");
         }
     }
-    Ok(ndjson_bytes)
-}
-
-/// Events of a fixed time, so that every run of a seed has the same bytes.
-fn generator(args: &CoreArgs) -> anyhow::Result<Generator> {
-    // 2026-01-01T00:00:00Z, and a week from there.
-    const START_MS: i64 = 1_767_225_600_000;
-    const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-    Generator::new(&GeneratorConfig {
-        seed: args.seed,
-        kind: args.kind,
-        format: Format::Ndjson,
-        tenants: match args.kind {
-            Kind::Weblog => 13,
-            Kind::Events => 40,
-        },
-        span: Span::Range {
-            start_ms: START_MS,
-            end_ms: START_MS + WEEK_MS,
-            events: args.events,
-        },
-    })
+    Ok((events, ndjson_bytes))
 }
 
 /// A batch, and its bytes without action lines.
-fn fill(generator: &mut Generator, batch_bytes: usize, left: u64) -> (Batch, u64) {
+fn fill(source: &mut Events, batch_bytes: usize) -> anyhow::Result<(Batch, u64)> {
     const ACTION: &[u8] = b"{\"index\":{}}\n";
     let mut body = Vec::with_capacity(batch_bytes + batch_bytes / 8);
     let (mut events, mut bytes) = (0usize, 0usize);
-    while bytes < batch_bytes && (events as u64) < left {
+    while bytes < batch_bytes {
         body.extend_from_slice(ACTION);
         let before = body.len();
-        if generator.fill(&mut body, 1, 0) == 0 {
+        if !source.next(&mut body)? {
             body.truncate(before - ACTION.len());
             break;
         }
         bytes += body.len() - before;
         events += 1;
     }
-    (Batch { body, events }, bytes as u64)
+    Ok((Batch { body, events }, bytes as u64))
 }
 
 /// All batches of a round at the same time; for each its seconds and how often it was refused.
@@ -293,7 +298,7 @@ fn force_merge(side: &Side, path: &str, figures: &mut Figures) -> anyhow::Result
         .json("POST", &format!("{path}/_forcemerge?max_num_segments=1"), None)?;
     side.client.json("POST", &format!("{path}/_flush"), None)?;
     side.client.json("POST", &format!("{path}/_refresh"), None)?;
-    figures.merge_seconds = started.elapsed().as_secs_f64();
+    figures.merge_seconds = Some(started.elapsed().as_secs_f64());
     let cpu_after = side.process.map(|process| process.cpu_seconds()).transpose()?;
     figures.merge_cpu_seconds = difference(cpu_after, cpu_before);
 
@@ -305,7 +310,7 @@ fn force_merge(side: &Side, path: &str, figures: &mut Figures) -> anyhow::Result
         same = if now == size { same + 1 } else { 0 };
         size = now;
     }
-    figures.stored_bytes = size;
+    figures.stored_bytes = Some(size);
     Ok(())
 }
 
@@ -354,9 +359,9 @@ fn rows(events: u64, ndjson_bytes: u64, figures: &[Figures]) -> Vec<Row> {
             Some(in_megabytes(f.stored_before_merge_bytes))
         }),
         row("stored after force-merge", "MB", Lower, &|f| {
-            Some(in_megabytes(f.stored_bytes))
+            f.stored_bytes.map(in_megabytes)
         }),
-        row("force-merge to one segment", "s", Lower, &|f| Some(f.merge_seconds)),
+        row("force-merge to one segment", "s", Lower, &|f| f.merge_seconds),
         row("CPU to force-merge", "s", Lower, &|f| f.merge_cpu_seconds),
         row("resident, peak while indexing", "MB", Lower, &|f| {
             f.peak_bytes.map(in_megabytes)
@@ -366,7 +371,7 @@ fn rows(events: u64, ndjson_bytes: u64, figures: &[Figures]) -> Vec<Row> {
 }
 
 /// In ms.
-fn percentile(seconds: &[f64], part: f64) -> Option<f64> {
+pub(super) fn percentile(seconds: &[f64], part: f64) -> Option<f64> {
     let mut sorted = seconds.to_vec();
     sorted.sort_by(f64::total_cmp);
     let position = ((sorted.len() as f64 * part).ceil() as usize).clamp(1, sorted.len().max(1)) - 1;

@@ -31,7 +31,7 @@ use crate::client::{Client, Credentials, encode_segment};
 use batch::{Batch, Batcher, Shape};
 pub(crate) use progress::grouped;
 use progress::{Counters, Progress};
-use reader::Lines;
+pub(crate) use reader::Lines;
 use rejects::Rejects;
 use send::Sender;
 

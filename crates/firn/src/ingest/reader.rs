@@ -13,7 +13,7 @@ pub(super) const LINE_LIMIT_BYTES: usize = 90 * 1024 * 1024;
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Reads lines one after the other.
-pub(super) struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     input: Box<dyn BufRead + Send + 'a>,
     name: String,
     number: u64,
@@ -21,7 +21,7 @@ pub(super) struct Lines<'a> {
 
 /// One line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// Counted from 1.
     pub(super) number: u64,
     /// With its line feed, after decompression.
@@ -33,7 +33,7 @@ pub(super) struct Line {
 impl<'a> Lines<'a> {
     /// Opens a file, or standard input for `-`. `consumed` counts the bytes read from the file as
     /// it is on disk.
-    pub(super) fn open(path: &Path, consumed: &'a AtomicU64) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path, consumed: &'a AtomicU64) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         let raw: Box<dyn Read + Send> = if path == Path::new("-") {
             Box::new(io::stdin())
@@ -46,7 +46,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The next line into `line`, without its line feed; `None` at the end.
-    pub(super) fn next(&mut self, line: &mut Vec<u8>) -> anyhow::Result<Option<Line>> {
+    pub(crate) fn next(&mut self, line: &mut Vec<u8>) -> anyhow::Result<Option<Line>> {
         line.clear();
         let mut bytes = 0u64;
         let mut too_long = false;

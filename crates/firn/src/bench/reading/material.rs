@@ -1,0 +1,157 @@
+//! Values for the questions, from the events themselves.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use super::super::core::CoreArgs;
+use super::super::events::Events;
+use super::fields::{Role, Roles, TIME};
+
+/// Events that values are drawn from. Sampling is even over the whole run.
+const SAMPLES_MAX: usize = 20_000;
+/// A value that so few events have is a needle.
+const NEEDLE_EVENTS_MAX: u32 = 3;
+/// Shorter words stand in too many events to be asked for.
+const WORD_LETTERS_MIN: usize = 4;
+
+/// What questions are made of.
+pub(super) struct Material {
+    /// First and last instant, ms.
+    pub(super) time_ms: (i64, i64),
+    /// By event: values come as often as the events that have them.
+    pub(super) tenants: Vec<String>,
+    /// Values of the field of many that few events have.
+    pub(super) needles: Vec<String>,
+    pub(super) codes: Vec<String>,
+    pub(super) numbers: Vec<i64>,
+    /// Words of one event each.
+    pub(super) texts: Vec<Vec<String>>,
+}
+
+/// Reads all events once.
+pub(super) fn collect(args: &CoreArgs, roles: &Roles) -> anyhow::Result<Material> {
+    let mut events = Events::open(args)?;
+    let mut material = Material {
+        time_ms: (i64::MAX, i64::MIN),
+        tenants: Vec::new(),
+        needles: Vec::new(),
+        codes: Vec::new(),
+        numbers: Vec::new(),
+        texts: Vec::new(),
+    };
+    let mut many: HashMap<String, u32> = HashMap::new();
+    let mut candidates = Vec::new();
+    // Every `step`-th event is sampled; when there are too many, every other one is dropped.
+    let (mut step, mut line) = (1u64, Vec::new());
+    for number in 0u64.. {
+        line.clear();
+        if !events.next(&mut line)? {
+            break;
+        }
+        let event: Value = serde_json::from_slice(&line).context("an event is not JSON")?;
+        if let Some(time) = event.get(TIME).and_then(Value::as_str)
+            && let Ok(time) = time.parse::<jiff::Timestamp>()
+        {
+            let ms = time.as_millisecond();
+            material.time_ms = (material.time_ms.0.min(ms), material.time_ms.1.max(ms));
+        }
+        let name = text(&event, &roles.many);
+        if let Some(name) = &name {
+            *many.entry(name.clone()).or_default() += 1;
+        }
+        if !number.is_multiple_of(step) {
+            continue;
+        }
+        candidates.extend(name);
+        material.tenants.extend(text(&event, &roles.tenant));
+        material.codes.extend(text(&event, &roles.code));
+        material
+            .numbers
+            .extend(value(&event, &roles.number).and_then(Value::as_i64));
+        material
+            .texts
+            .extend(text(&event, &roles.text).map(|text| words(&text)));
+        if material.tenants.len().max(candidates.len()) >= SAMPLES_MAX {
+            step *= 2;
+            halve(&mut candidates);
+            halve(&mut material.tenants);
+            halve(&mut material.codes);
+            halve(&mut material.numbers);
+            halve(&mut material.texts);
+        }
+    }
+    material.needles = candidates
+        .into_iter()
+        .filter(|name| many.get(name).is_some_and(|count| *count <= NEEDLE_EVENTS_MAX))
+        .collect();
+    material.codes.retain(|code| code.chars().count() >= 4);
+    material.texts.retain(|words| words.len() >= 2);
+    if material.needles.is_empty() {
+        bail!("no value of [{}] is rare", roles.many.field);
+    }
+    if material.codes.is_empty() || material.texts.is_empty() || material.numbers.is_empty() {
+        bail!("the events have too few values for questions about them");
+    }
+    Ok(material)
+}
+
+fn halve<T>(list: &mut Vec<T>) {
+    let mut keep = false;
+    list.retain(|_| {
+        keep = !keep;
+        keep
+    });
+}
+
+fn value<'a>(event: &'a Value, role: &Role) -> Option<&'a Value> {
+    let mut inner = event;
+    if let Some(value) = event.get(&role.path) {
+        return Some(value);
+    }
+    for name in role.path.split('.') {
+        inner = inner.get(name)?;
+    }
+    Some(inner)
+}
+
+fn text(event: &Value, role: &Role) -> Option<String> {
+    match value(event, role)? {
+        Value::String(text) => Some(text.clone()),
+        number @ Value::Number(_) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// Words of letters only: how servers cut the rest differs.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = text
+        .split(|c: char| c.is_whitespace())
+        .filter(|word| word.len() >= WORD_LETTERS_MIN && word.bytes().all(|byte| byte.is_ascii_alphabetic()))
+        .map(str::to_lowercase)
+        .collect();
+    words.sort_unstable();
+    words.dedup();
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_found_by_path() {
+        let role = |path: &str| Role {
+            field: format!("{path}.keyword"),
+            path: path.to_owned(),
+        };
+        let event = json!({"a": {"b": "x"}, "c.d": 7});
+        assert_eq!(text(&event, &role("a.b")).as_deref(), Some("x"));
+        assert_eq!(text(&event, &role("c.d")).as_deref(), Some("7"));
+        assert_eq!(text(&event, &role("a")), None);
+        assert_eq!(words("The User x1 logged on, user"), ["logged", "user"]);
+    }
+}
