@@ -17,7 +17,7 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, clap::Subcommand)]
 enum BenchCommand {
     /// Load the same events into one or two servers, ask both the same questions, and compare what it costs
-    Core(core::CoreArgs),
+    Core(Box<core::CoreArgs>),
     /// Measure the time from starting firn on existing data to its first answer
     Start(start::StartArgs),
 }
