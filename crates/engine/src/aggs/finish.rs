@@ -3,8 +3,8 @@
 use super::finished::{Finished, Level};
 use super::partial::Room;
 use super::{
-    Aggregation, AggregationKind, Aggregations, Partial, Partials, avg, cardinality, date_histogram, filter, max, min,
-    stats, sum, terms, value_count,
+    Aggregation, AggregationKind, Aggregations, Partial, Partials, avg, cardinality, date_histogram, date_range,
+    filter, filters, histogram, ip_range, max, min, range, stats, sum, terms, value_count,
 };
 use crate::{Error, Result};
 
@@ -76,8 +76,23 @@ impl<'a> Finisher<'a> {
             (AggregationKind::DateHistogram(histogram), Partial::DateHistogram(partial)) => {
                 Finished::Buckets(date_histogram::answer(self, name, histogram, sub, partial)?)
             }
-            (AggregationKind::Filter(_), Partial::Filter(bucket)) => {
+            (kind, Partial::Single(bucket)) if kind.is_single_bucket() => {
                 Finished::Single(filter::answer(self, sub, bucket)?)
+            }
+            (AggregationKind::Filters(filters), Partial::Listed(partial)) => {
+                Finished::Buckets(filters::answer(self, filters, sub, partial)?)
+            }
+            (AggregationKind::Range(ranges), Partial::Listed(partial)) => {
+                Finished::Buckets(range::answer(self, ranges, sub, partial)?)
+            }
+            (AggregationKind::DateRange(ranges), Partial::Listed(partial)) => {
+                Finished::Buckets(date_range::answer(self, ranges, sub, partial)?)
+            }
+            (AggregationKind::IpRange(ranges), Partial::Listed(partial)) => {
+                Finished::Buckets(ip_range::answer(self, ranges, sub, partial)?)
+            }
+            (AggregationKind::Histogram(part), Partial::Histogram(partial)) => {
+                Finished::Buckets(histogram::answer(self, part, sub, partial)?)
             }
             (AggregationKind::Cardinality(_), Partial::Cardinality(sketch)) => {
                 Finished::Metric(cardinality::answer(&sketch))

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::key::Key;
+use super::key::{Key, double_text};
 use super::{Aggregation, Aggregations, ValueFormat};
 
 /// The results of one level, in the order of the request's aggregations.
@@ -54,7 +54,6 @@ pub(super) enum Keys {
     /// `key_as_string`, then `key` (histograms).
     TextFirst,
     /// Not at all: the bucket's name or place says it (filters, keyed ranges).
-    #[allow(dead_code)]
     Hidden,
 }
 
@@ -103,6 +102,7 @@ impl FinishedBucket {
         match (&self.key_as_string, &self.key) {
             (Some(text), _) => text.clone(),
             (None, Value::String(text)) => text.clone(),
+            (None, Value::Number(number)) if number.is_f64() => double_text(number.as_f64().unwrap_or_default()),
             (None, other) => other.to_string(),
         }
     }

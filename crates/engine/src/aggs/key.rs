@@ -111,6 +111,25 @@ pub(super) fn float(value: f64) -> Value {
     }
 }
 
+/// A double as Java prints it (`Double.toString`), which is how Elasticsearch makes keys of it.
+pub(super) fn double_text(value: f64) -> String {
+    let magnitude = value.abs();
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+    }
+    if magnitude == 0.0 || (1e-3..1e7).contains(&magnitude) {
+        return format!("{value:?}");
+    }
+    let text = format!("{value:E}");
+    match text.split_once('E') {
+        Some((digits, exponent)) if !digits.contains('.') => format!("{digits}.0E{exponent}"),
+        _ => text,
+    }
+}
+
 /// A [`Key`] in hashable form (f64 by its bits).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyBytes {
@@ -183,6 +202,23 @@ mod tests {
     #[test]
     fn zeros_are_one_key() {
         assert_eq!(KeyBytes::from_f64(-0.0), KeyBytes::from_f64(0.0));
+    }
+
+    #[test]
+    fn doubles_print_as_in_java() {
+        for (value, expected) in [
+            (0.0, "0.0"),
+            (-0.5, "-0.5"),
+            (100.0, "100.0"),
+            (0.001, "0.001"),
+            (9_999_999.0, "9999999.0"),
+            (1e7, "1.0E7"),
+            (-1.25e10, "-1.25E10"),
+            (0.00025, "2.5E-4"),
+            (f64::INFINITY, "Infinity"),
+        ] {
+            assert_eq!(double_text(value), expected);
+        }
     }
 
     proptest! {

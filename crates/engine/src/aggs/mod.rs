@@ -8,16 +8,24 @@
 mod avg;
 pub mod cardinality;
 mod date_histogram;
+mod date_range;
 mod filter;
+mod filters;
 mod finish;
 mod finished;
+mod histogram;
+mod ip_range;
 mod key;
+mod listed;
 mod max;
 mod metric;
 mod min;
+mod missing;
 mod order;
 mod parse;
 mod partial;
+mod range;
+mod ranges;
 mod stats;
 mod sum;
 mod terms;
@@ -32,12 +40,18 @@ use finish::Finisher;
 
 pub use cardinality::Cardinality;
 pub use date_histogram::{DateHistogram, DateHistogramPartial, Interval};
+pub use filters::Filters;
 pub use finish::FinishOptions;
+pub use histogram::{DoubleBounds, Histogram, HistogramPartial};
+pub use ip_range::{IpBounds, address_of};
 pub use key::{Key, KeyBytes, ValueFormat};
+pub use listed::ListedPartial;
 pub use metric::{Metric, MetricPartial};
+pub use missing::MissingField;
 pub use order::TermsOrder;
 pub use parse::{COUNT_MAX, DEPTH_MAX};
 pub use partial::{Bucket, Partial, Partials, too_many_buckets};
+pub use ranges::{RangeSpec, Ranges};
 pub use terms::{Terms, TermsFilter, TermsPartial};
 
 /// Named aggregations of one level, in the order of the request.
@@ -71,6 +85,12 @@ pub enum AggregationKind {
     Cardinality(Cardinality),
     /// `filter`, with the query that bounds its one bucket.
     Filter(Box<crate::query::Query>),
+    Filters(Filters),
+    Missing(MissingField),
+    Range(Ranges),
+    DateRange(Ranges),
+    IpRange(Ranges),
+    Histogram(Histogram),
 }
 
 impl Aggregation {
@@ -86,15 +106,25 @@ impl Aggregation {
             | AggregationKind::Stats(_)
             | AggregationKind::ValueCount(_) => Partial::Metric(MetricPartial::default()),
             AggregationKind::Cardinality(cardinality) => Partial::Cardinality(cardinality.sketch()),
-            AggregationKind::Filter(_) => Partial::Filter(Bucket {
+            AggregationKind::Filter(_) | AggregationKind::Missing(_) => Partial::Single(Bucket {
                 doc_count: 0,
                 sub: self.sub.empty(),
             }),
+            AggregationKind::Filters(_)
+            | AggregationKind::Range(_)
+            | AggregationKind::DateRange(_)
+            | AggregationKind::IpRange(_) => Partial::Listed(ListedPartial::default()),
+            AggregationKind::Histogram(_) => Partial::Histogram(HistogramPartial::default()),
         }
     }
 }
 
 impl AggregationKind {
+    /// Whether it makes exactly one bucket, which paths of orders may go through.
+    pub(crate) fn is_single_bucket(&self) -> bool {
+        matches!(self, Self::Filter(_) | Self::Missing(_))
+    }
+
     /// Its name in requests.
     pub fn name(&self) -> &'static str {
         match self {
@@ -108,6 +138,12 @@ impl AggregationKind {
             Self::ValueCount(_) => value_count::NAME,
             Self::Cardinality(_) => cardinality::NAME,
             Self::Filter(_) => filter::NAME,
+            Self::Filters(_) => filters::NAME,
+            Self::Missing(_) => missing::NAME,
+            Self::Range(_) => range::NAME,
+            Self::DateRange(_) => date_range::NAME,
+            Self::IpRange(_) => ip_range::NAME,
+            Self::Histogram(_) => histogram::NAME,
         }
     }
 
@@ -129,6 +165,10 @@ impl AggregationKind {
             | Self::ValueCount(metric) => metric.print(),
             Self::Cardinality(cardinality) => cardinality.print(),
             Self::Filter(query) => query.print(),
+            Self::Filters(filters) => filters.print(),
+            Self::Missing(missing) => missing.print(),
+            Self::Range(ranges) | Self::DateRange(ranges) | Self::IpRange(ranges) => ranges.print(),
+            Self::Histogram(histogram) => histogram.print(),
         }
     }
 
@@ -144,6 +184,10 @@ impl AggregationKind {
             | Self::ValueCount(metric) => metric.fields(fields),
             Self::Cardinality(cardinality) => cardinality.fields(fields),
             Self::Filter(query) => fields.extend(query.fields()),
+            Self::Filters(filters) => filters.fields(fields),
+            Self::Missing(missing) => missing.fields(fields),
+            Self::Range(ranges) | Self::DateRange(ranges) | Self::IpRange(ranges) => ranges.fields(fields),
+            Self::Histogram(histogram) => histogram.fields(fields),
         }
     }
 }
@@ -181,7 +225,9 @@ impl Aggregations {
                     &mut partial.buckets.values_mut()
                 }
                 (_, Some(Partial::DateHistogram(partial))) => &mut partial.buckets.values_mut(),
-                (_, Some(Partial::Filter(bucket))) => &mut std::iter::once(bucket),
+                (_, Some(Partial::Histogram(partial))) => &mut partial.buckets.values_mut(),
+                (_, Some(Partial::Listed(partial))) => &mut partial.buckets.iter_mut(),
+                (_, Some(Partial::Single(bucket))) => &mut std::iter::once(bucket),
                 _ => continue,
             };
             if !sub.0.is_empty() {

@@ -116,11 +116,7 @@ impl<'a> Target<'a> {
         while let Some((name, below)) = rest.split_once('>') {
             let name = name.trim();
             match sub.0.get(name) {
-                Some(Aggregation {
-                    kind: AggregationKind::Filter(_),
-                    sub: next,
-                    ..
-                }) => sub = next,
+                Some(Aggregation { kind, sub: next, .. }) if kind.is_single_bucket() => sub = next,
                 Some(_) => {
                     return Err(Error::illegal_argument(format!(
                         "Invalid aggregator order path [{path}]. Buckets can only be sorted on a sub-aggregator path \
@@ -156,12 +152,12 @@ impl<'a> Target<'a> {
     fn read(&self, mut bucket: &Bucket) -> f64 {
         for name in &self.through {
             match bucket.sub.0.get(*name) {
-                Some(Partial::Filter(inner)) => bucket = inner,
+                Some(Partial::Single(inner)) => bucket = inner,
                 _ => return f64::NAN,
             }
         }
         match (bucket.sub.0.get(self.name), self.value) {
-            (Some(Partial::Filter(inner)), MetricValue::DocCount) => inner.doc_count as f64,
+            (Some(Partial::Single(inner)), MetricValue::DocCount) => inner.doc_count as f64,
             (Some(Partial::Cardinality(sketch)), MetricValue::Cardinality) => sketch.estimate() as f64,
             (Some(Partial::Metric(metric)), value) => match value {
                 MetricValue::Count => metric.count as f64,
@@ -186,7 +182,9 @@ impl MetricValue {
             AggregationKind::Avg(_) => single(Self::Avg),
             AggregationKind::ValueCount(_) => single(Self::Count),
             AggregationKind::Cardinality(_) => single(Self::Cardinality),
-            AggregationKind::Filter(_) => matches!(key, None | Some("_count" | "doc_count")).then_some(Self::DocCount),
+            kind if kind.is_single_bucket() => {
+                matches!(key, None | Some("_count" | "doc_count")).then_some(Self::DocCount)
+            }
             AggregationKind::Stats(_) => match key {
                 Some("count") => Some(Self::Count),
                 Some("min") => Some(Self::Min),
@@ -195,7 +193,7 @@ impl MetricValue {
                 Some("avg") => Some(Self::Avg),
                 _ => None,
             },
-            AggregationKind::Terms(_) | AggregationKind::DateHistogram(_) => None,
+            _ => None,
         }
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Aggregation, AggregationKind, Aggregations, avg, cardinality, date_histogram, filter, max, min, stats, sum, terms,
-    value_count,
+    Aggregation, AggregationKind, Aggregations, avg, cardinality, date_histogram, date_range, filter, filters,
+    histogram, ip_range, max, min, missing, range, stats, sum, terms, value_count,
 };
 use crate::json::{as_bool, as_i64, as_text, token};
 use crate::{Error, Result};
@@ -27,6 +27,12 @@ const KINDS: &[Kind] = &[
     Kind::metric(value_count::NAME, value_count::parse),
     Kind::metric(cardinality::NAME, cardinality::parse),
     Kind::bucket(filter::NAME, filter::parse),
+    Kind::bucket(filters::NAME, filters::parse),
+    Kind::bucket(missing::NAME, missing::parse),
+    Kind::bucket(range::NAME, range::parse),
+    Kind::bucket(date_range::NAME, date_range::parse),
+    Kind::bucket(ip_range::NAME, ip_range::parse),
+    Kind::bucket(histogram::NAME, histogram::parse),
 ];
 
 /// Aggregations that Elasticsearch has and firn does not.
@@ -46,12 +52,10 @@ const NOT_YET: &[&str] = &[
     "composite",
     "cumulative_cardinality",
     "cumulative_sum",
-    "date_range",
     "derivative",
     "diversified_sampler",
     "extended_stats",
     "extended_stats_bucket",
-    "filters",
     "frequent_item_sets",
     "geo_bounds",
     "geo_centroid",
@@ -61,15 +65,12 @@ const NOT_YET: &[&str] = &[
     "geohex_grid",
     "geotile_grid",
     "global",
-    "histogram",
     "inference",
     "ip_prefix",
-    "ip_range",
     "matrix_stats",
     "max_bucket",
     "median_absolute_deviation",
     "min_bucket",
-    "missing",
     "moving_fn",
     "moving_percentiles",
     "multi_terms",
@@ -80,7 +81,6 @@ const NOT_YET: &[&str] = &[
     "percentiles",
     "percentiles_bucket",
     "random_sampler",
-    "range",
     "rare_terms",
     "rate",
     "reverse_nested",
@@ -285,6 +285,18 @@ pub(super) fn scalar(kind: &str, key: &str, value: &Value) -> Result<Value> {
 /// A boolean.
 pub(super) fn flag(kind: &str, key: &str, value: &Value) -> Result<bool> {
     as_bool(value).ok_or_else(|| wrong_type(kind, key, value))
+}
+
+/// A finite number, maybe as a string.
+pub(super) fn double(kind: &str, key: &str, value: &Value) -> Result<f64> {
+    let number = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    number
+        .filter(|number: &f64| number.is_finite())
+        .ok_or_else(|| wrong_type(kind, key, value))
 }
 
 /// A whole number that is at least `least`; `shown` is how Elasticsearch names it in the error.

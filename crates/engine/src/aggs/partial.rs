@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use super::{DateHistogramPartial, MetricPartial, TermsPartial, cardinality};
+use super::{DateHistogramPartial, HistogramPartial, ListedPartial, MetricPartial, TermsPartial, cardinality};
 use crate::{Error, ErrorKind, Result};
 
 /// Partial results of one level, by aggregation name.
@@ -16,12 +16,16 @@ pub enum Partial {
     Terms(TermsPartial),
     /// `date_histogram`.
     DateHistogram(DateHistogramPartial),
+    /// `histogram`.
+    Histogram(HistogramPartial),
+    /// Those whose request lists the buckets, such as `range` and `filters`.
+    Listed(ListedPartial),
     /// All single metrics.
     Metric(MetricPartial),
     /// `cardinality`.
     Cardinality(cardinality::Sketch),
-    /// `filter`: its one bucket.
-    Filter(Bucket),
+    /// Those with one bucket, such as `filter`.
+    Single(Bucket),
 }
 
 /// One bucket.
@@ -78,8 +82,10 @@ impl Partial {
         match self {
             Self::Terms(terms) => terms.buckets.values().map(Bucket::bucket_count).sum(),
             Self::DateHistogram(histogram) => histogram.buckets.values().map(Bucket::bucket_count).sum(),
+            Self::Histogram(histogram) => histogram.buckets.values().map(Bucket::bucket_count).sum(),
+            Self::Listed(listed) => listed.bucket_count(),
             Self::Metric(_) | Self::Cardinality(_) => 0,
-            Self::Filter(bucket) => bucket.bucket_count(),
+            Self::Single(bucket) => bucket.bucket_count(),
         }
     }
 
@@ -87,6 +93,8 @@ impl Partial {
         match (self, other) {
             (Self::Terms(own), Self::Terms(theirs)) => own.fold(theirs, room),
             (Self::DateHistogram(own), Self::DateHistogram(theirs)) => own.fold(theirs, room),
+            (Self::Histogram(own), Self::Histogram(theirs)) => own.fold(theirs, room),
+            (Self::Listed(own), Self::Listed(theirs)) => own.fold(theirs, room),
             (Self::Metric(own), Self::Metric(theirs)) => {
                 own.merge(&theirs);
                 Ok(())
@@ -95,7 +103,7 @@ impl Partial {
                 own.merge(&theirs);
                 Ok(())
             }
-            (Self::Filter(own), Self::Filter(theirs)) => own.fold(theirs, room),
+            (Self::Single(own), Self::Single(theirs)) => own.fold(theirs, room),
             _ => Err(Error::internal(format!(
                 "cannot merge partial results of aggregation [{name}]: they are of different kinds"
             ))),

@@ -195,7 +195,7 @@ fn partials_of(documents: &[(u8, i64, i32)]) -> Partials {
         ];
         if number >= 5 {
             let sub = ["least", "most", "mean", "values"].map(|name| (name, of(number)));
-            one.push(("large", Partial::Filter(bucket(sub.to_vec()))));
+            one.push(("large", Partial::Single(bucket(sub.to_vec()))));
         }
         let one = one.into_iter().map(|(name, partial)| (name.to_owned(), partial));
         partials.merge(Partials(one.collect())).unwrap();

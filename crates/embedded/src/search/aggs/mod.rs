@@ -5,11 +5,17 @@
 //! bucket it fell into: bucket numbers are dense, so all state is in vectors and nothing is looked
 //! up by name or boxed per document. Strings are ordinals until a collector is finished.
 
+mod buckets;
 mod cardinality;
 mod date_histogram;
 mod filter;
+mod filters;
+mod histogram;
 mod metric;
+mod missing;
+mod ranges;
 mod score_board;
+mod single;
 mod source;
 mod table;
 mod terms;
@@ -40,12 +46,24 @@ enum Kind {
     Metric(metric::MetricPlan),
     Cardinality(cardinality::CardinalityPlan),
     Filter(filter::FilterPlan),
+    Filters(filters::FiltersPlan),
+    Missing(missing::MissingPlan),
+    Ranges(ranges::RangesPlan),
+    Histogram(histogram::NumberHistogramPlan),
 }
 
 impl Kind {
     fn wants_scores(&self) -> bool {
         match self {
-            Self::Terms(_) | Self::DateHistogram(_) | Self::Metric(_) | Self::Cardinality(_) | Self::Filter(_) => false,
+            Self::Terms(_)
+            | Self::DateHistogram(_)
+            | Self::Metric(_)
+            | Self::Cardinality(_)
+            | Self::Filter(_)
+            | Self::Filters(_)
+            | Self::Missing(_)
+            | Self::Ranges(_)
+            | Self::Histogram(_) => false,
         }
     }
 }
@@ -102,6 +120,14 @@ impl Plan {
                     Kind::Cardinality(cardinality::CardinalityPlan::compile(compiler, part)?)
                 }
                 AggregationKind::Filter(query) => Kind::Filter(filter::FilterPlan::compile(compiler, query)?),
+                AggregationKind::Filters(part) => Kind::Filters(filters::FiltersPlan::compile(compiler, part)?),
+                AggregationKind::Missing(part) => Kind::Missing(missing::MissingPlan::compile(compiler, part)?),
+                AggregationKind::Range(part) => Kind::Ranges(ranges::RangesPlan::numbers(compiler, part)?),
+                AggregationKind::DateRange(part) => Kind::Ranges(ranges::RangesPlan::dates(compiler, part)?),
+                AggregationKind::IpRange(part) => Kind::Ranges(ranges::RangesPlan::addresses(compiler, part)?),
+                AggregationKind::Histogram(part) => {
+                    Kind::Histogram(histogram::NumberHistogramPlan::compile(compiler, part)?)
+                }
             };
             nodes.push(Node {
                 name: name.clone(),
@@ -149,6 +175,10 @@ impl Plan {
                 Kind::Metric(plan) => plan.open(scope)?,
                 Kind::Cardinality(plan) => plan.open(scope)?,
                 Kind::Filter(plan) => plan.open(scope, sub)?,
+                Kind::Filters(plan) => plan.open(scope, sub)?,
+                Kind::Missing(plan) => plan.open(scope, sub)?,
+                Kind::Ranges(plan) => plan.open(scope, sub)?,
+                Kind::Histogram(plan) => plan.open(scope, sub)?,
             };
             collectors.push((node.name.clone(), collector));
         }
@@ -186,6 +216,10 @@ impl SegmentAggs {
 struct Level(Vec<(String, Box<dyn Collector>)>);
 
 impl Level {
+    fn none() -> Self {
+        Self(Vec::new())
+    }
+
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -70,6 +70,16 @@ impl Source {
         })
     }
 
+    /// Finds a field of numbers, dates or booleans; others are refused by the name of the
+    /// aggregation. What is not mapped has no values.
+    pub(super) fn numbers(compiler: &Compiler, path: &str, name: &str) -> Result<Self> {
+        match Self::compile(compiler, path)? {
+            source @ (Self::Numbers { .. } | Self::MetaNumbers(_) | Self::Nothing) => Ok(source),
+            _ if is_unmapped(compiler, path) => Ok(Self::Nothing),
+            Self::Strings { .. } | Self::Constant(_) => Err(unsupported(compiler, path, name)),
+        }
+    }
+
     /// How its keys and metrics print; `format` overrides the field's for dates.
     pub(super) fn value_format(&self, format: Option<&str>) -> Result<ValueFormat> {
         let custom = format.map(DateFormat::new).transpose();
@@ -95,6 +105,22 @@ impl Source {
             _ => Numeric::Integer,
         }
     }
+}
+
+/// Whether the mapping has no such field. It then looks like a keyword that no segment has.
+pub(super) fn is_unmapped(compiler: &Compiler, path: &str) -> bool {
+    matches!(compiler.resolve(path), Target::Field(field) if field.mapping.is_none())
+}
+
+/// Elasticsearch's refusal of a field whose type an aggregation cannot read.
+pub(super) fn unsupported(compiler: &Compiler, path: &str, name: &str) -> Error {
+    let kind = match compiler.resolve(path) {
+        Target::Field(field) => field.type_name(),
+        Target::Meta(_) | Target::Nothing => "keyword",
+    };
+    Error::illegal_argument(format!(
+        "Field [{path}] of type [{kind}] is not supported for aggregation [{name}]"
+    ))
 }
 
 /// A value of `missing` for numbers, in the units that aggregations compute with (dates in ms).

@@ -1,0 +1,66 @@
+//! `missing`: one bucket of the documents without a value.
+
+use firn_engine::aggs::{MissingField, Partial};
+use firn_model::Result;
+use tantivy::DocId;
+use tantivy::columnar::Column;
+
+use super::super::column::{self, NumColumn};
+use super::super::compile::Compiler;
+use super::single::Single;
+use super::source::Source;
+use super::{Collector, Level, Scope};
+
+/// `missing`, resolved.
+pub(super) struct MissingPlan {
+    /// `None`: every document has a value.
+    source: Option<Source>,
+}
+
+impl MissingPlan {
+    pub(super) fn compile(compiler: &Compiler, part: &MissingField) -> Result<Self> {
+        let source = Source::compile(compiler, &part.field)?;
+        let everywhere = part.missing.is_some() || matches!(source, Source::Constant(_));
+        Ok(Self {
+            source: (!everywhere).then_some(source),
+        })
+    }
+
+    pub(super) fn open(&self, scope: Scope, sub: Level) -> Result<Box<dyn Collector>> {
+        let reader = &scope.segment.reader;
+        let column = match &self.source {
+            Some(Source::Numbers { path, .. }) => NumColumn::open(reader, path)?.map(|numbers| numbers.column),
+            Some(Source::MetaNumbers(name)) => NumColumn::open_named(reader, name)?.map(|numbers| numbers.column),
+            Some(Source::Strings { class, path, .. }) => {
+                column::open_strings(reader, *class, path)?.map(|strings| strings.ords().clone())
+            }
+            Some(Source::Constant(_) | Source::Nothing) | None => None,
+        };
+        Ok(Box::new(MissingCollector {
+            everywhere: self.source.is_none(),
+            column,
+            single: Single::new(sub, scope.memory),
+        }))
+    }
+}
+
+struct MissingCollector {
+    everywhere: bool,
+    column: Option<Column<u64>>,
+    single: Single,
+}
+
+impl Collector for MissingCollector {
+    fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()> {
+        if self.everywhere {
+            return Ok(());
+        }
+        let column = self.column.as_ref();
+        let has_value = |doc| column.is_some_and(|column| column.index.has_value(doc));
+        self.single.collect(docs, buckets, |doc| !has_value(doc))
+    }
+
+    fn finish(self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
+        self.single.finish(bucket_count)
+    }
+}

@@ -1,0 +1,75 @@
+//! Buckets that the request lists: `range`, `date_range`, `ip_range`, `filters`.
+
+use super::partial::Room;
+use super::{Bucket, ValueFormat};
+use crate::Result;
+
+/// Partial result of aggregations whose buckets are known from the request.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ListedPartial {
+    /// In the order of the request; empty as long as no segment reported.
+    pub buckets: Vec<Bucket>,
+    /// What the bounds of ranges mean on a shard (`[from, to)`), in the order of the request; dates
+    /// in ms. Empty where they say no more than the request does.
+    pub bounds: Vec<(f64, f64)>,
+    /// How bounds print.
+    pub format: ValueFormat,
+}
+
+impl ListedPartial {
+    pub(super) fn bucket_count(&self) -> usize {
+        self.buckets.iter().map(Bucket::bucket_count).sum()
+    }
+
+    pub(super) fn fold(&mut self, other: Self, room: &mut Room) -> Result<()> {
+        self.format.merge(&other.format);
+        if self.bounds.is_empty() {
+            self.bounds = other.bounds;
+        }
+        for (position, bucket) in other.buckets.into_iter().enumerate() {
+            match self.buckets.get_mut(position) {
+                Some(own) => own.fold(bucket, room)?,
+                None => {
+                    room.take_with(|| bucket.bucket_count())?;
+                    self.buckets.push(bucket);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One bucket for each of `count`.
+    pub(super) fn take_buckets(&mut self, count: usize) -> Vec<Bucket> {
+        let mut buckets = std::mem::take(&mut self.buckets);
+        buckets.resize_with(count, Bucket::default);
+        buckets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn merging_does_not_depend_on_split_or_order(counts in prop::collection::vec((0_usize..4, 0_u64..9), 0..30)) {
+            let of = |counts: &[(usize, u64)]| {
+                let mut partial = ListedPartial::default();
+                if !counts.is_empty() {
+                    partial.buckets.resize_with(4, Bucket::default);
+                }
+                counts.iter().for_each(|(position, count)| partial.buckets[*position].doc_count += count);
+                partial
+            };
+            let half = counts.len() / 2;
+            let mut forward = of(&counts[..half]);
+            forward.fold(of(&counts[half..]), &mut Room::new(usize::MAX)).unwrap();
+            let mut backward = of(&counts[half..]);
+            backward.fold(of(&counts[..half]), &mut Room::new(usize::MAX)).unwrap();
+            prop_assert_eq!(&forward, &backward);
+            prop_assert_eq!(forward, of(&counts));
+        }
+    }
+}
