@@ -146,7 +146,11 @@ pub(super) fn answer(
         head: Vec::new(),
         tail: Vec::new(),
         keyed: named && filters.keyed,
-        keys: if named && !filters.keyed { Keys::KeyFirst } else { Keys::Hidden },
+        keys: if named && !filters.keyed {
+            Keys::KeyFirst
+        } else {
+            Keys::Hidden
+        },
         buckets,
     })
 }

@@ -65,7 +65,7 @@ impl NumberHistogramPlan {
             missing: self.missing,
             format: self.format.clone(),
             first: few.then_some(first),
-            buckets: Buckets::new(few.then_some((last - first) as u64 + 1), sub, scope.memory),
+            buckets: Buckets::new(few.then(|| (last - first) as u64 + 1), sub, scope.memory),
             values: ValueBlock::default(),
             own: Vec::new(),
         }))

@@ -2,6 +2,7 @@
 //! depend on how documents fell into segments.
 
 mod aggregations;
+mod buckets;
 mod hits;
 mod properties;
 mod queries;
