@@ -151,12 +151,12 @@ fn histograms() {
     check_counts(&json!({"histogram": {"field": "unmapped", "interval": 0.5}}), "");
     check(
         &json!({
-            "histogram": {"field": "@timestamp", "interval": 2678400000_i64, "order": {"m": "desc"}},
+            "histogram": {"field": "@timestamp", "interval": 864000000_i64, "min_doc_count": 1, "order": {"m": "desc"}},
             "aggs": {"m": {"max": {"field": "status"}}}
         }),
         &json!({"buckets": [
-            {"key_as_string": "2024-06-09T00:00:00.000Z", "key": 1717891200000.0, "doc_count": 3, "m": {"value": 503.0}},
-            {"key_as_string": "2024-05-09T00:00:00.000Z", "key": 1715212800000.0, "doc_count": 1, "m": {"value": 201.0}}
+            {"key_as_string": "2024-06-06T00:00:00.000Z", "key": 1717632000000.0, "doc_count": 3, "m": {"value": 503.0}},
+            {"key_as_string": "2024-05-27T00:00:00.000Z", "key": 1716768000000.0, "doc_count": 1, "m": {"value": 201.0}}
         ]}),
     );
     refused(
