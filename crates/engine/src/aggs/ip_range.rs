@@ -115,7 +115,7 @@ pub(super) fn answer(
     let mut ordered: Vec<_> = bounds.iter().zip(&ranges.ranges).zip(buckets).collect();
     // An open end comes after every address, an open start before.
     let rank = |bounds: &IpBounds| (bounds.0, bounds.1.is_none(), bounds.1);
-    ordered.sort_by(|((left, _), _), ((right, _), _)| rank(left).cmp(&rank(right)));
+    ordered.sort_by_key(|((bounds, _), _)| rank(bounds));
     let mut rows = Vec::with_capacity(ordered.len());
     for (((from, to), spec), bucket) in ordered {
         let mut printed = Vec::new();
