@@ -1,6 +1,6 @@
 # Everything starts here; the work is in cargo and in scripts/. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build run test check unit e2e crash clients soak fuzz bench docs clean
+.PHONY: help setup setup-test build run test test-peers check unit e2e crash clients soak fuzz bench docs clean
 
 EVENTS ?=
 DATA ?= ./data
@@ -23,6 +23,9 @@ run: ## build and start firn on 127.0.0.1:9200 with demo events; EVENTS=FILE ind
 	@scripts/run.sh "$(DATA)" "$(EVENTS)" $(RUN_FLAGS)
 
 test: setup-test check unit e2e clients ## everything: format, lints, licences, unit, property, end-to-end and crash tests
+
+test-peers: ## the REST scenarios against the real OpenSearch at OPENSEARCH_URL, else one that OPENSEARCH_ENGINE_SH starts
+	@scripts/test-peers.sh
 
 check: ## format, lints, licences
 	$(CARGO) fmt --all --check
@@ -49,6 +52,7 @@ bench: build ## side by side with the real OpenSearch, if OPENSEARCH_URL names o
 
 docs: ## print the reference pages again from their definitions
 	@$(CARGO) run --quiet --bin firn -- settings --markdown > docs/operate/settings.md
+	@UPDATE_DOCS=1 $(CARGO) test -p firn --test rest --quiet the_compatibility_page > /dev/null
 
 clean:
 	@$(CARGO) clean

@@ -1,0 +1,120 @@
+//! docs/compatibility.md: a template, with tables that are made of the scenario files' rows and with
+//! the reasons that scenarios give where the peers differ.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use anyhow::{Result, bail, ensure};
+
+use crate::scenario::{Row, Scenario, ScenarioFile, Who};
+
+/// Prints the page. A line `<!-- table NAME: COLUMN | COLUMN -->` of the template becomes that table, the first
+/// column for the rows' names, `scenarios` for their counts and `status` for what firn makes of those; `<!-- differences -->` becomes the
+/// list of reasons and `<!-- counts -->` the numbers of files and scenarios.
+pub(crate) fn print(template: &str, files: &[ScenarioFile]) -> Result<String> {
+    let mut tables = tables(files)?;
+    let mut page = String::new();
+    for line in template.lines() {
+        let directive = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
+        match directive.map(|directive| directive.split_once(' ').unwrap_or((directive, ""))) {
+            Some(("table", rest)) => {
+                let Some((name, columns)) = rest.split_once(": ") else {
+                    bail!("`{line}` names no columns");
+                };
+                let Some(rows) = tables.remove(name) else {
+                    bail!("no scenario file has a row for the table `{name}`");
+                };
+                page += &table(name, &columns.split(" | ").collect::<Vec<_>>(), &rows)?;
+            }
+            Some(("differences", "")) => page += &differences(files),
+            Some(("counts", "")) => {
+                let scenarios: usize = files.iter().map(|file| file.scenarios.len()).sum();
+                writeln!(page, "{scenarios} scenarios in {} files.", files.len())?;
+            }
+            _ => writeln!(page, "{line}")?,
+        }
+    }
+    if let Some(name) = tables.keys().next() {
+        bail!("the template has no place for the table `{name}`");
+    }
+    Ok(page)
+}
+
+type Rows<'a> = BTreeMap<&'a str, (&'a Row, Vec<&'a Scenario>)>;
+
+/// The rows of every table by name, with the scenarios behind each.
+fn tables(files: &[ScenarioFile]) -> Result<BTreeMap<&str, Rows<'_>>> {
+    let mut tables: BTreeMap<&str, Rows<'_>> = BTreeMap::new();
+    for file in files {
+        for row in &file.rows {
+            let scenarios = file.scenarios.iter().filter(|scenario| scenario.row == row.row);
+            let rows = tables.entry(&row.table).or_default();
+            let twice = rows.insert(&row.row, (row, scenarios.collect())).is_some();
+            ensure!(!twice, "{}.yml: `{}` has a row already", file.stem, row.row);
+        }
+    }
+    Ok(tables)
+}
+
+fn table(name: &str, columns: &[&str], rows: &Rows<'_>) -> Result<String> {
+    let mut text = format!("| {} |\n|{}\n", columns.join(" | "), "---|".repeat(columns.len()));
+    for (row, scenarios) in rows.values() {
+        if let Some(cell) = row.cells.keys().find(|cell| !columns.contains(&cell.as_str())) {
+            bail!("the table `{name}` has no column `{cell}`, which `{}` fills", row.row);
+        }
+        let cells = columns
+            .iter()
+            .enumerate()
+            .map(|(place, column)| match (place, *column) {
+                (0, _) => row.row.clone(),
+                (_, "scenarios") => scenarios.len().to_string(),
+                (_, "status") => status(scenarios).to_owned(),
+                (_, column) => row.cells.get(column).cloned().unwrap_or_default().trim().to_owned(),
+            });
+        writeln!(text, "| {} |", cells.collect::<Vec<_>>().join(" | "))?;
+    }
+    Ok(text)
+}
+
+fn status(scenarios: &[&Scenario]) -> &'static str {
+    match scenarios.iter().filter(|scenario| scenario.refused.is_some()).count() {
+        0 => "yes",
+        refused if refused < scenarios.len() => "in part",
+        _ => "no",
+    }
+}
+
+/// Every reason that a scenario gives, once, under the row that it belongs to.
+fn differences(files: &[ScenarioFile]) -> String {
+    let mut lines = Vec::new();
+    for file in files {
+        for scenario in &file.scenarios {
+            for (who, why) in reasons(scenario) {
+                lines.push(format!("- {} ({who}): {}", scenario.row, why.trim()));
+            }
+        }
+    }
+    lines.sort();
+    lines.dedup();
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+fn reasons(scenario: &Scenario) -> Vec<(&'static str, String)> {
+    let mut reasons = Vec::new();
+    if let (Some(only), Some(why)) = (scenario.only, &scenario.why) {
+        // What one alone answers, the other answers differently.
+        let other = match only {
+            Who::Firn => "OpenSearch",
+            Who::OpenSearch => "firn",
+        };
+        reasons.push((other, why.clone()));
+    }
+    if scenario.refused.is_some() {
+        reasons.push(("firn", format!("refuses: {}", scenario.name)));
+    }
+    for step in &scenario.steps {
+        reasons.extend(step.opensearch.iter().map(|other| ("OpenSearch", other.why.clone())));
+        reasons.extend(step.firn.iter().map(|other| ("firn", other.why.clone())));
+    }
+    reasons
+}
