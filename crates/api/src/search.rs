@@ -181,15 +181,16 @@ pub(crate) fn build(
         request.sort = parse_sort_param(sort)?;
     }
     if let Some(source) = source_param(params)? {
-        request.source = source;
+        request.shape.source = source;
     }
     if let Some(fields) = params.list("stored_fields") {
         let only = FieldsOnly::of(&fields)?;
-        request.source = only.filter(request.source);
-        request.no_stored_fields = fields.iter().any(|field| field == "_none_");
+        request.shape.source = only.filter(request.shape.source);
+        request.shape.no_stored_fields = fields.iter().any(|field| field == "_none_");
     }
     if let Some(fields) = params.list("docvalue_fields") {
         request
+            .shape
             .docvalue_fields
             .extend(fields.into_iter().map(|text| match text.split_once('#') {
                 Some((field, format)) => FieldSpec {
@@ -213,10 +214,10 @@ pub(crate) fn build(
         request.routing = routing;
     }
     if let Some(flag) = params.flag("version")? {
-        request.version = flag;
+        request.shape.version = flag;
     }
     if let Some(flag) = params.flag("seq_no_primary_term")? {
-        request.seq_no_primary_term = flag;
+        request.shape.seq_no_primary_term = flag;
     }
     request.typed_keys = params.bool("typed_keys", false)?;
     if let Some(flag) = params.flag("track_scores")? {

@@ -1,7 +1,7 @@
 //! Writing a search's answer. Sources go into it byte for byte, without being read.
 
 use firn_engine::Result;
-use firn_engine::search::{Hit, SearchResponse, SearchShards};
+use firn_engine::search::{SearchResponse, SearchShards, write_score};
 use firn_model::metadata::Metadata;
 use serde_json::{Value, json};
 
@@ -66,13 +66,13 @@ pub(crate) fn write_response(
         output.extend_from_slice(b"\"total\":-1,");
     }
     output.extend_from_slice(b"\"max_score\":");
-    score(&mut output, response.max_score);
+    write_score(&mut output, response.max_score);
     output.extend_from_slice(b",\"hits\":[");
     for (number, hit) in response.hits.iter().enumerate() {
         if number > 0 {
             output.push(b',');
         }
-        write_hit(&mut output, hit);
+        hit.write(&mut output);
     }
     output.extend_from_slice(b"]}");
     if let Some(aggregations) = &response.aggregations {
@@ -84,54 +84,6 @@ pub(crate) fn write_response(
     }
     output.push(b'}');
     output
-}
-
-fn write_hit(output: &mut Vec<u8>, hit: &Hit) {
-    output.extend_from_slice(b"{\"_index\":");
-    json(output, &hit.index);
-    if !hit.id.is_empty() {
-        output.extend_from_slice(b",\"_id\":");
-        json(output, &hit.id);
-    }
-    if let Some(version) = hit.version {
-        write(output, format_args!(",\"_version\":{version}"));
-    }
-    if let Some((seq_no, primary_term)) = hit.seq_no {
-        write(
-            output,
-            format_args!(",\"_seq_no\":{seq_no},\"_primary_term\":{primary_term}"),
-        );
-    }
-    output.extend_from_slice(b",\"_score\":");
-    score(output, hit.score);
-    if let Some(routing) = &hit.routing {
-        output.extend_from_slice(b",\"_routing\":");
-        json(output, routing);
-    }
-    if !hit.ignored.is_empty() {
-        output.extend_from_slice(b",\"_ignored\":");
-        json(output, &hit.ignored);
-    }
-    if let Some(source) = &hit.source {
-        output.extend_from_slice(b",\"_source\":");
-        output.extend_from_slice(source);
-    }
-    if !hit.fields.is_empty() {
-        output.extend_from_slice(b",\"fields\":");
-        json(output, &hit.fields);
-    }
-    if !hit.sort.is_empty() {
-        output.extend_from_slice(b",\"sort\":");
-        json(output, &hit.sort);
-    }
-    output.push(b'}');
-}
-
-fn score(output: &mut Vec<u8>, score: Option<f32>) {
-    match score {
-        Some(score) if score.is_finite() => json(output, &score),
-        _ => output.extend_from_slice(b"null"),
-    }
 }
 
 fn json<T: serde::Serialize + ?Sized>(output: &mut Vec<u8>, value: &T) {

@@ -331,16 +331,10 @@ impl Engine for Fake {
             .iter()
             .filter(|((index, _), _)| names.contains(index))
             .map(|((index, id), (source, _, _))| Hit {
-                index: index.clone(),
                 id: id.clone(),
                 score: Some(1.0),
                 source: Some(source.clone()),
-                routing: None,
-                version: None,
-                seq_no: None,
-                ignored: Vec::new(),
-                fields: serde_json::Map::new(),
-                sort: Vec::new(),
+                ..Hit::new(index.clone())
             })
             .collect();
         let shards = names.len() as u32;

@@ -114,6 +114,8 @@ impl Core {
             mapping: Arc::clone(&index.metadata.mapping),
             filters: filters.to_vec(),
             max_result_window: settings.max_result_window,
+            max_inner_result_window: settings.max_inner_result_window,
+            max_analyzed_offset: settings.max_analyzed_offset,
             default_fields: settings.query_default_fields.clone(),
         };
         Ok(Searchable {
@@ -125,7 +127,7 @@ impl Core {
 
 fn check_docvalue_fields(request: &SearchRequest, index: &IndexState) -> Result<()> {
     let (count, max) = (
-        request.docvalue_fields.len() as u64,
+        request.shape.docvalue_fields.len() as u64,
         index.metadata.settings.max_docvalue_fields,
     );
     if count > max {

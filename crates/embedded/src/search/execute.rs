@@ -2,24 +2,25 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use firn_engine::RequestContext;
-use firn_engine::aggs::{FinishOptions, Partials};
+use firn_engine::aggs::{AggregationKind, Partials};
 use firn_engine::query::Query;
-use firn_engine::search::{SearchRequest, SearchResponse, SearchShards, SortBy, TotalHits, TrackTotalHits};
+use firn_engine::search::{SearchRequest, SearchResponse, SortBy};
 use firn_model::{Error, Result};
 use parking_lot::Mutex;
-use serde_json::Value;
 
 use super::aggs::Plan;
+use super::answer::Answering;
+use super::collapse::GroupField;
 use super::compile::Compiler;
 use super::memory::Memory;
-use super::segment_run::{self, Matches, Row, ShardPlan, Shared, Top, fails_request};
+use super::segment_run::{self, Matches, ShardPlan, Shared, Top, fails_request};
 use super::sort::ShardKey;
 use super::statistics::Statistics;
 use super::weight::Compiled;
-use super::{FailedShard, SearchLimits, ShardSearch, fetch, prune};
+use super::{FailedShard, SearchLimits, ShardSearch, prune};
 use crate::parallel::run_indexed;
 use crate::pool::Pool;
 use crate::segment::Segment;
@@ -103,6 +104,16 @@ fn check_window(shards: &[ShardSearch], request: &SearchRequest) -> Result<()> {
             )));
         }
     }
+    check_top_hits(shards, request)?;
+    if let (Some(collapse), Some(_)) = (&request.collapse, &request.search_after) {
+        let by_group = SortBy::Field(collapse.field.clone());
+        if request.sort.len() != 1 || request.sort[0].by != by_group {
+            return Err(Error::illegal_argument(
+                "Cannot use [collapse] in conjunction with [search_after] unless the search is sorted on the same \
+                 field. Multiple sort fields are not allowed.",
+            ));
+        }
+    }
     if request.search_after.is_some() && request.from > 0 {
         return Err(Error::illegal_argument(
             "`from` parameter must be set to 0 when `search_after` is used",
@@ -120,6 +131,26 @@ fn check_window(shards: &[ShardSearch], request: &SearchRequest) -> Result<()> {
         ))),
         _ => Ok(()),
     }
+}
+
+fn check_top_hits(shards: &[ShardSearch], request: &SearchRequest) -> Result<()> {
+    let Some(limit) = shards.iter().map(|shard| shard.max_inner_result_window).min() else {
+        return Ok(());
+    };
+    let mut outcome = Ok(());
+    request.aggs.visit(&mut |name, aggregation| {
+        if let AggregationKind::TopHits(top) = &aggregation.kind {
+            let wanted = top.from.saturating_add(top.size) as u64;
+            if wanted > limit && outcome.is_ok() {
+                outcome = Err(Error::illegal_argument(format!(
+                    "Top hits result window is too large, the top hits aggregator [{name}]'s from + size must be less \
+                     than or equal to: [{limit}] but was [{wanted}]. This limit can be set by changing the \
+                     [index.max_inner_result_window] index level setting."
+                )));
+            }
+        }
+    });
+    outcome
 }
 
 fn check_failures(
@@ -221,7 +252,17 @@ fn attempt(
     if !failed.is_empty() {
         return Ok(Attempt::Failed(failed));
     }
-    let mut response = answer(&ready, &tasks, &shared, request, pool, now_ms, limits)?;
+    let mut response = Answering {
+        ready: &ready,
+        tasks: &tasks,
+        shared: &shared,
+        request,
+        pool,
+        ctx,
+        now_ms,
+        limits,
+    }
+    .answer()?;
     let sorted_by_field = matches!(request.sort.first().map(|key| &key.by), Some(SortBy::Field(_)));
     if shards.len() > PRE_FILTER_SHARDS || sorted_by_field {
         // One shard always answers, so that the shape of the answer is known.
@@ -326,6 +367,10 @@ fn prepare(shard: &ShardSearch, request: &SearchRequest, now_ms: i64) -> Result<
         keys,
         after,
         aggs,
+        collapse: match &request.collapse {
+            Some(collapse) => Some(GroupField::compile(&filter, &collapse.field)?),
+            None => None,
+        },
         post_filter,
         single_segment: false,
         collected: AtomicU64::new(0),
@@ -417,68 +462,6 @@ fn run_task(shared: &Shared, shard: &Ready, task: &Task) -> Result<()> {
     }
 }
 
-fn answer(
-    ready: &Arc<Vec<Ready>>,
-    tasks: &Arc<Vec<Task>>,
-    shared: &Arc<Shared>,
-    request: &Arc<SearchRequest>,
-    pool: &Arc<Pool>,
-    now_ms: i64,
-    limits: SearchLimits,
-) -> Result<SearchResponse> {
-    let top = std::mem::take(&mut *shared.top.lock());
-    let constant_score = ready.first().and_then(|shard| shard.plan.constant_score);
-    let scores_shown = request.size > 0 && (request.sort.is_empty() || request.track_scores);
-    let max_score = match constant_score {
-        Some(score) if !top.rows.is_empty() => Some(score),
-        Some(_) => None,
-        None => top.max_score,
-    };
-    let rows: Vec<Row> = top.rows.into_iter().skip(request.from).take(request.size).collect();
-    let hits = fetch::fetch(ready, tasks, rows, request, pool)?;
-    let aggregations = match request.aggs.0.is_empty() {
-        true => None,
-        false => Some(finish_aggregations(ready, request, now_ms, limits)?),
-    };
-    let total = shared.total.load(Ordering::Relaxed);
-    let cut = shared.total_cut.load(Ordering::Relaxed);
-    Ok(SearchResponse {
-        took_ms: 0,
-        timed_out: shared.timed_out.load(Ordering::Relaxed),
-        terminated_early: (request.terminate_after > 0).then(|| shared.terminated.load(Ordering::Relaxed)),
-        shards: SearchShards::default(),
-        total: match request.track_total_hits {
-            TrackTotalHits::No => None,
-            TrackTotalHits::UpTo(limit) if total > limit => Some(TotalHits {
-                value: limit,
-                exact: false,
-            }),
-            _ => Some(TotalHits {
-                value: total,
-                exact: !cut,
-            }),
-        },
-        max_score: if scores_shown { max_score } else { None },
-        hits,
-        aggregations,
-    })
-}
-
-fn finish_aggregations(ready: &[Ready], request: &SearchRequest, now_ms: i64, limits: SearchLimits) -> Result<Value> {
-    let mut all = request.aggs.empty();
-    for shard in ready {
-        let mut partials = std::mem::take(&mut *shard.partials.lock());
-        if ready.len() > 1 {
-            request.aggs.cut_shard(&mut partials)?;
-        }
-        all.merge(partials)?;
-    }
-    let mut options = FinishOptions::new(limits.buckets_max);
-    options.typed_keys = request.typed_keys;
-    options.now_ms = Some(now_ms);
-    request.aggs.finish_with(all, &options)
-}
-
 impl Ready {
     /// Its sort keys.
     pub(super) fn keys(&self) -> &[ShardKey] {
@@ -488,5 +471,15 @@ impl Ready {
     /// The score of every hit, if it is the same for all.
     pub(super) fn constant_score(&self) -> Option<f32> {
         self.plan.constant_score
+    }
+
+    /// What hits are grouped by.
+    pub(super) fn collapse(&self) -> Option<&GroupField> {
+        self.plan.collapse.as_ref()
+    }
+
+    /// What its segments found for the aggregations.
+    pub(super) fn take_partials(&self) -> Partials {
+        std::mem::take(&mut *self.partials.lock())
     }
 }

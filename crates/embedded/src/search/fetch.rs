@@ -7,18 +7,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use firn_engine::search::{Hit, SearchRequest};
+use firn_engine::RequestContext;
+use firn_engine::search::{Hit, HitShape};
 use firn_engine::source::SourceFilter;
 use firn_model::ids::AutoId;
 use firn_model::{Error, Result};
+use serde_json::Value;
 use tantivy::schema::Value as _;
 use tantivy::schema::document::CompactDocValue;
 use tantivy::store::StoreReader;
 use tantivy::{DocId, TantivyDocument};
 
+use super::ShardSearch;
 use super::column::{NumColumn, failed};
 use super::execute::{Ready, Task};
-use super::segment_run::Row;
 use crate::parallel::run_indexed;
 use crate::pool::Pool;
 use crate::schema;
@@ -30,22 +32,31 @@ const STORE_BLOCKS: usize = 4;
 /// From this many hits on, they are read on several threads.
 const PARALLEL_HITS: usize = 8;
 
-/// Reads the hits of a page, in the order of `rows`.
+/// Where a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// The segment's number in the search.
+    pub(super) order: u32,
+    pub(super) doc: DocId,
+}
+
+/// Reads hits, in the order of `places`. Scores and sort values are the caller's to add.
 pub(super) fn fetch(
     ready: &Arc<Vec<Ready>>,
     tasks: &Arc<Vec<Task>>,
-    rows: Vec<Row>,
-    request: &Arc<SearchRequest>,
+    places: Vec<Place>,
+    shown: &Arc<Shown>,
     pool: &Arc<Pool>,
+    ctx: &RequestContext,
 ) -> Result<Vec<Hit>> {
     let by_order: HashMap<u32, usize> = tasks
         .iter()
         .enumerate()
         .map(|(number, task)| (task.order, number))
         .collect();
-    let count = rows.len();
+    let count = places.len();
     let mut positions: Vec<usize> = (0..count).collect();
-    positions.sort_by_key(|&position| (rows[position].order, rows[position].doc));
+    positions.sort_by_key(|&position| places[position]);
     // Runs of hits of one segment; large runs are cut, so that one segment uses several threads.
     let threads = if count < PARALLEL_HITS {
         1
@@ -56,28 +67,32 @@ pub(super) fn fetch(
     let mut runs: Vec<Vec<usize>> = Vec::new();
     for position in positions {
         match runs.last_mut() {
-            Some(run) if run.len() < run_max && rows[run[0]].order == rows[position].order => run.push(position),
+            Some(run) if run.len() < run_max && places[run[0]].order == places[position].order => run.push(position),
             _ => runs.push(vec![position]),
         }
     }
-    let rows = Arc::new(rows);
     let runs = Arc::new(runs);
     let work = {
-        let (ready, tasks, rows, runs, request) = (
+        let (ready, tasks, runs, shown, ctx) = (
             Arc::clone(ready),
             Arc::clone(tasks),
-            Arc::clone(&rows),
             Arc::clone(&runs),
-            Arc::clone(request),
+            Arc::clone(shown),
+            ctx.clone(),
         );
         move |number: usize| -> Result<Vec<Hit>> {
             let run = &runs[number];
             let task = by_order
-                .get(&rows[run[0]].order)
+                .get(&places[run[0]].order)
                 .map(|&task| &tasks[task])
                 .ok_or_else(|| Error::internal("a hit names a segment that was not searched"))?;
-            let reader = HitReader::open(&ready[task.shard], &task.segment, &request)?;
-            run.iter().map(|&position| reader.read(&rows[position])).collect()
+            let reader = HitReader::open(&ready[task.shard].search, &task.segment, &shown, task.shard)?;
+            let mut hits = Vec::with_capacity(run.len());
+            for &position in run {
+                ctx.check()?;
+                hits.push(reader.read(places[position].doc)?);
+            }
+            Ok(hits)
         }
     };
     let outcomes: Vec<Result<Vec<Hit>>> = if threads == 1 {
@@ -94,16 +109,44 @@ pub(super) fn fetch(
     Ok(hits.into_iter().flatten().collect())
 }
 
+/// What of hits is shown, resolved against the mappings of the shards.
+pub(super) struct Shown {
+    shape: HitShape,
+    /// In the order of the shards.
+    shards: Vec<ShownShard>,
+}
+
+struct ShownShard {
+    fields: source_fields::Fields,
+}
+
+impl Shown {
+    pub(super) fn new(shape: &HitShape, ready: &[Ready]) -> Result<Self> {
+        if shape.highlight.is_some() {
+            return Err(Error::not_implemented("[highlight] of a search"));
+        }
+        let one = |shard: &Ready| {
+            Ok(ShownShard {
+                fields: source_fields::Fields::new(&shard.search.mapping, &shape.fields)?,
+            })
+        };
+        Ok(Self {
+            shape: shape.clone(),
+            shards: ready.iter().map(one).collect::<Result<_>>()?,
+        })
+    }
+}
+
 /// Reads hits of one segment.
 struct HitReader<'a> {
-    shard: &'a Ready,
+    search: &'a ShardSearch,
     segment: &'a Segment,
-    request: &'a SearchRequest,
+    shape: &'a HitShape,
+    shown: &'a ShownShard,
     store: Option<StoreReader>,
     seq_no: Option<NumColumn>,
     version: Option<NumColumn>,
     ignored: Option<tantivy::columnar::StrColumn>,
-    fields: source_fields::Fields,
     docvalues: docvalues::DocValues,
 }
 
@@ -115,64 +158,47 @@ struct Stored {
 }
 
 impl<'a> HitReader<'a> {
-    fn open(shard: &'a Ready, segment: &'a Segment, request: &'a SearchRequest) -> Result<Self> {
+    fn open(search: &'a ShardSearch, segment: &'a Segment, shown: &'a Shown, shard: usize) -> Result<Self> {
         let reader = &segment.reader;
-        let fields = source_fields::Fields::new(&shard.search.mapping, &request.fields)?;
-        let needs_store = !request.no_stored_fields || !fields.is_empty();
+        let shape = &shown.shape;
+        let shown = &shown.shards[shard];
+        let needs_store = !shape.no_stored_fields || !shown.fields.is_empty();
         Ok(Self {
             store: match needs_store {
                 true => Some(reader.get_store_reader(STORE_BLOCKS)?),
                 false => None,
             },
             seq_no: NumColumn::open_named(reader, "_seq_no")?,
-            version: match request.version {
+            version: match shape.version {
                 true => NumColumn::open_named(reader, "_version")?,
                 false => None,
             },
             ignored: super::column::open_strings(reader, schema::Class::Keyword, schema::IGNORED)?,
-            docvalues: docvalues::DocValues::open(shard, segment, &request.docvalue_fields)?,
-            fields,
-            shard,
+            docvalues: docvalues::DocValues::open(search, segment, &shape.docvalue_fields)?,
+            search,
             segment,
-            request,
+            shape,
+            shown,
         })
     }
 
-    fn read(&self, row: &Row) -> Result<Hit> {
-        let request = self.request;
-        let snapshot = &self.shard.search.snapshot;
-        let doc = row.doc;
+    fn read(&self, doc: DocId) -> Result<Hit> {
+        let shape = self.shape;
+        let snapshot = &self.search.snapshot;
         let stored = self.stored(doc)?;
         let seq_no = integer(self.seq_no.as_ref(), doc).unwrap_or_default();
-        let mut fields = serde_json::Map::new();
-        if let Some(stored) = &stored {
-            self.fields.read(&stored.source, &mut fields)?;
+        let mut hit = Hit::new(snapshot.index.to_string());
+        if let Some(stored) = &stored
+            && !self.shown.fields.is_empty()
+        {
+            let source: Value = serde_json::from_slice(&stored.source)?;
+            self.shown.fields.read(&source, &mut hit.fields);
         }
-        self.docvalues.read(doc, &mut fields)?;
-        let mut hit = Hit {
-            index: snapshot.index.to_string(),
-            id: String::new(),
-            score: self.score(row),
-            source: None,
-            routing: None,
-            version: request
-                .version
-                .then(|| integer(self.version.as_ref(), doc).unwrap_or(1)),
-            seq_no: request.seq_no_primary_term.then_some((seq_no, 1)),
-            ignored: self.ignored(doc)?,
-            fields,
-            sort: match request.sort.is_empty() {
-                true => Vec::new(),
-                false => self
-                    .shard
-                    .keys()
-                    .iter()
-                    .zip(&row.values)
-                    .map(|(key, value)| key.print(value))
-                    .collect(),
-            },
-        };
-        if let Some(stored) = stored.filter(|_| !request.no_stored_fields) {
+        self.docvalues.read(doc, &mut hit.fields)?;
+        hit.version = shape.version.then(|| integer(self.version.as_ref(), doc).unwrap_or(1));
+        hit.seq_no = shape.seq_no_primary_term.then_some((seq_no, 1));
+        hit.ignored = self.ignored(doc)?;
+        if let Some(stored) = stored.filter(|_| !shape.no_stored_fields) {
             hit.id = stored.id.unwrap_or_else(|| {
                 AutoId {
                     index_tag: snapshot.index_tag,
@@ -182,23 +208,13 @@ impl<'a> HitReader<'a> {
                 .encode()
             });
             hit.routing = stored.routing;
-            hit.source = match request.source {
+            hit.source = match shape.source {
                 SourceFilter::None => None,
                 SourceFilter::All => Some(stored.source),
-                SourceFilter::Paths { .. } => request.source.apply(&stored.source)?,
+                SourceFilter::Paths { .. } => shape.source.apply(&stored.source)?,
             };
         }
         Ok(hit)
-    }
-
-    fn score(&self, row: &Row) -> Option<f32> {
-        let shown = self.request.sort.is_empty() || self.request.track_scores;
-        let by_score = self
-            .request
-            .sort
-            .iter()
-            .any(|key| key.by == firn_engine::search::SortBy::Score);
-        (shown || by_score).then(|| self.shard.constant_score().unwrap_or(row.score))
     }
 
     fn stored(&self, doc: DocId) -> Result<Option<Stored>> {

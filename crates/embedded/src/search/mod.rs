@@ -6,12 +6,16 @@
 //! caller brings snapshots.
 
 mod aggs;
+mod answer;
+mod collapse;
 mod column;
 mod compile;
 mod execute;
 mod fetch;
 mod field;
 mod format;
+mod inner_hits;
+mod kept;
 mod memory;
 mod paths;
 mod prune;
@@ -47,6 +51,10 @@ pub struct ShardSearch {
     pub filters: Vec<Query>,
     /// `index.max_result_window`.
     pub max_result_window: u64,
+    /// `index.max_inner_result_window`.
+    pub max_inner_result_window: u64,
+    /// `index.highlight.max_analyzed_offset`.
+    pub max_analyzed_offset: u64,
     /// `index.query.default_field`.
     pub default_fields: Vec<String>,
 }

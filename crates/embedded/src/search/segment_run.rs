@@ -1,7 +1,7 @@
 //! One segment of a search: reads its matching documents block by block and hands them to the
 //! count, the hits and the aggregations.
 
-use std::collections::BinaryHeap;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -14,7 +14,9 @@ use tantivy::query::{Scorer, Weight};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, TERMINATED};
 
 use super::aggs::Plan;
+use super::collapse::{Group, GroupField, SegmentGroups};
 use super::column::failed;
+use super::kept::{Entry, Kept};
 use super::memory::Memory;
 use super::sort::{SegmentKey, ShardKey, SortValue};
 use crate::segment::Segment;
@@ -46,6 +48,8 @@ pub(super) struct ShardPlan {
     pub(super) after: Option<Vec<SortValue>>,
     /// Aggregations.
     pub(super) aggs: Plan,
+    /// One hit for each value of a field.
+    pub(super) collapse: Option<GroupField>,
     /// What hits have to match beside the query, where aggregations are not to know of it.
     pub(super) post_filter: Option<Box<dyn Weight>>,
     /// One segment is all that the shard has to search.
@@ -59,6 +63,8 @@ pub(super) struct ShardPlan {
 pub(super) struct Row {
     pub(super) values: Vec<SortValue>,
     pub(super) score: Score,
+    /// The group that it stands for, if hits are collapsed.
+    pub(super) group: Option<Group>,
     /// The segment's number in the search.
     pub(super) order: u32,
     pub(super) doc: DocId,
@@ -141,7 +147,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         return Ok(None);
     }
     let mut aggs = match has_aggs {
-        true => Some(plan.aggs.open(segment, &shared.memory, plan.single_segment)?),
+        true => Some(plan.aggs.open(segment, order, &shared.memory, plan.single_segment)?),
         false => None,
     };
     let mut docs = Docs::open(plan, segment)?;
@@ -178,7 +184,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         shared.count(docs.docs.len() as u64);
         let mut hits_done = true;
         if let Some(hits) = &mut hits {
-            hits.collect(&docs.docs, &docs.scores);
+            hits.collect(&docs.docs, &docs.scores)?;
             hits_done = hits.is_complete();
         }
         if stop {
@@ -355,22 +361,14 @@ struct Hits {
     after: Option<Vec<u128>>,
     /// Hits later than this by the first key are not among the first of the search.
     bound: u128,
-    heap: BinaryHeap<Entry>,
+    kept: Kept,
+    groups: Option<SegmentGroups>,
     keep: usize,
     order: u32,
     constant_score: Option<Score>,
     max_score: Option<Score>,
     firsts: Vec<u128>,
     scratch: Vec<u64>,
-}
-
-/// A hit by its keys; the order is theirs, then that of documents. The heap has the last on top.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    first: u128,
-    rest: Vec<u128>,
-    doc: DocId,
-    score_bits: u32,
 }
 
 impl Hits {
@@ -403,7 +401,12 @@ impl Hits {
             keys,
             after,
             bound,
-            heap: BinaryHeap::with_capacity(keep.min(BLOCK)),
+            kept: Kept::new(plan.collapse.is_some(), keep, keep.min(BLOCK)),
+            groups: plan
+                .collapse
+                .as_ref()
+                .map(|field| field.open(segment, order))
+                .transpose()?,
             keep,
             order,
             constant_score: plan.constant_score,
@@ -413,7 +416,7 @@ impl Hits {
         }))
     }
 
-    fn collect(&mut self, docs: &[DocId], scores: &[Score]) {
+    fn collect(&mut self, docs: &[DocId], scores: &[Score]) -> Result<()> {
         for &score in scores {
             if self.max_score.is_none_or(|max| score > max) {
                 self.max_score = Some(score);
@@ -425,14 +428,11 @@ impl Hits {
             return self.collect(docs, &same);
         }
         let Some((first_key, rest_keys)) = self.keys.split_first() else {
-            return;
+            return Ok(());
         };
         let mut firsts = std::mem::take(&mut self.firsts);
         first_key.read_block(docs, scores, &mut self.scratch, &mut firsts);
-        let mut bound = self.bound;
-        if self.heap.len() >= self.keep {
-            bound = bound.min(self.heap.peek().map_or(u128::MAX, |worst| worst.first));
-        }
+        let mut bound = self.bound.min(self.kept.bound());
         for (position, &first) in firsts.iter().enumerate() {
             if first > bound {
                 continue;
@@ -449,34 +449,32 @@ impl Hits {
                     continue;
                 }
             }
-            let entry = Entry {
+            let group = match &self.groups {
+                Some(groups) => groups.read(doc)?,
+                None => None,
+            };
+            self.kept.push(Entry {
                 first,
                 rest,
                 doc,
                 score_bits: score.to_bits(),
-            };
-            if self.heap.len() < self.keep {
-                self.heap.push(entry);
-            } else if let Some(mut worst) = self.heap.peek_mut()
-                && entry < *worst
-            {
-                *worst = entry;
-            }
-            if self.heap.len() >= self.keep {
-                bound = self.bound.min(self.heap.peek().map_or(u128::MAX, |worst| worst.first));
-            }
+                group,
+            });
+            bound = self.bound.min(self.kept.bound());
         }
         self.firsts = firsts;
+        Ok(())
     }
 
     /// Whether no later document of the segment can be among the first.
     fn is_complete(&self) -> bool {
-        self.heap.len() >= self.keep && self.keys.first().is_some_and(SegmentKey::is_ascending_doc)
+        self.kept.is_full() && self.keys.first().is_some_and(SegmentKey::is_ascending_doc)
     }
 
     fn finish(self, shared: &Shared, plan: &ShardPlan, segment: &Segment) -> Result<()> {
-        let mut rows = Vec::with_capacity(self.heap.len());
-        for entry in self.heap.into_sorted_vec() {
+        let kept = self.kept.into_sorted();
+        let mut rows = Vec::with_capacity(kept.len());
+        for entry in kept {
             let score = f32::from_bits(entry.score_bits);
             let values = self
                 .keys
@@ -486,6 +484,10 @@ impl Hits {
             rows.push(Row {
                 values,
                 score,
+                group: match &self.groups {
+                    Some(groups) => Some(groups.group(entry.doc)?),
+                    None => None,
+                },
                 order: self.order,
                 doc: entry.doc,
             });
@@ -514,6 +516,11 @@ impl Top {
                 }
             }
             (a.order, a.doc).cmp(&(b.order, b.doc))
+        });
+        let mut seen = HashSet::new();
+        self.rows.retain(|row| match &row.group {
+            Some(group) => seen.insert(group.clone()),
+            None => true,
         });
         self.rows.truncate(keep);
     }

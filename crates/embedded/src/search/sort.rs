@@ -4,6 +4,7 @@
 //! A [`ShardKey`] is a key of the request resolved against a mapping; opened on a segment it is a
 //! [`SegmentKey`]. What leaves a segment is a [`SortValue`].
 
+mod comparable;
 mod segment_key;
 
 use std::cmp::Ordering;

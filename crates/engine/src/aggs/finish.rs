@@ -94,6 +94,7 @@ impl<'a> Finisher<'a> {
             (AggregationKind::Histogram(part), Partial::Histogram(partial)) => {
                 Finished::Buckets(histogram::answer(self, part, sub, partial)?)
             }
+            (AggregationKind::TopHits(top), Partial::TopHits(partial)) => Finished::Hits(top.answer(partial)),
             (AggregationKind::Cardinality(_), Partial::Cardinality(sketch)) => {
                 Finished::Metric(cardinality::answer(&sketch))
             }

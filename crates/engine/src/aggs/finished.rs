@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::key::{Key, double_text};
+use super::top_hits::Page;
 use super::{Aggregation, Aggregations, ValueFormat};
 
 /// The results of one level, in the order of the request's aggregations.
@@ -24,6 +25,8 @@ pub(super) enum Finished {
     Single(SingleBucket),
     /// Whatever has no buckets, as it prints.
     Metric(Map<String, Value>),
+    /// Documents.
+    Hits(Page),
     /// A pipeline without an answer at this place: nothing is printed.
     #[allow(dead_code)]
     Absent,
@@ -186,6 +189,7 @@ impl Finished {
             }
             Self::Metric(fields) if printed.is_empty() => return fields,
             Self::Metric(fields) => printed.extend(fields),
+            Self::Hits(page) => printed.extend(page.print()),
             Self::Absent => {}
         }
         printed

@@ -29,6 +29,7 @@ mod ranges;
 mod stats;
 mod sum;
 mod terms;
+mod top_hits;
 mod value_count;
 
 use std::collections::BTreeSet;
@@ -53,6 +54,7 @@ pub use parse::{COUNT_MAX, DEPTH_MAX};
 pub use partial::{Bucket, Partial, Partials, too_many_buckets};
 pub use ranges::{RangeSpec, Ranges};
 pub use terms::{Terms, TermsFilter, TermsPartial};
+pub use top_hits::{FetchHits, TopHits, TopHitsPartial, TopRow, WantedHits};
 
 /// Named aggregations of one level, in the order of the request.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -91,6 +93,7 @@ pub enum AggregationKind {
     DateRange(Ranges),
     IpRange(Ranges),
     Histogram(Histogram),
+    TopHits(Box<TopHits>),
 }
 
 impl Aggregation {
@@ -106,6 +109,7 @@ impl Aggregation {
             | AggregationKind::Stats(_)
             | AggregationKind::ValueCount(_) => Partial::Metric(MetricPartial::default()),
             AggregationKind::Cardinality(cardinality) => Partial::Cardinality(cardinality.sketch()),
+            AggregationKind::TopHits(top) => Partial::TopHits(top.empty()),
             AggregationKind::Filter(_) | AggregationKind::Missing(_) => Partial::Single(Bucket {
                 doc_count: 0,
                 sub: self.sub.empty(),
@@ -144,6 +148,7 @@ impl AggregationKind {
             Self::DateRange(_) => date_range::NAME,
             Self::IpRange(_) => ip_range::NAME,
             Self::Histogram(_) => histogram::NAME,
+            Self::TopHits(_) => top_hits::NAME,
         }
     }
 
@@ -169,6 +174,7 @@ impl AggregationKind {
             Self::Missing(missing) => missing.print(),
             Self::Range(ranges) | Self::DateRange(ranges) | Self::IpRange(ranges) => ranges.print(),
             Self::Histogram(histogram) => histogram.print(),
+            Self::TopHits(top) => top.print(),
         }
     }
 
@@ -188,6 +194,7 @@ impl AggregationKind {
             Self::Missing(missing) => missing.fields(fields),
             Self::Range(ranges) | Self::DateRange(ranges) | Self::IpRange(ranges) => ranges.fields(fields),
             Self::Histogram(histogram) => histogram.fields(fields),
+            Self::TopHits(top) => top.fields(fields),
         }
     }
 }
@@ -245,12 +252,35 @@ impl Aggregations {
         self.finish_with(partials, &FinishOptions::new(max_buckets))
     }
 
-    /// The answer as the options want it.
+    /// The answer as the options want it, without documents in it: hits of `top_hits` are a bug
+    /// of the caller here.
     pub fn finish_with(&self, partials: Partials, options: &FinishOptions) -> crate::Result<Value> {
-        let level = Finisher::new(options).level(self, partials)?;
+        self.finish_fetching(partials, options, &|_| {
+            Err(crate::Error::internal("hits of an aggregation cannot be fetched here"))
+        })
+    }
+
+    /// The answer as the options want it. `fetch` is called at most once, for the documents that
+    /// the answer shows.
+    pub fn finish_fetching(
+        &self,
+        partials: Partials,
+        options: &FinishOptions,
+        fetch: &FetchHits<'_>,
+    ) -> crate::Result<Value> {
+        let mut level = Finisher::new(options).level(self, partials)?;
+        top_hits::fetch(self, &mut level, fetch)?;
         let mut answer = Map::new();
         level.print(self, options.typed_keys, &mut answer);
         Ok(Value::Object(answer))
+    }
+
+    /// Calls `visit` with each aggregation of all levels and its name.
+    pub fn visit<'a>(&'a self, visit: &mut dyn FnMut(&'a str, &'a Aggregation)) {
+        for (name, aggregation) in &self.0 {
+            visit(name, aggregation);
+            aggregation.sub.visit(visit);
+        }
     }
 
     /// Every field path it reads, sorted.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Aggregation, AggregationKind, Aggregations, avg, cardinality, date_histogram, date_range, filter, filters,
-    histogram, ip_range, max, min, missing, range, stats, sum, terms, value_count,
+    histogram, ip_range, max, min, missing, range, stats, sum, terms, top_hits, value_count,
 };
 use crate::json::{as_bool, as_i64, as_text, token};
 use crate::{Error, Result};
@@ -33,6 +33,7 @@ const KINDS: &[Kind] = &[
     Kind::bucket(date_range::NAME, date_range::parse),
     Kind::bucket(ip_range::NAME, ip_range::parse),
     Kind::bucket(histogram::NAME, histogram::parse),
+    Kind::metric(top_hits::NAME, top_hits::parse),
 ];
 
 /// Aggregations that Elasticsearch has and firn does not.
@@ -94,7 +95,6 @@ const NOT_YET: &[&str] = &[
     "sum_bucket",
     "t_test",
     "time_series",
-    "top_hits",
     "top_metrics",
     "variable_width_histogram",
     "weighted_avg",

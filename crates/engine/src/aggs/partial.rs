@@ -2,7 +2,9 @@
 
 use indexmap::IndexMap;
 
-use super::{DateHistogramPartial, HistogramPartial, ListedPartial, MetricPartial, TermsPartial, cardinality};
+use super::{
+    DateHistogramPartial, HistogramPartial, ListedPartial, MetricPartial, TermsPartial, TopHitsPartial, cardinality,
+};
 use crate::{Error, ErrorKind, Result};
 
 /// Partial results of one level, by aggregation name.
@@ -26,6 +28,8 @@ pub enum Partial {
     Cardinality(cardinality::Sketch),
     /// Those with one bucket, such as `filter`.
     Single(Bucket),
+    /// `top_hits`.
+    TopHits(TopHitsPartial),
 }
 
 /// One bucket.
@@ -84,7 +88,7 @@ impl Partial {
             Self::DateHistogram(histogram) => histogram.buckets.values().map(Bucket::bucket_count).sum(),
             Self::Histogram(histogram) => histogram.buckets.values().map(Bucket::bucket_count).sum(),
             Self::Listed(listed) => listed.bucket_count(),
-            Self::Metric(_) | Self::Cardinality(_) => 0,
+            Self::Metric(_) | Self::Cardinality(_) | Self::TopHits(_) => 0,
             Self::Single(bucket) => bucket.bucket_count(),
         }
     }
@@ -104,6 +108,10 @@ impl Partial {
                 Ok(())
             }
             (Self::Single(own), Self::Single(theirs)) => own.fold(theirs, room),
+            (Self::TopHits(own), Self::TopHits(theirs)) => {
+                own.merge(theirs);
+                Ok(())
+            }
             _ => Err(Error::internal(format!(
                 "cannot merge partial results of aggregation [{name}]: they are of different kinds"
             ))),

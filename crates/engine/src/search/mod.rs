@@ -3,22 +3,30 @@
 //! `parse` reads the body of `_search` (and the URL parameters that say the same); what firn does
 //! not have is refused by name. Values of sort keys travel as JSON.
 
+mod collapse;
+mod highlight;
+mod hit;
 mod parse;
+mod shape;
 mod sort;
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use firn_model::names::IndicesOptions;
 use serde_json::Value;
 
 use crate::Error;
 use crate::aggs::Aggregations;
 use crate::query::Query;
-use crate::source::SourceFilter;
 
+pub use collapse::{Collapse, InnerHits};
+pub use highlight::{BoundaryScanner, Highlight, HighlightField, HighlightOptions, Highlighter};
+pub use hit::{Hit, InnerPage, write_score};
 pub use parse::parse_track_total_hits;
+pub use shape::HitShape;
+pub(crate) use shape::{ShapeParser, unknown as unknown_key};
 pub use sort::parse_sort_param;
+pub(crate) use sort::{parse as parse_sort, print as print_sort};
 
 /// Which indices a request is about: the expression as written, and how to read it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -47,14 +55,10 @@ pub struct SearchRequest {
     pub sort: Vec<SortKey>,
     /// Sort values of the last hit of the page before, as JSON; as many as sort keys.
     pub search_after: Option<Vec<Value>>,
-    /// What of `_source`.
-    pub source: SourceFilter,
-    /// `fields`: patterns and formats.
-    pub fields: Vec<FieldSpec>,
-    /// `docvalue_fields`.
-    pub docvalue_fields: Vec<FieldSpec>,
-    /// `stored_fields: _none_`: no `_id`, no `_source`.
-    pub no_stored_fields: bool,
+    /// What of a hit is shown.
+    pub shape: HitShape,
+    /// One hit for each value of a field.
+    pub collapse: Option<Collapse>,
     /// Named aggregations, maybe none.
     pub aggs: Aggregations,
     /// Put the type before the name of each aggregation in the answer (`sterms#name`).
@@ -71,10 +75,6 @@ pub struct SearchRequest {
     pub terminate_after: u64,
     /// Empty: all shards.
     pub routing: Vec<String>,
-    /// Put `_version` into hits.
-    pub version: bool,
-    /// Put `_seq_no` and `_primary_term` into hits.
-    pub seq_no_primary_term: bool,
     /// Shard failures fail the request (false) or are reported beside the rest (true).
     pub allow_partial_results: bool,
 }
@@ -191,30 +191,4 @@ pub struct TotalHits {
     pub value: u64,
     /// Exact (`eq`), or a lower bound (`gte`).
     pub exact: bool,
-}
-
-/// One hit.
-#[derive(Debug, Clone)]
-pub struct Hit {
-    /// Concrete index.
-    pub index: String,
-    /// Empty with `no_stored_fields`.
-    pub id: String,
-    /// `None`: not scored.
-    pub score: Option<f32>,
-    /// Already filtered; the stored bytes themselves when unfiltered.
-    pub source: Option<Bytes>,
-    /// `_routing`.
-    pub routing: Option<String>,
-    /// Only if asked.
-    pub version: Option<u64>,
-    /// Sequence number and primary term, only if asked.
-    pub seq_no: Option<(u64, u64)>,
-    /// `_ignored`, sorted.
-    pub ignored: Vec<String>,
-    /// `fields` and `docvalue_fields`: name to a list of values.
-    pub fields: serde_json::Map<String, Value>,
-    /// One JSON value per sort key, as Elasticsearch prints it and reads it back in
-    /// `search_after`; empty when sorted by score alone.
-    pub sort: Vec<Value>,
 }

@@ -6,12 +6,12 @@ use firn_model::Result;
 use firn_model::dates::parse_duration_ms;
 use serde_json::{Map, Value};
 
-use super::{FieldSpec, IndexTarget, SearchRequest, TrackTotalHits, sort};
+use super::shape::{ShapeParser, unknown};
+use super::{Collapse, HitShape, IndexTarget, SearchRequest, TrackTotalHits, sort};
 use crate::Error;
 use crate::aggs::Aggregations;
 use crate::json::{as_bool, as_f32, as_i64, as_text, token};
 use crate::query::{MatchAll, Query};
-use crate::source::SourceFilter;
 
 /// Hits returned where `size` is not given.
 const SIZE: usize = 10;
@@ -19,17 +19,11 @@ const SIZE: usize = 10;
 /// Hits counted exactly where `track_total_hits` is not given.
 const TRACK_TOTAL_HITS: u64 = 10_000;
 
-/// Entries of `fields` and of `docvalue_fields` (`index.max_docvalue_fields_search`, which is
-/// 100; `fields` has no limit of its own in Elasticsearch).
-const FIELDS_MAX: usize = 1000;
-
 /// Parts of a search body that Elasticsearch has and firn does not. Empty ones say nothing and
 /// are fine.
 const NOT_YET: &[&str] = &[
-    "collapse",
     "explain",
     "ext",
-    "highlight",
     "indices_boost",
     "knn",
     "min_compatible_shard_node",
@@ -58,10 +52,8 @@ impl SearchRequest {
             size: SIZE,
             sort: Vec::new(),
             search_after: None,
-            source: SourceFilter::All,
-            fields: Vec::new(),
-            docvalue_fields: Vec::new(),
-            no_stored_fields: false,
+            shape: HitShape::default(),
+            collapse: None,
             aggs: Aggregations::default(),
             typed_keys: false,
             track_total_hits: TrackTotalHits::UpTo(TRACK_TOTAL_HITS),
@@ -70,8 +62,6 @@ impl SearchRequest {
             timeout: None,
             terminate_after: 0,
             routing: Vec::new(),
-            version: false,
-            seq_no_primary_term: false,
             allow_partial_results: true,
         }
     }
@@ -118,10 +108,9 @@ impl SearchRequest {
     }
 
     fn read(&mut self, body: &Map<String, Value>) -> Result<()> {
-        let mut source = None;
-        let mut stored_fields = None;
+        let mut shape = ShapeParser::default();
         for (key, value) in body {
-            let unknown = || Error::parsing(format!("Unknown key for a {} in [{key}].", token(value)));
+            let unknown = || unknown(key, value);
             let flag = || as_bool(value).ok_or_else(unknown);
             match key.as_str() {
                 "query" => self.query = Query::parse(value)?,
@@ -129,11 +118,8 @@ impl SearchRequest {
                 "from" => self.from = from(as_i64(value).ok_or_else(unknown)?)?,
                 "size" => self.size = size(as_i64(value).ok_or_else(unknown)?)?,
                 "sort" => self.sort = sort::parse(value)?,
+                "collapse" => self.collapse = Some(Collapse::parse(value)?),
                 "search_after" => self.search_after = Some(search_after(value)?),
-                "_source" => source = Some(SourceFilter::parse(value)?),
-                "fields" => self.fields = field_specs(key, value)?,
-                "docvalue_fields" => self.docvalue_fields = field_specs(key, value)?,
-                "stored_fields" => stored_fields = Some(StoredFields::parse(value)?),
                 "aggs" | "aggregations" => {
                     if !self.aggs.0.is_empty() {
                         return Err(Error::parsing(
@@ -147,83 +133,22 @@ impl SearchRequest {
                 "min_score" => self.min_score = Some(as_f32(value).ok_or_else(unknown)?),
                 "timeout" => self.timeout = timeout(&as_text(value).ok_or_else(unknown)?)?,
                 "terminate_after" => self.terminate_after = terminate_after(as_i64(value).ok_or_else(unknown)?)?,
-                "version" => self.version = flag()?,
-                "seq_no_primary_term" => self.seq_no_primary_term = flag()?,
                 name if NOT_YET.contains(&name) => {
                     if !is_trivial(value) {
                         return Err(Error::not_implemented(format!("[{name}] of a search")));
                     }
                 }
+                _ if shape.take(key, value)? => {}
                 _ => return Err(unknown()),
             }
         }
-        self.read_source(source, stored_fields)
-    }
-
-    /// As in Elasticsearch asking for stored fields turns `_source` off, unless it is asked for.
-    fn read_source(&mut self, source: Option<SourceFilter>, stored_fields: Option<StoredFields>) -> Result<()> {
-        let asked = matches!(source, Some(SourceFilter::All | SourceFilter::Paths { .. }));
-        self.source = match (stored_fields, source) {
-            (Some(StoredFields::Nothing), _) if asked => {
-                return Err(Error::illegal_argument(
-                    "[stored_fields] cannot be disabled if [_source] is requested",
-                ));
-            }
-            (Some(StoredFields::Nothing), _) => {
-                self.no_stored_fields = true;
-                SourceFilter::None
-            }
-            (_, Some(source)) => source,
-            (Some(StoredFields::OnlyId), None) => SourceFilter::None,
-            (Some(StoredFields::Source) | None, None) => SourceFilter::All,
-        };
+        self.shape = shape.finish()?;
         Ok(())
     }
 }
 
-/// The `stored_fields` that firn can answer.
-enum StoredFields {
-    /// `_none_`.
-    Nothing,
-    /// An empty list.
-    OnlyId,
-    /// `_source`.
-    Source,
-}
-
-impl StoredFields {
-    fn parse(value: &Value) -> Result<Self> {
-        let names: Vec<&Value> = match value {
-            Value::Array(names) => names.iter().collect(),
-            name => vec![name],
-        };
-        let mut found = Self::OnlyId;
-        for name in &names {
-            match name.as_str() {
-                Some("_none_") if names.len() == 1 => found = Self::Nothing,
-                Some("_none_") => {
-                    return Err(Error::parsing(
-                        "cannot combine _none_ with other fields in [stored_fields]",
-                    ));
-                }
-                Some("_source") => found = Self::Source,
-                // Every hit has them anyway.
-                Some("_id" | "_routing") => {}
-                Some(name) => return Err(Error::not_implemented(format!("[stored_fields] of [{name}]"))),
-                None => {
-                    return Err(Error::parsing(format!(
-                        "Expected [VALUE_STRING] in [stored_fields] but found [{}]",
-                        token(name)
-                    )));
-                }
-            }
-        }
-        Ok(found)
-    }
-}
-
 /// Null, false, and empty lists and objects ask for nothing.
-fn is_trivial(value: &Value) -> bool {
+pub(super) fn is_trivial(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(flag) => !flag,
@@ -323,58 +248,6 @@ pub fn parse_track_total_hits(text: &str) -> Result<TrackTotalHits> {
     })
 }
 
-/// A list of patterns, or of `{"field": pattern, "format": format}`.
-fn field_specs(key: &str, value: &Value) -> Result<Vec<FieldSpec>> {
-    let Value::Array(values) = value else {
-        return Err(Error::parsing(format!(
-            "Unknown key for a {} in [{key}].",
-            token(value)
-        )));
-    };
-    if values.len() > FIELDS_MAX {
-        return Err(Error::illegal_argument(format!(
-            "Trying to retrieve too many {key}. Must be less than or equal to: [{FIELDS_MAX}] but was [{}].",
-            values.len()
-        )));
-    }
-    values.iter().map(|value| field_spec(key, value)).collect()
-}
-
-fn field_spec(key: &str, value: &Value) -> Result<FieldSpec> {
-    let wrong = |value: &Value| {
-        Error::parsing(format!(
-            "[{key}] expected a field name or an object but found [{}]",
-            token(value)
-        ))
-    };
-    let mut spec = FieldSpec {
-        field: String::new(),
-        format: None,
-    };
-    match value {
-        Value::String(field) => spec.field.clone_from(field),
-        Value::Object(options) => {
-            for (option, value) in options {
-                match option.as_str() {
-                    "field" => spec.field = as_text(value).ok_or_else(|| wrong(value))?,
-                    "format" if value.is_null() => {}
-                    "format" => spec.format = Some(as_text(value).ok_or_else(|| wrong(value))?),
-                    "include_unmapped" if as_bool(value) == Some(false) => {}
-                    "include_unmapped" => {
-                        return Err(Error::not_implemented(format!("option [include_unmapped] of [{key}]")));
-                    }
-                    _ => return Err(Error::parsing(format!("[{key}] unknown field [{option}]"))),
-                }
-            }
-        }
-        other => return Err(wrong(other)),
-    }
-    if spec.field.is_empty() {
-        return Err(Error::illegal_argument(format!("[{key}] needs a [field]")));
-    }
-    Ok(spec)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -383,6 +256,7 @@ mod tests {
     use super::*;
     use crate::ErrorKind;
     use crate::search::{SortBy, SortKey};
+    use crate::source::SourceFilter;
 
     fn parse(body: Value) -> Result<SearchRequest> {
         SearchRequest::parse(IndexTarget::default(), Some(&body))
@@ -433,14 +307,14 @@ mod tests {
             [(SortBy::Field("a".into()), false), (SortBy::Field("b".into()), true)]
         );
         assert_eq!(request.search_after, Some(vec![json!(1), json!("x")]));
-        assert_eq!(request.fields[1].format.as_deref(), Some("yyyy"));
-        assert_eq!(request.docvalue_fields[0].field, "n");
+        assert_eq!(request.shape.fields[1].format.as_deref(), Some("yyyy"));
+        assert_eq!(request.shape.docvalue_fields[0].field, "n");
         assert_eq!(request.aggs.fields(), ["n"]);
         assert_eq!(request.track_total_hits, TrackTotalHits::UpTo(100));
         assert_eq!(request.min_score, Some(0.5));
         assert_eq!(request.timeout, Some(Duration::from_millis(1500)));
         assert_eq!(request.terminate_after, 7);
-        assert!(request.track_scores && request.version && request.seq_no_primary_term);
+        assert!(request.track_scores && request.shape.version && request.shape.seq_no_primary_term);
     }
 
     #[test]
@@ -448,7 +322,7 @@ mod tests {
         let check = |body: Value, source: SourceFilter, no_stored_fields: bool| {
             let request = parsed(body.clone());
             assert_eq!(
-                (request.source, request.no_stored_fields),
+                (request.shape.source, request.shape.no_stored_fields),
                 (source, no_stored_fields),
                 "{body}"
             );

@@ -1,6 +1,6 @@
 //! Reading `sort`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{SortBy, SortKey, SortMissing, SortMode};
 use crate::json::{as_text, token};
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 const KEYS_MAX: usize = 64;
 
 /// Reads the `sort` of a body: a name, an object, or a list of both.
-pub(super) fn parse(value: &Value) -> Result<Vec<SortKey>> {
+pub(crate) fn parse(value: &Value) -> Result<Vec<SortKey>> {
     let mut keys = Vec::new();
     match value {
         Value::Array(values) => {
@@ -39,6 +39,44 @@ pub fn parse_sort_param(text: &str) -> Result<Vec<SortKey>> {
     }
     check_count(&keys)?;
     Ok(keys)
+}
+
+/// The JSON that [`parse`] reads back.
+pub(crate) fn print(keys: &[SortKey]) -> Value {
+    keys.iter().map(SortKey::print).collect()
+}
+
+impl SortKey {
+    fn print(&self) -> Value {
+        let order = if self.descending { "desc" } else { "asc" };
+        let mut options = json!({"order": order});
+        let name = match &self.by {
+            SortBy::Score => return json!({"_score": options}),
+            SortBy::Doc => "_doc",
+            SortBy::Field(field) => field,
+        };
+        match &self.missing {
+            SortMissing::Last => {}
+            SortMissing::First => options["missing"] = "_first".into(),
+            SortMissing::Value(value) => options["missing"] = value.clone(),
+        }
+        if let Some(mode) = self.mode {
+            options["mode"] = match mode {
+                SortMode::Min => "min",
+                SortMode::Max => "max",
+                SortMode::Sum => "sum",
+                SortMode::Avg => "avg",
+                SortMode::Median => "median",
+            }
+            .into();
+        }
+        for (option, text) in [("unmapped_type", &self.unmapped_type), ("format", &self.format)] {
+            if let Some(text) = text {
+                options[option] = text.as_str().into();
+            }
+        }
+        json!({ name: options })
+    }
 }
 
 fn check_count(keys: &[SortKey]) -> Result<()> {
@@ -166,8 +204,6 @@ fn mode(text: &str) -> Result<SortMode> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn show(keys: &[SortKey]) -> String {

@@ -51,6 +51,10 @@ pub struct IndexSettings {
     pub coerce: bool,
     /// `index.max_result_window`, default 10,000.
     pub max_result_window: u64,
+    /// `index.max_inner_result_window`, default 100.
+    pub max_inner_result_window: u64,
+    /// `index.highlight.max_analyzed_offset`, characters, default 1,000,000.
+    pub max_analyzed_offset: u64,
     /// `index.max_docvalue_fields_search`, default 100, at most 1000.
     pub max_docvalue_fields: u64,
     /// `index.hidden`.
@@ -112,6 +116,8 @@ impl IndexSettings {
             ignore_malformed: read.flag("index.mapping.ignore_malformed")?,
             coerce: read.flag("index.mapping.coerce")?,
             max_result_window: read.number("index.max_result_window")?,
+            max_inner_result_window: read.number("index.max_inner_result_window")?,
+            max_analyzed_offset: read.number("index.highlight.max_analyzed_offset")?,
             max_docvalue_fields: read.number("index.max_docvalue_fields_search")?,
             hidden: read.flag("index.hidden")?,
             write_blocked,
@@ -160,6 +166,8 @@ impl Default for IndexSettings {
             ignore_malformed: true,
             coerce: true,
             max_result_window: 10_000,
+            max_inner_result_window: 100,
+            max_analyzed_offset: 1_000_000,
             max_docvalue_fields: 100,
             hidden: false,
             write_blocked: false,

@@ -19,6 +19,7 @@ mod single;
 mod source;
 mod table;
 mod terms;
+mod top_hits;
 
 use std::sync::Arc;
 
@@ -50,6 +51,7 @@ enum Kind {
     Missing(missing::MissingPlan),
     Ranges(ranges::RangesPlan),
     Histogram(histogram::NumberHistogramPlan),
+    TopHits(top_hits::TopHitsPlan),
 }
 
 impl Kind {
@@ -64,6 +66,7 @@ impl Kind {
             | Self::Missing(_)
             | Self::Ranges(_)
             | Self::Histogram(_) => false,
+            Self::TopHits(plan) => plan.needs_scores,
         }
     }
 }
@@ -75,8 +78,9 @@ struct Scope<'a> {
     memory: &'a Memory,
     /// The segment is all that its shard has to say: `terms` may cut to what a shard reports.
     whole_shard: bool,
+    /// The segment's number in the search.
+    order: u32,
     /// Where collectors find the scores of a block, if the plan [wants](Plan::wants_scores) them.
-    #[allow(dead_code, reason = "read by the aggregations that come with the next commits")]
     scores: &'a Arc<ScoreBoard>,
 }
 
@@ -119,6 +123,7 @@ impl Plan {
                 AggregationKind::Cardinality(part) => {
                     Kind::Cardinality(cardinality::CardinalityPlan::compile(compiler, part)?)
                 }
+                AggregationKind::TopHits(top) => Kind::TopHits(top_hits::TopHitsPlan::compile(compiler, top)?),
                 AggregationKind::Filter(query) => Kind::Filter(filter::FilterPlan::compile(compiler, query)?),
                 AggregationKind::Filters(part) => Kind::Filters(filters::FiltersPlan::compile(compiler, part)?),
                 AggregationKind::Missing(part) => Kind::Missing(missing::MissingPlan::compile(compiler, part)?),
@@ -151,12 +156,19 @@ impl Plan {
     }
 
     /// Opens the collectors of a segment.
-    pub(super) fn open(&self, segment: &Segment, memory: &Memory, whole_shard: bool) -> Result<SegmentAggs> {
+    pub(super) fn open(
+        &self,
+        segment: &Segment,
+        order: u32,
+        memory: &Memory,
+        whole_shard: bool,
+    ) -> Result<SegmentAggs> {
         let scores = Arc::new(ScoreBoard::default());
         let scope = Scope {
             segment,
             memory,
             whole_shard,
+            order,
             scores: &scores,
         };
         Ok(SegmentAggs {
@@ -179,6 +191,7 @@ impl Plan {
                 Kind::Missing(plan) => plan.open(scope, sub)?,
                 Kind::Ranges(plan) => plan.open(scope, sub)?,
                 Kind::Histogram(plan) => plan.open(scope, sub)?,
+                Kind::TopHits(plan) => plan.open(scope)?,
             };
             collectors.push((node.name.clone(), collector));
         }

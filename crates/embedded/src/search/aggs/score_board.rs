@@ -4,8 +4,6 @@
 //! scores (nearly all) do not carry them along. Where a plan has one that is interested, the run
 //! over a segment puts the scores of each block here before it hands the block to the tree.
 
-#![allow(dead_code, reason = "read by the aggregations that come with the next commits")]
-
 use parking_lot::{RwLock, RwLockReadGuard};
 use tantivy::{DocId, Score};
 

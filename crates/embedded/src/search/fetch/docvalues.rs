@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use tantivy::DocId;
 use tantivy::columnar::StrColumn;
 
+use super::super::ShardSearch;
 use super::super::column::{self, NumColumn};
-use super::super::execute::Ready;
 use super::super::field::{self, Numeric, Target};
 use super::super::format;
 use crate::schema::Class;
@@ -34,8 +34,8 @@ enum Values {
 
 impl DocValues {
     /// Fails for fields without doc values that are named outright.
-    pub(super) fn open(shard: &Ready, segment: &Segment, specs: &[FieldSpec]) -> Result<Self> {
-        let mapping = &shard.search.mapping;
+    pub(super) fn open(shard: &ShardSearch, segment: &Segment, specs: &[FieldSpec]) -> Result<Self> {
+        let mapping = &shard.mapping;
         let mut open = Vec::new();
         for spec in specs {
             let is_pattern = spec.field.contains('*');
@@ -74,7 +74,7 @@ impl DocValues {
                         .and_then(|mapping| mapping.constant.clone())
                         .map(|constant| Values::Constant(Value::from(constant))),
                     _ if is_pattern => None,
-                    (Class::Text(_), _) => return Err(field.fielddata_error(&shard.search.snapshot.index)),
+                    (Class::Text(_), _) => return Err(field.fielddata_error(&shard.snapshot.index)),
                     _ => return Err(field.doc_values_error()),
                 };
                 open.extend(values.map(|values| (path, values)));

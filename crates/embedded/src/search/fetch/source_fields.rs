@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use firn_engine::search::FieldSpec;
 use firn_model::Result;
 use firn_model::dates::{DateFormat, Zone};
@@ -56,27 +55,23 @@ impl Fields {
         self.0.is_empty()
     }
 
-    pub(super) fn read(&self, source: &Bytes, out: &mut Map<String, Value>) -> Result<()> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        let source: Value = serde_json::from_slice(source)?;
+    /// Adds the values that `source` has.
+    pub(super) fn read(&self, source: &Value, out: &mut Map<String, Value>) {
         for asked in &self.0 {
             let mut found = Vec::new();
             match &asked.mapping.constant {
                 Some(constant) => found.push(Value::from(constant.as_str())),
-                None => walk(&source, &asked.path, &mut |value| found.extend(asked.print(value))),
+                None => walk(source, &asked.path, &mut |value| found.extend(asked.print(value))),
             }
             if !found.is_empty() {
                 out.insert(asked.name.clone(), Value::Array(found));
             }
         }
-        Ok(())
     }
 }
 
 /// A multi-field has the values of the field it belongs to.
-fn source_path(mapping: &Mapping, path: String) -> String {
+pub(in super::super) fn source_path(mapping: &Mapping, path: String) -> String {
     if let Some((parent, _)) = path.rsplit_once('.')
         && let Some(Resolved::Field(parent, _)) = mapping.resolve(parent)
     {
@@ -86,7 +81,7 @@ fn source_path(mapping: &Mapping, path: String) -> String {
 }
 
 /// Calls `found` with each value at `path`, through arrays and objects, dotted names included.
-fn walk(value: &Value, path: &str, found: &mut dyn FnMut(&Value)) {
+pub(in super::super) fn walk(value: &Value, path: &str, found: &mut dyn FnMut(&Value)) {
     match value {
         Value::Array(values) => values.iter().for_each(|value| walk(value, path, found)),
         other if path.is_empty() => found(other),

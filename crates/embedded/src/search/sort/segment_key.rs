@@ -266,6 +266,21 @@ impl SegmentKey {
         })
     }
 
+    /// The raw value of one document; `None`: it has none. Fails if it has several.
+    pub(in super::super) fn single_raw(&self, doc: DocId) -> Result<Option<u64>, ()> {
+        let column = match &self.values {
+            Values::Number(column) => &column.column,
+            Values::Text(strings) => strings.ords(),
+            Values::Score | Values::Doc(_) | Values::Constant(_) => return Ok(None),
+        };
+        let mut values = column.values_for_doc(doc);
+        let first = values.next();
+        match values.next() {
+            None => Ok(first),
+            Some(_) => Err(()),
+        }
+    }
+
     /// The value of one document.
     pub(in super::super) fn value(&self, doc: DocId, score: Score) -> Result<SortValue> {
         let found = match &self.values {

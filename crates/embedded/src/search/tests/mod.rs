@@ -3,6 +3,7 @@
 
 mod aggregations;
 mod buckets;
+mod groups;
 mod hits;
 mod properties;
 mod queries;

@@ -113,6 +113,8 @@ impl Shard {
             mapping: Arc::clone(&self.mapping),
             filters: Vec::new(),
             max_result_window: 10_000,
+            max_inner_result_window: 100,
+            max_analyzed_offset: 1_000_000,
             default_fields: vec!["*".to_owned()],
         }
     }

@@ -1,0 +1,184 @@
+//! From what the segments found to the answer: fetches hits, finishes aggregations.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use firn_engine::RequestContext;
+use firn_engine::aggs::{FinishOptions, WantedHits};
+use firn_engine::search::{Hit, SearchRequest, SearchResponse, SearchShards, SortBy, TotalHits, TrackTotalHits};
+use firn_model::{Error, Result};
+use serde_json::Value;
+
+use super::SearchLimits;
+use super::execute::{Ready, Task};
+use super::fetch::{self, Place, Shown};
+use super::inner_hits::Surroundings;
+use super::segment_run::{Row, Shared, Top};
+use crate::pool::Pool;
+
+/// What an answer is made from.
+pub(super) struct Answering<'a> {
+    pub(super) ready: &'a Arc<Vec<Ready>>,
+    pub(super) tasks: &'a Arc<Vec<Task>>,
+    pub(super) shared: &'a Shared,
+    pub(super) request: &'a SearchRequest,
+    pub(super) pool: &'a Arc<Pool>,
+    pub(super) ctx: &'a RequestContext,
+    pub(super) now_ms: i64,
+    pub(super) limits: SearchLimits,
+}
+
+impl Answering<'_> {
+    /// The answer; what it says of shards is the caller's to fill in.
+    pub(super) fn answer(&self) -> Result<SearchResponse> {
+        let (request, shared) = (self.request, self.shared);
+        let Top { rows, max_score } = std::mem::take(&mut *shared.top.lock());
+        let scores_shown = request.size > 0 && (request.sort.is_empty() || request.track_scores);
+        let max_score = match self.constant_score() {
+            Some(score) if !rows.is_empty() => Some(score),
+            Some(_) => None,
+            None => max_score,
+        };
+        let rows: Vec<Row> = rows.into_iter().skip(request.from).take(request.size).collect();
+        let hits = self.hits(rows)?;
+        let aggregations = match request.aggs.0.is_empty() {
+            true => None,
+            false => Some(self.aggregations()?),
+        };
+        Ok(SearchResponse {
+            took_ms: 0,
+            timed_out: shared.timed_out.load(Ordering::Relaxed),
+            terminated_early: (request.terminate_after > 0).then(|| shared.terminated.load(Ordering::Relaxed)),
+            shards: SearchShards::default(),
+            total: self.total(),
+            max_score: if scores_shown { max_score } else { None },
+            hits,
+            aggregations,
+        })
+    }
+
+    fn total(&self) -> Option<TotalHits> {
+        let total = self.shared.total.load(Ordering::Relaxed);
+        match self.request.track_total_hits {
+            TrackTotalHits::No => None,
+            TrackTotalHits::UpTo(limit) if total > limit => Some(TotalHits {
+                value: limit,
+                exact: false,
+            }),
+            _ => Some(TotalHits {
+                value: total,
+                exact: !self.shared.total_cut.load(Ordering::Relaxed),
+            }),
+        }
+    }
+
+    fn constant_score(&self) -> Option<f32> {
+        self.ready.first().and_then(Ready::constant_score)
+    }
+
+    /// The hits of the page.
+    fn hits(&self, rows: Vec<Row>) -> Result<Vec<Hit>> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let request = self.request;
+        let places = rows.iter().map(Row::place).collect();
+        let mut hits = self.fetch(places, &request.shape)?;
+        let by_score = request.sort.iter().any(|key| key.by == SortBy::Score);
+        let shows_scores = by_score || request.sort.is_empty() || request.track_scores;
+        let shards: HashMap<u32, usize> = self.tasks.iter().map(|task| (task.order, task.shard)).collect();
+        for (hit, row) in hits.iter_mut().zip(&rows) {
+            let shard = &self.ready[shards[&row.order]];
+            hit.score = shows_scores.then(|| shard.constant_score().unwrap_or(row.score));
+            if !request.sort.is_empty() {
+                let keys = shard.keys().iter().zip(&row.values);
+                hit.sort = keys.map(|(key, value)| key.print(value)).collect();
+            }
+            if let (Some(collapse), Some(field), Some(group)) = (&request.collapse, shard.collapse(), &row.group) {
+                let value = field.print(group);
+                if !value.is_null() {
+                    let values = Value::Array(vec![value.clone()]);
+                    hit.fields.insert(collapse.field.clone(), values);
+                }
+                self.surroundings().expand(collapse, &value, hit)?;
+            }
+        }
+        Ok(hits)
+    }
+
+    fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings {
+            shards: self.ready.iter().map(|shard| shard.search.clone()).collect(),
+            request: self.request,
+            pool: self.pool,
+            ctx: self.ctx,
+            now_ms: self.now_ms,
+            limits: self.limits,
+        }
+    }
+
+    fn fetch(&self, places: Vec<Place>, shape: &firn_engine::search::HitShape) -> Result<Vec<Hit>> {
+        let shown = Arc::new(Shown::new(shape, self.ready)?);
+        fetch::fetch(self.ready, self.tasks, places, &shown, self.pool, self.ctx)
+    }
+
+    fn aggregations(&self) -> Result<Value> {
+        let aggs = &self.request.aggs;
+        let mut all = aggs.empty();
+        for shard in self.ready.iter() {
+            let mut partials = shard.take_partials();
+            if self.ready.len() > 1 {
+                aggs.cut_shard(&mut partials)?;
+            }
+            all.merge(partials)?;
+        }
+        let mut options = FinishOptions::new(self.limits.buckets_max);
+        options.typed_keys = self.request.typed_keys;
+        options.now_ms = Some(self.now_ms);
+        aggs.finish_fetching(all, &options, &|wanted| self.fetch_wanted(wanted))
+    }
+
+    /// Reads the hits of `top_hits`: those of one aggregation, of all its buckets, in one go.
+    fn fetch_wanted(&self, wanted: Vec<WantedHits<'_>>) -> Result<Vec<Vec<Hit>>> {
+        let mut pages: Vec<Vec<Hit>> = wanted.iter().map(|_| Vec::new()).collect();
+        let mut done = vec![false; wanted.len()];
+        for first in 0..wanted.len() {
+            if done[first] {
+                continue;
+            }
+            let same: Vec<usize> = (first..wanted.len())
+                .filter(|&other| std::ptr::eq(wanted[other].top_hits, wanted[first].top_hits))
+                .collect();
+            let rows = same.iter().flat_map(|&page| &wanted[page].rows);
+            let places = rows
+                .map(|row| Place {
+                    order: row.segment,
+                    doc: row.doc,
+                })
+                .collect();
+            let mut fetched = self.fetch(places, &wanted[first].top_hits.shape)?.into_iter();
+            for page in same {
+                done[page] = true;
+                for row in &wanted[page].rows {
+                    let mut hit = fetched
+                        .next()
+                        .ok_or_else(|| Error::internal("fewer hits were fetched than asked for"))?;
+                    hit.score = row.score;
+                    hit.sort.clone_from(&row.sort);
+                    pages[page].push(hit);
+                }
+            }
+        }
+        Ok(pages)
+    }
+}
+
+impl Row {
+    fn place(&self) -> Place {
+        Place {
+            order: self.order,
+            doc: self.doc,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `collapse`: the field whose values group hits.
+
+use firn_engine::query::{Bool, Exists, Query, Term};
+use firn_engine::search::{SortBy, SortKey, SortMissing};
+use firn_model::mapping::FieldType;
+use firn_model::{Error, Result};
+use serde_json::Value;
+use tantivy::DocId;
+
+use super::column::Number;
+use super::compile::Compiler;
+use super::field::Target;
+use super::sort::{SegmentKey, ShardKey, SortValue};
+use crate::schema::Class;
+use crate::segment::Segment;
+
+/// The field on one shard. Its values are read as those of a sort key are.
+pub(super) struct GroupField(ShardKey);
+
+impl GroupField {
+    /// Resolves the field; only keywords and numbers with doc values group hits.
+    pub(super) fn compile(compiler: &Compiler, path: &str) -> Result<Self> {
+        let unmapped = || Error::illegal_argument(format!("no mapping found for `{path}` in order to collapse on"));
+        let Target::Field(field) = compiler.resolve(path) else {
+            return Err(unmapped());
+        };
+        if field.mapping.is_none() {
+            return Err(unmapped());
+        }
+        let groups = matches!(
+            field.field_type,
+            FieldType::Keyword
+                | FieldType::Long
+                | FieldType::Integer
+                | FieldType::Short
+                | FieldType::Byte
+                | FieldType::Double
+                | FieldType::Float
+                | FieldType::HalfFloat
+                | FieldType::UnsignedLong
+        );
+        if !groups {
+            return Err(Error::illegal_argument(format!(
+                "collapse is not supported for the field [{path}] of the type [{}]",
+                field.type_name()
+            )));
+        }
+        if !matches!(field.class, Class::Keyword | Class::KeywordColumn | Class::Number) {
+            return Err(Error::illegal_argument(format!(
+                "cannot collapse on field `{path}` without `doc_values`"
+            )));
+        }
+        let key = SortKey {
+            by: SortBy::Field(path.to_owned()),
+            descending: false,
+            missing: SortMissing::Last,
+            mode: None,
+            unmapped_type: None,
+            format: None,
+        };
+        Ok(Self(ShardKey::compile(compiler, &key)?))
+    }
+
+    /// Opens the field on a segment, whose number in the search is `order`.
+    pub(super) fn open(&self, segment: &Segment, order: u32) -> Result<SegmentGroups> {
+        Ok(SegmentGroups {
+            key: self.0.open(segment, order)?,
+        })
+    }
+
+    /// The value as answers show it; null for documents without one.
+    pub(super) fn print(&self, group: &Group) -> Value {
+        match group {
+            Group::None => Value::Null,
+            Group::Int(value) => self.0.print(&SortValue::Number(Number::Int(*value))),
+            Group::Float(bits) => self.0.print(&SortValue::Number(Number::Float(f64::from_bits(*bits)))),
+            Group::Text(text) => self.0.print(&SortValue::Text(text.clone())),
+        }
+    }
+}
+
+/// The field on one segment.
+pub(super) struct SegmentGroups {
+    key: SegmentKey,
+}
+
+impl SegmentGroups {
+    /// What stands for the document's group in this segment; `None`: it has no value. Fails if it
+    /// has several.
+    pub(super) fn read(&self, doc: DocId) -> Result<Option<u64>> {
+        self.key.single_raw(doc).map_err(|()| {
+            Error::illegal_argument(format!(
+                "failed to collapse {doc}, the collapse field must be single valued"
+            ))
+        })
+    }
+
+    /// The document's group.
+    pub(super) fn group(&self, doc: DocId) -> Result<Group> {
+        Ok(match self.key.value(doc, 0.0)? {
+            SortValue::Missing => Group::None,
+            SortValue::Text(text) => Group::Text(text),
+            SortValue::Number(Number::Int(value)) => Group::Int(value),
+            // One segment may hold as integers what the next holds as floats.
+            SortValue::Number(Number::Float(value)) if value.fract() == 0.0 && value.abs() < 9e15 => {
+                Group::Int(value as i128)
+            }
+            SortValue::Number(Number::Float(value)) => Group::Float(value.to_bits()),
+        })
+    }
+}
+
+/// A group of hits, the same in all segments and shards.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Group {
+    /// Documents without a value.
+    None,
+    Int(i128),
+    /// By its bits.
+    Float(u64),
+    Text(Box<str>),
+}
+
+/// The query for the documents of a group, by its value as [`GroupField::print`] shows it.
+pub(super) fn group_query(field: &str, value: &Value) -> Query {
+    if value.is_null() {
+        let exists = Query::Exists(Exists {
+            field: field.to_owned(),
+            boost: 1.0,
+        });
+        return Query::Bool(Bool {
+            must_not: vec![exists],
+            ..Bool::default()
+        });
+    }
+    Query::Term(Term {
+        field: field.to_owned(),
+        value: value.clone(),
+        boost: 1.0,
+        case_insensitive: false,
+    })
+}

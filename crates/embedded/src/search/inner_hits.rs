@@ -1,0 +1,68 @@
+//! `inner_hits` of `collapse`: for each hit of the page, searches within its group.
+
+use std::sync::Arc;
+
+use firn_engine::RequestContext;
+use firn_engine::query::{Bool, Query};
+use firn_engine::search::{Collapse, Hit, InnerHits, InnerPage, SearchRequest};
+use firn_model::Result;
+use serde_json::Value;
+
+use super::collapse::group_query;
+use super::{SearchLimits, ShardSearch, execute};
+use crate::pool::Pool;
+
+/// What the searches run on.
+pub(super) struct Surroundings<'a> {
+    pub(super) shards: Vec<ShardSearch>,
+    pub(super) request: &'a SearchRequest,
+    pub(super) pool: &'a Arc<Pool>,
+    pub(super) ctx: &'a RequestContext,
+    pub(super) now_ms: i64,
+    pub(super) limits: SearchLimits,
+}
+
+impl Surroundings<'_> {
+    /// Adds the inner hits of a hit that stands for the group of `value`.
+    pub(super) fn expand(&self, collapse: &Collapse, value: &Value, hit: &mut Hit) -> Result<()> {
+        for inner in &collapse.inner_hits {
+            self.ctx.check()?;
+            let request = self.inner_request(inner, group_query(&collapse.field, value));
+            let shards = self.shards.iter().cloned().map(Ok).collect();
+            let found = execute::search(shards, Arc::new(request), self.pool, self.ctx, self.now_ms, self.limits)?;
+            let page = InnerPage {
+                total: found.total,
+                max_score: found.max_score,
+                hits: found.hits,
+            };
+            hit.inner_hits.push((inner.name.clone(), page));
+        }
+        Ok(())
+    }
+
+    fn inner_request(&self, inner: &InnerHits, group: Query) -> SearchRequest {
+        let outer = self.request;
+        let mut filter = vec![group];
+        filter.extend(outer.post_filter.clone());
+        let query = Query::Bool(Bool {
+            must: vec![outer.query.clone()],
+            filter,
+            ..Bool::default()
+        });
+        SearchRequest {
+            query,
+            from: inner.from,
+            size: inner.size,
+            sort: inner.sort.clone(),
+            track_scores: inner.track_scores,
+            collapse: inner.collapse.clone().map(|field| Collapse {
+                field,
+                inner_hits: Vec::new(),
+            }),
+            shape: inner.shape.clone(),
+            timeout: outer.timeout,
+            allow_partial_results: outer.allow_partial_results,
+            ..SearchRequest::new(outer.target.clone())
+        }
+    }
+}
