@@ -36,7 +36,7 @@ async fn parameters_win_over_the_body() {
     assert_eq!(asked.timeout, Some(std::time::Duration::from_secs(2)));
     assert!(asked.sort[0].descending);
     assert_eq!(
-        asked.source,
+        asked.shape.source,
         SourceFilter::Paths {
             includes: vec!["x".to_owned()],
             excludes: Vec::new()
