@@ -71,6 +71,7 @@ pub(crate) fn status_and_type(kind: ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::TooManyBuckets => (400, "too_many_buckets_exception"),
         ErrorKind::IndexClosed => (400, "index_closed_exception"),
         ErrorKind::RoutingMissing => (400, "routing_missing_exception"),
+        ErrorKind::Script => (400, "script_exception"),
         ErrorKind::IndexBlocked => (403, "cluster_block_exception"),
         ErrorKind::NotImplemented => (400, "not_implemented_exception"),
         ErrorKind::VersionConflict => (409, "version_conflict_engine_exception"),
@@ -110,6 +111,9 @@ pub(crate) fn error_object(error: &Error, metadata: Option<&Metadata>) -> Map<St
         }
         object.insert("index_uuid".into(), uuid.into());
         object.insert("index".into(), index.into());
+    }
+    if let Some(details) = error.details() {
+        object.extend(details.clone());
     }
     if let Some(cause) = error.cause() {
         object.insert("caused_by".into(), Value::Object(error_object(cause, metadata)));

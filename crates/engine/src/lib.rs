@@ -9,6 +9,7 @@
 pub mod admin;
 pub mod aggs;
 pub mod document;
+pub mod expression;
 mod json;
 pub mod query;
 pub mod search;

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde_json::{Map, Value};
+
 /// The result of firn's library calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -47,6 +49,8 @@ pub enum ErrorKind {
     IndexClosed,
     /// 400: the document was written with routing, or its mapping demands one, and none was given.
     RoutingMissing,
+    /// 400: a script cannot be compiled, or fails while it runs.
+    Script,
     /// 400: a feature that firn does not have; the reason names it.
     NotImplemented,
     /// 403: `index.blocks.write` or `index.blocks.read_only` is set.
@@ -81,6 +85,7 @@ struct Inner {
     reason: String,
     index: Option<String>,
     line_and_column: Option<(u32, u32)>,
+    details: Option<Map<String, Value>>,
     cause: Option<Error>,
 }
 
@@ -92,6 +97,7 @@ impl Error {
             reason: reason.into(),
             index: None,
             line_and_column: None,
+            details: None,
             cause: None,
         }))
     }
@@ -136,6 +142,13 @@ impl Error {
         self
     }
 
+    /// Adds fields that Elasticsearch has beside `type` and `reason` for errors of its kind.
+    #[must_use]
+    pub fn with_details(mut self, details: Map<String, Value>) -> Self {
+        self.0.details = Some(details);
+        self
+    }
+
     /// Adds what lies behind it (`caused_by` in the answer).
     #[must_use]
     pub fn caused_by(mut self, cause: impl Into<Error>) -> Self {
@@ -161,6 +174,11 @@ impl Error {
     /// Line and column of the body, both from 1, if known.
     pub fn position(&self) -> Option<(u32, u32)> {
         self.0.line_and_column
+    }
+
+    /// Fields beside `type` and `reason`, if there are any.
+    pub fn details(&self) -> Option<&Map<String, Value>> {
+        self.0.details.as_ref()
     }
 
     /// What lies behind it.

@@ -1,0 +1,168 @@
+//! Expressions of `bucket_script`, `bucket_selector` and `moving_fn`: a small, safe part of
+//! Painless, and Lucene's expressions.
+//!
+//! Numbers, booleans and null; `params`; arithmetic, comparison, logic, `?:`; local names, `if`
+//! and `return`; `Math.*` and, over the `values` of a window, `MovingFunctions.*`. There are no
+//! loops, no strings to build and nothing of the machine to reach, so a program ends after as many
+//! steps as it has nodes. Whatever else Painless knows is refused with the place where it stands.
+
+mod ast;
+mod error;
+mod eval;
+mod functions;
+mod lexer;
+mod moving;
+mod parser;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::json::token;
+use crate::{Error, Result};
+
+pub use ast::Value;
+pub use eval::{Scope, Steps};
+
+/// Longest source, bytes (`script.max_size_in_bytes`).
+pub const LENGTH_MAX: usize = 65_535;
+/// Levels of a program's tree: the evaluation is recursive. A sum of more addends than this is
+/// nothing that a person writes.
+pub const DEPTH_MAX: u32 = 200;
+/// Nodes, windows' values counted, that all scripts of one answer may visit together: some
+/// seconds of one core.
+pub const STEPS_MAX: u64 = 200_000_000;
+
+/// The language that a script is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lang {
+    /// A part of Elasticsearch's own.
+    Painless,
+    /// Lucene's: all numbers are doubles, variables are bare names.
+    Expression,
+}
+
+impl Lang {
+    /// Its name in requests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Painless => "painless",
+            Self::Expression => "expression",
+        }
+    }
+}
+
+/// A script as a request has it, compiled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Script {
+    source: String,
+    lang: Lang,
+    params: Map<String, Json>,
+    program: Arc<ast::Program>,
+}
+
+impl Script {
+    /// Compiles a source without parameters.
+    pub fn compile(source: &str, lang: Lang) -> Result<Self> {
+        let program = parser::parse(source, lang)?;
+        Ok(Self {
+            source: source.to_owned(),
+            lang,
+            params: Map::new(),
+            program: Arc::new(program),
+        })
+    }
+
+    /// Reads `"source"` or `{"source": …, "lang": …, "params": …}`.
+    pub fn parse(value: &Json) -> Result<Self> {
+        let body = match value {
+            Json::String(source) => return Self::compile(source, Lang::Painless),
+            Json::Object(body) => body,
+            other => {
+                return Err(Error::parsing(format!(
+                    "unexpected value [{other}] of type [{}] for a script",
+                    token(other)
+                )));
+            }
+        };
+        let (mut source, mut lang, mut params) = (None, Lang::Painless, Map::new());
+        for (key, value) in body {
+            match (key.as_str(), value) {
+                ("source" | "inline", Json::String(text)) => source = Some(text),
+                ("lang", Json::String(name)) => {
+                    lang = match name.as_str() {
+                        "painless" => Lang::Painless,
+                        "expression" => Lang::Expression,
+                        other => {
+                            return Err(Error::illegal_argument(format!("script_lang not supported [{other}]")));
+                        }
+                    };
+                }
+                ("params", Json::Object(given)) => params = given.clone(),
+                ("id" | "stored", Json::String(id)) => {
+                    return Err(Error::not_implemented(format!("the stored script [{id}]")));
+                }
+                ("options", Json::Object(options)) if options.is_empty() => {}
+                ("source" | "inline" | "lang" | "params" | "id" | "stored" | "options", other) => {
+                    return Err(Error::parsing(format!(
+                        "[script] {key} doesn't support values of type: {}",
+                        token(other)
+                    )));
+                }
+                _ => return Err(Error::parsing(format!("[script] unknown field [{key}]"))),
+            }
+        }
+        let Some(source) = source else {
+            return Err(Error::illegal_argument(
+                "must specify either [source] for an inline script or [id] for a stored script",
+            ));
+        };
+        Ok(Self {
+            params,
+            ..Self::compile(source, lang)?
+        })
+    }
+
+    /// The JSON that parses to this.
+    pub fn print(&self) -> Json {
+        let mut body = Map::new();
+        body.insert("source".into(), json!(self.source));
+        body.insert("lang".into(), json!(self.lang.name()));
+        if !self.params.is_empty() {
+            body.insert("params".into(), Json::Object(self.params.clone()));
+        }
+        Json::Object(body)
+    }
+
+    /// Runs it. Variables of the scope hide parameters of the same name.
+    pub fn run(&self, scope: &Scope<'_>, steps: &mut Steps) -> Result<Value> {
+        eval::run(self, scope, steps)
+    }
+
+    /// As [`Script::run`], and a number or null comes out.
+    pub fn number(&self, scope: &Scope<'_>, steps: &mut Steps) -> Result<Option<f64>> {
+        match self.run(scope, steps)? {
+            Value::Null => Ok(None),
+            Value::Int(value) => Ok(Some(value as f64)),
+            Value::Float(value) => Ok(Some(value)),
+            Value::Bool(flag) if self.lang == Lang::Expression => Ok(Some(f64::from(u8::from(flag)))),
+            Value::Bool(_) => Err(self.runtime_error(0, "Cannot cast from [boolean] to [java.lang.Number].")),
+        }
+    }
+
+    /// As [`Script::run`], and a boolean comes out.
+    pub fn boolean(&self, scope: &Scope<'_>, steps: &mut Steps) -> Result<bool> {
+        match (self.run(scope, steps)?, self.lang) {
+            (Value::Bool(flag), _) => Ok(flag),
+            (Value::Float(value), Lang::Expression) => Ok(value != 0.0),
+            (other, _) => Err(self.runtime_error(0, format!("Cannot cast from [{}] to [boolean].", other.type_name()))),
+        }
+    }
+
+    fn runtime_error(&self, at: u32, reason: impl Into<String>) -> Error {
+        error::script_error("runtime error", &self.source, self.lang, at, reason)
+    }
+}
+
+#[cfg(test)]
+mod tests;
