@@ -110,11 +110,27 @@ impl DecimalFormat {
         format!("{}{digits}{}", affixes.prefix, affixes.suffix)
     }
 
+    /// A whole number in this format, to its last digit.
+    pub fn print_integer(&self, value: i128) -> String {
+        if self.exponent_digits.is_some() || self.multiplier != 1.0 {
+            return self.print(value as f64);
+        }
+        let affixes = if value < 0 { &self.negative } else { &self.positive };
+        let digits = self.layout(&value.unsigned_abs().to_string());
+        format!("{}{digits}{}", affixes.prefix, affixes.suffix)
+    }
+
     fn plain(&self, value: f64) -> String {
-        let rounded = format!("{value:.*}", self.fraction_digits_max);
-        let (integer, fraction) = rounded.split_once('.').unwrap_or((&rounded, ""));
-        let kept = fraction.trim_end_matches('0').len().max(self.fraction_digits_min);
-        let fraction = &fraction[..kept];
+        self.layout(&format!("{value:.*}", self.fraction_digits_max))
+    }
+
+    /// Digits that are rounded already, with groups and the digits that must be there.
+    fn layout(&self, rounded: &str) -> String {
+        let (integer, fraction) = rounded.split_once('.').unwrap_or((rounded, ""));
+        let mut fraction = fraction.trim_end_matches('0').to_owned();
+        while fraction.len() < self.fraction_digits_min {
+            fraction.push('0');
+        }
         let mut integer = integer.trim_start_matches('0').to_owned();
         while integer.len() < self.integer_digits_min {
             integer.insert(0, '0');
@@ -133,7 +149,7 @@ impl DecimalFormat {
         if self.point_always || !fraction.is_empty() {
             printed.push('.');
         }
-        printed + fraction
+        printed + &fraction
     }
 
     fn scientific(&self, value: f64, exponent_digits: usize) -> String {
@@ -317,6 +333,14 @@ mod tests {
         check("000.0#", &[(1.0, "001.0"), (1.25, "001.25")]);
         check("###", &[(0.0, "0"), (12.4, "12")]);
         check("0.", &[(3.0, "3.")]);
+    }
+
+    #[test]
+    fn whole_numbers_are_exact() {
+        let print = |pattern: &str, value| DecimalFormat::new(pattern).unwrap().print_integer(value);
+        assert_eq!(print("0.00", 9_007_199_254_740_993), "9007199254740993.00");
+        assert_eq!(print("#,##0", -1_234_567), "-1,234,567");
+        assert_eq!(print("0%", 2), "200%");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::cmp::Ordering;
 use firn_model::dates::Zone;
 use serde_json::Value;
 
+use super::DecimalFormat;
+
 /// How a bucket key or metric of a field prints; resolved from the mapping by the engine.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum ValueFormat {
@@ -17,6 +19,8 @@ pub enum ValueFormat {
     Boolean,
     /// An integer type: `key` has no fraction.
     Integer,
+    /// Numbers, printed by a pattern as `…_as_string`.
+    Decimal(std::sync::Arc<DecimalFormat>),
 }
 
 impl ValueFormat {
@@ -27,12 +31,18 @@ impl ValueFormat {
         }
     }
 
+    /// Of a pattern, if there is one.
+    pub fn of_pattern(pattern: Option<DecimalFormat>) -> Self {
+        pattern.map_or(Self::Raw, |pattern| Self::Decimal(pattern.into()))
+    }
+
     /// The `…_as_string` of a metric's value; `None` where Elasticsearch prints none.
-    pub(super) fn print(&self, value: f64) -> Option<String> {
+    pub(super) fn print(&self, value: f64) -> Option<Value> {
         match self {
             Self::Raw | Self::Integer => None,
-            Self::Date(format) => Some(format.print_ms(value as i64, &Zone::utc())),
-            Self::Boolean => Some((value as i64 != 0).to_string()),
+            Self::Date(format) => Some(format.print_ms(value as i64, &Zone::utc()).into()),
+            Self::Boolean => Some((value != 0.0).into()),
+            Self::Decimal(format) => Some(format.print(value).into()),
         }
     }
 }
@@ -96,6 +106,9 @@ impl Key {
         match (self, format) {
             (Self::I64(ms), ValueFormat::Date(format)) => Some(format.print_ms(*ms, &Zone::utc())),
             (Self::I64(value), ValueFormat::Boolean) => Some((*value != 0).to_string()),
+            (Self::I64(value), ValueFormat::Decimal(format)) => Some(format.print_integer((*value).into())),
+            (Self::U64(value), ValueFormat::Decimal(format)) => Some(format.print_integer((*value).into())),
+            (Self::F64(value), ValueFormat::Decimal(format)) => Some(format.print(*value)),
             _ => None,
         }
     }

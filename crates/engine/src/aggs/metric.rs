@@ -22,6 +22,16 @@ pub struct Metric {
 impl Metric {
     /// Reads the body of the metric called `kind`.
     pub(super) fn parse(kind: &str, body: &Map<String, Value>) -> Result<Self> {
+        Self::parse_with(kind, body, |_, _| Ok(false))
+    }
+
+    /// As [`Metric::parse`]; keys that not all metrics have go to `other`, which says whether it
+    /// knows them.
+    pub(super) fn parse_with(
+        kind: &str,
+        body: &Map<String, Value>,
+        mut other: impl FnMut(&str, &Value) -> Result<bool>,
+    ) -> Result<Self> {
         let mut field = None;
         let mut metric = Self {
             field: String::new(),
@@ -33,7 +43,11 @@ impl Metric {
                 "field" => field = Some(parse::text(kind, key, value)?),
                 "missing" => metric.missing = Some(parse::scalar(kind, key, value)?),
                 "format" => metric.format = Some(parse::text(kind, key, value)?),
-                _ => return Err(unknown_field(kind, key)),
+                _ => {
+                    if !other(key, value)? {
+                        return Err(unknown_field(kind, key));
+                    }
+                }
             }
         }
         metric.field = parse::required_field(field)?;
@@ -145,7 +159,12 @@ impl MetricPartial {
         let mut answer = Map::new();
         answer.insert("value".into(), value.map_or(Value::Null, super::key::float));
         if let Some(text) = value.and_then(|value| self.format.print(value)) {
-            answer.insert("value_as_string".into(), text.into());
+            // Booleans are words here and JSON booleans in `stats`, as in Elasticsearch.
+            let text = match text {
+                Value::Bool(flag) => flag.to_string().into(),
+                text => text,
+            };
+            answer.insert("value_as_string".into(), text);
         }
         answer
     }

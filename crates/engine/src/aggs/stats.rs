@@ -29,7 +29,7 @@ pub(super) fn answer(partial: &MetricPartial) -> Map<String, Value> {
     if partial.count > 0 {
         for (name, value) in values {
             if let Some(text) = value.and_then(|value| partial.format.print(value)) {
-                answer.insert(format!("{name}_as_string"), text.into());
+                answer.insert(format!("{name}_as_string"), text);
             }
         }
     }

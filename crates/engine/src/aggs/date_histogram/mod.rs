@@ -80,7 +80,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
                 let parsed = if key == "fixed_interval" {
                     fixed_interval(&text)?
                 } else {
-                    calendar_interval(&text)?
+                    Interval::Calendar(calendar_interval(&text)?)
                 };
                 if let Some((first, _)) = interval.replace((key, parsed)) {
                     return Err(Error::illegal_argument(format!(
@@ -156,10 +156,10 @@ const CALENDAR_UNITS: &[(CalendarUnit, [&str; 2])] = &[
     (CalendarUnit::Year, ["1y", "year"]),
 ];
 
-fn calendar_interval(text: &str) -> Result<Interval> {
+pub(super) fn calendar_interval(text: &str) -> Result<CalendarUnit> {
     let found = CALENDAR_UNITS.iter().find(|(_, names)| names.contains(&text));
     match found {
-        Some((unit, _)) => Ok(Interval::Calendar(*unit)),
+        Some((unit, _)) => Ok(*unit),
         None => Err(Error::illegal_argument(format!(
             "The supplied interval [{text}] could not be parsed as a calendar interval."
         ))),
