@@ -129,7 +129,7 @@ pub(super) fn answer(partial: &ExtendedStatsPartial, sigma: f64) -> Map<String, 
     let is_empty = partial.stats.count == 0;
     let value = |name: &str| partial.field(name, sigma).filter(|_| !is_empty);
     let number = |name: &str| value(name).map_or(Value::Null, float);
-    let text = |name: &str| value(name).and_then(|value| partial.stats.format.print(value));
+    let text = |name: &str| value(name).and_then(|value| partial.stats.format.print_one_of_several(value));
     for name in FIELDS {
         answer.insert(name.into(), number(name));
     }
@@ -213,7 +213,10 @@ mod tests {
     #[test]
     fn one_value_has_no_sample() {
         let answer = answer(&of(&[4.0]), SIGMA);
-        assert_eq!((&answer["variance"], &answer["variance_sampling"]), (&json!(0.0), &json!("NaN")));
+        assert_eq!(
+            (&answer["variance"], &answer["variance_sampling"]),
+            (&json!(0.0), &json!("NaN"))
+        );
         assert_eq!(answer["std_deviation_bounds"]["upper_sampling"], "NaN");
     }
 

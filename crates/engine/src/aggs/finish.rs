@@ -4,8 +4,9 @@ use super::finished::{Finished, Level};
 use super::partial::Room;
 use super::{
     Aggregation, AggregationKind, Aggregations, Partial, Partials, avg, cardinality, date_histogram, date_range,
-    filter, filters, histogram, ip_range, max, min, range, stats, sum, terms, value_count,
+    extended_stats, filter, filters, histogram, ip_range, max, min, pipeline, range, stats, sum, terms, value_count,
 };
+use crate::expression::Steps;
 use crate::{Error, Result};
 
 /// How to print an answer.
@@ -35,6 +36,7 @@ impl FinishOptions {
 pub(super) struct Finisher<'a> {
     options: &'a FinishOptions,
     room: Room,
+    steps: Steps,
 }
 
 impl<'a> Finisher<'a> {
@@ -42,6 +44,7 @@ impl<'a> Finisher<'a> {
         Self {
             options,
             room: Room::new(options.max_buckets),
+            steps: Steps::default(),
         }
     }
 
@@ -58,13 +61,24 @@ impl<'a> Finisher<'a> {
     pub(super) fn level(&mut self, aggregations: &Aggregations, mut partials: Partials) -> Result<Level> {
         let mut level = Level(Vec::with_capacity(aggregations.0.len()));
         for (name, aggregation) in &aggregations.0 {
-            let partial = match partials.0.swap_remove(name) {
-                Some(partial) => partial,
-                None => aggregation.empty(),
+            // What has no partial result has no answer before the rest of the level has one.
+            let finished = match partials.0.swap_remove(name).or_else(|| aggregation.empty()) {
+                Some(partial) => self.one(name, aggregation, partial)?,
+                None => Finished::Absent,
             };
-            level.0.push(self.one(name, aggregation, partial)?);
+            level.0.push(self.with_pipelines(aggregation, finished)?);
         }
         Ok(level)
+    }
+
+    /// Runs the pipelines that stand in an aggregation.
+    fn with_pipelines(&mut self, aggregation: &Aggregation, mut finished: Finished) -> Result<Finished> {
+        match &mut finished {
+            Finished::Buckets(buckets) => pipeline::in_buckets(&aggregation.sub, buckets, &mut self.steps)?,
+            Finished::Single(bucket) => pipeline::in_level(&aggregation.sub, &mut bucket.sub)?,
+            Finished::Metric(_) | Finished::Hits(_) | Finished::Absent => {}
+        }
+        Ok(finished)
     }
 
     fn one(&mut self, name: &str, aggregation: &Aggregation, partial: Partial) -> Result<Finished> {
@@ -97,6 +111,9 @@ impl<'a> Finisher<'a> {
             (AggregationKind::TopHits(top), Partial::TopHits(partial)) => Finished::Hits(top.answer(partial)),
             (AggregationKind::Cardinality(_), Partial::Cardinality(sketch)) => {
                 Finished::Metric(cardinality::answer(&sketch))
+            }
+            (AggregationKind::ExtendedStats(part), Partial::ExtendedStats(partial)) => {
+                Finished::Metric(extended_stats::answer(&partial, part.sigma))
             }
             (kind, Partial::Metric(partial)) => Finished::Metric(match kind {
                 AggregationKind::Min(_) => min::answer(&partial),

@@ -28,7 +28,6 @@ pub(super) enum Finished {
     /// Documents.
     Hits(Page),
     /// A pipeline without an answer at this place: nothing is printed.
-    #[allow(dead_code)]
     Absent,
 }
 

@@ -37,12 +37,21 @@ impl ValueFormat {
     }
 
     /// The `…_as_string` of a metric's value; `None` where Elasticsearch prints none.
-    pub(super) fn print(&self, value: f64) -> Option<Value> {
+    pub(super) fn print(&self, value: f64) -> Option<String> {
         match self {
             Self::Raw | Self::Integer => None,
-            Self::Date(format) => Some(format.print_ms(value as i64, &Zone::utc()).into()),
+            Self::Date(format) => Some(format.print_ms(value as i64, &Zone::utc())),
+            Self::Boolean => Some((value != 0.0).to_string()),
+            Self::Decimal(format) => Some(format.print(value)),
+        }
+    }
+
+    /// As [`Self::print`], but where metrics have several values: there Elasticsearch prints
+    /// booleans as JSON booleans.
+    pub(super) fn print_one_of_several(&self, value: f64) -> Option<Value> {
+        match self {
             Self::Boolean => Some((value != 0.0).into()),
-            Self::Decimal(format) => Some(format.print(value).into()),
+            _ => self.print(value).map(Value::from),
         }
     }
 }

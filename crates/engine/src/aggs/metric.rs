@@ -159,12 +159,7 @@ impl MetricPartial {
         let mut answer = Map::new();
         answer.insert("value".into(), value.map_or(Value::Null, super::key::float));
         if let Some(text) = value.and_then(|value| self.format.print(value)) {
-            // Booleans are words here and JSON booleans in `stats`, as in Elasticsearch.
-            let text = match text {
-                Value::Bool(flag) => flag.to_string().into(),
-                text => text,
-            };
-            answer.insert("value_as_string".into(), text);
+            answer.insert("value_as_string".into(), text.into());
         }
         answer
     }

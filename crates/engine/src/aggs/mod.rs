@@ -10,6 +10,7 @@ pub mod cardinality;
 mod date_histogram;
 mod date_range;
 mod decimal_format;
+mod extended_stats;
 mod filter;
 mod filters;
 mod finish;
@@ -25,6 +26,8 @@ mod missing;
 mod order;
 mod parse;
 mod partial;
+mod percents;
+pub mod pipeline;
 mod range;
 mod ranges;
 mod stats;
@@ -39,11 +42,13 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use finish::Finisher;
+use finished::Level;
 
 pub use cardinality::Cardinality;
 pub use date_histogram::{DateHistogram, DateHistogramPartial, Interval};
-pub use filters::Filters;
 pub use decimal_format::DecimalFormat;
+pub use extended_stats::{ExtendedStats, ExtendedStatsPartial};
+pub use filters::Filters;
 pub use finish::FinishOptions;
 pub use histogram::{DoubleBounds, Histogram, HistogramPartial};
 pub use ip_range::{IpBounds, address_of};
@@ -54,6 +59,7 @@ pub use missing::MissingField;
 pub use order::TermsOrder;
 pub use parse::{COUNT_MAX, DEPTH_MAX};
 pub use partial::{Bucket, Partial, Partials, too_many_buckets};
+pub use pipeline::Pipeline;
 pub use ranges::{RangeSpec, Ranges};
 pub use terms::{Terms, TermsFilter, TermsPartial};
 pub use top_hits::{FetchHits, TopHits, TopHitsPartial, TopRow, WantedHits};
@@ -85,6 +91,7 @@ pub enum AggregationKind {
     Sum(Metric),
     Avg(Metric),
     Stats(Metric),
+    ExtendedStats(ExtendedStats),
     ValueCount(Metric),
     Cardinality(Cardinality),
     /// `filter`, with the query that bounds its one bucket.
@@ -96,12 +103,13 @@ pub enum AggregationKind {
     IpRange(Ranges),
     Histogram(Histogram),
     TopHits(Box<TopHits>),
+    Pipeline(Pipeline),
 }
 
 impl Aggregation {
-    /// An empty result of it.
-    pub fn empty(&self) -> Partial {
-        match &self.kind {
+    /// An empty result of it; `None` for pipelines, which no segment knows.
+    pub fn empty(&self) -> Option<Partial> {
+        Some(match &self.kind {
             AggregationKind::Terms(_) => Partial::Terms(TermsPartial::default()),
             AggregationKind::DateHistogram(_) => Partial::DateHistogram(DateHistogramPartial::default()),
             AggregationKind::Min(_)
@@ -121,7 +129,9 @@ impl Aggregation {
             | AggregationKind::DateRange(_)
             | AggregationKind::IpRange(_) => Partial::Listed(ListedPartial::default()),
             AggregationKind::Histogram(_) => Partial::Histogram(HistogramPartial::default()),
-        }
+            AggregationKind::ExtendedStats(_) => Partial::ExtendedStats(ExtendedStatsPartial::default()),
+            AggregationKind::Pipeline(_) => return None,
+        })
     }
 }
 
@@ -129,6 +139,20 @@ impl AggregationKind {
     /// Whether it makes exactly one bucket, which paths of orders may go through.
     pub(crate) fn is_single_bucket(&self) -> bool {
         matches!(self, Self::Filter(_) | Self::Missing(_))
+    }
+
+    /// Whether it makes buckets, one or several.
+    pub(crate) fn is_bucketing(&self) -> bool {
+        parse::has_buckets(self.name())
+    }
+
+    /// Of those whose buckets stand in a row at equal distances: from how many documents on.
+    fn sequence_min_doc_count(&self) -> Option<u64> {
+        match self {
+            Self::DateHistogram(histogram) => Some(histogram.min_doc_count),
+            Self::Histogram(histogram) => Some(histogram.min_doc_count),
+            _ => None,
+        }
     }
 
     /// Its name in requests.
@@ -141,6 +165,7 @@ impl AggregationKind {
             Self::Sum(_) => sum::NAME,
             Self::Avg(_) => avg::NAME,
             Self::Stats(_) => stats::NAME,
+            Self::ExtendedStats(_) => extended_stats::NAME,
             Self::ValueCount(_) => value_count::NAME,
             Self::Cardinality(_) => cardinality::NAME,
             Self::Filter(_) => filter::NAME,
@@ -151,13 +176,17 @@ impl AggregationKind {
             Self::IpRange(_) => ip_range::NAME,
             Self::Histogram(_) => histogram::NAME,
             Self::TopHits(_) => top_hits::NAME,
+            Self::Pipeline(pipeline) => pipeline.name(),
         }
     }
 
     /// What `typed_keys` puts before the name; several buckets know it themselves, because it
     /// depends on the type of their keys.
     fn type_name(&self) -> &'static str {
-        self.name()
+        match self {
+            Self::Pipeline(pipeline) => pipeline.type_name(),
+            _ => self.name(),
+        }
     }
 
     fn print(&self) -> Value {
@@ -177,6 +206,8 @@ impl AggregationKind {
             Self::Range(ranges) | Self::DateRange(ranges) | Self::IpRange(ranges) => ranges.print(),
             Self::Histogram(histogram) => histogram.print(),
             Self::TopHits(top) => top.print(),
+            Self::ExtendedStats(part) => part.print(),
+            Self::Pipeline(pipeline) => pipeline.print(),
         }
     }
 
@@ -197,6 +228,8 @@ impl AggregationKind {
             Self::Range(ranges) | Self::DateRange(ranges) | Self::IpRange(ranges) => ranges.fields(fields),
             Self::Histogram(histogram) => histogram.fields(fields),
             Self::TopHits(top) => top.fields(fields),
+            Self::ExtendedStats(part) => part.metric.fields(fields),
+            Self::Pipeline(_) => {}
         }
     }
 }
@@ -217,7 +250,7 @@ impl Aggregations {
         let entries = self.0.iter();
         Partials(
             entries
-                .map(|(name, aggregation)| (name.clone(), aggregation.empty()))
+                .filter_map(|(name, aggregation)| Some((name.clone(), aggregation.empty()?)))
                 .collect(),
         )
     }
@@ -270,7 +303,7 @@ impl Aggregations {
         options: &FinishOptions,
         fetch: &FetchHits<'_>,
     ) -> crate::Result<Value> {
-        let mut level = Finisher::new(options).level(self, partials)?;
+        let mut level = self.finished(partials, options)?;
         top_hits::fetch(self, &mut level, fetch)?;
         let mut answer = Map::new();
         level.print(self, options.typed_keys, &mut answer);
@@ -283,6 +316,14 @@ impl Aggregations {
             visit(name, aggregation);
             aggregation.sub.visit(visit);
         }
+    }
+
+    /// The whole tree, pipelines included, before it is printed.
+    fn finished(&self, partials: Partials, options: &FinishOptions) -> crate::Result<Level> {
+        let mut finisher = Finisher::new(options);
+        let mut level = finisher.level(self, partials)?;
+        pipeline::in_level(self, &mut level)?;
+        Ok(level)
     }
 
     /// Every field path it reads, sorted.

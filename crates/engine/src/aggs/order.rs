@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Value, json};
 
-use super::{Aggregation, AggregationKind, Aggregations, Bucket, Key, Partial};
+use super::{Aggregation, AggregationKind, Aggregations, Bucket, ExtendedStatsPartial, Key, Partial};
 use crate::json::token;
 use crate::{Error, Result};
 
@@ -91,7 +91,6 @@ struct Target<'a> {
     value: MetricValue,
 }
 
-#[derive(Clone, Copy)]
 enum MetricValue {
     DocCount,
     Count,
@@ -100,6 +99,8 @@ enum MetricValue {
     Sum,
     Avg,
     Cardinality,
+    /// A field of `extended_stats`, and its `sigma`.
+    Extended(String, f64),
 }
 
 impl<'a> Target<'a> {
@@ -134,12 +135,24 @@ impl<'a> Target<'a> {
         let (name, key) = if sub.0.contains_key(rest) {
             (rest, None)
         } else {
-            match rest.rsplit_once('.') {
+            let dots = rest
+                .rmatch_indices('.')
+                .map(|(dot, _)| (&rest[..dot], &rest[dot + 1..]));
+            let brackets = rest.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
+            match brackets
+                .into_iter()
+                .chain(dots)
+                .find(|(name, _)| sub.0.contains_key(*name))
+            {
                 Some((name, key)) => (name, Some(key)),
-                None => (rest, None),
+                None => (rest.split_once('.').map_or(rest, |(name, _)| name), None),
             }
         };
-        let aggregation = sub.0.get(name).ok_or_else(|| missing(name))?;
+        let aggregation = sub.0.get(name);
+        let is_pipeline = |found: &&Aggregation| matches!(found.kind, AggregationKind::Pipeline(_));
+        let aggregation = aggregation
+            .filter(|found| !is_pipeline(found))
+            .ok_or_else(|| missing(name))?;
         let value = MetricValue::of(&aggregation.kind, key).ok_or_else(|| {
             Error::illegal_argument(format!(
                 "Invalid aggregator order path [{path}]. [{}] of aggregation [{name}] cannot be used to sort the buckets.",
@@ -156,7 +169,7 @@ impl<'a> Target<'a> {
                 _ => return f64::NAN,
             }
         }
-        match (bucket.sub.0.get(self.name), self.value) {
+        match (bucket.sub.0.get(self.name), &self.value) {
             (Some(Partial::Single(inner)), MetricValue::DocCount) => inner.doc_count as f64,
             (Some(Partial::Cardinality(sketch)), MetricValue::Cardinality) => sketch.estimate() as f64,
             (Some(Partial::Metric(metric)), value) => match value {
@@ -165,8 +178,11 @@ impl<'a> Target<'a> {
                 MetricValue::Max => metric.max,
                 MetricValue::Sum => metric.total(),
                 MetricValue::Avg => metric.average().unwrap_or(f64::NAN),
-                MetricValue::DocCount | MetricValue::Cardinality => f64::NAN,
+                MetricValue::DocCount | MetricValue::Cardinality | MetricValue::Extended(..) => f64::NAN,
             },
+            (Some(Partial::ExtendedStats(stats)), MetricValue::Extended(field, sigma)) => {
+                stats.field(field, *sigma).unwrap_or(f64::NAN)
+            }
             _ => f64::NAN,
         }
     }
@@ -193,6 +209,10 @@ impl MetricValue {
                 Some("avg") => Some(Self::Avg),
                 _ => None,
             },
+            AggregationKind::ExtendedStats(part) => {
+                let field = key.filter(|field| ExtendedStatsPartial::default().field(field, part.sigma).is_some())?;
+                Some(Self::Extended(field.to_owned(), part.sigma))
+            }
             _ => None,
         }
     }

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Aggregation, AggregationKind, Aggregations, avg, cardinality, date_histogram, date_range, filter, filters,
-    histogram, ip_range, max, min, missing, range, stats, sum, terms, top_hits, value_count,
+    Aggregation, AggregationKind, Aggregations, avg, cardinality, date_histogram, date_range, extended_stats, filter,
+    filters, histogram, ip_range, max, min, missing, pipeline, range, stats, sum, terms, top_hits, value_count,
 };
 use crate::json::{as_bool, as_i64, as_text, token};
 use crate::{Error, Result};
@@ -24,6 +24,7 @@ const KINDS: &[Kind] = &[
     Kind::metric(sum::NAME, sum::parse),
     Kind::metric(avg::NAME, avg::parse),
     Kind::metric(stats::NAME, stats::parse),
+    Kind::metric(extended_stats::NAME, extended_stats::parse),
     Kind::metric(value_count::NAME, value_count::parse),
     Kind::metric(cardinality::NAME, cardinality::parse),
     Kind::bucket(filter::NAME, filter::parse),
@@ -40,23 +41,15 @@ const KINDS: &[Kind] = &[
 const NOT_YET: &[&str] = &[
     "adjacency_matrix",
     "auto_date_histogram",
-    "avg_bucket",
     "boxplot",
     "bucket_correlation",
     "bucket_count_ks_test",
-    "bucket_script",
-    "bucket_selector",
-    "bucket_sort",
     "categorize_text",
     "change_point",
     "children",
     "composite",
     "cumulative_cardinality",
-    "cumulative_sum",
-    "derivative",
     "diversified_sampler",
-    "extended_stats",
-    "extended_stats_bucket",
     "frequent_item_sets",
     "geo_bounds",
     "geo_centroid",
@@ -69,30 +62,22 @@ const NOT_YET: &[&str] = &[
     "inference",
     "ip_prefix",
     "matrix_stats",
-    "max_bucket",
     "median_absolute_deviation",
-    "min_bucket",
-    "moving_fn",
     "moving_percentiles",
     "multi_terms",
     "nested",
-    "normalize",
     "parent",
     "percentile_ranks",
     "percentiles",
-    "percentiles_bucket",
     "random_sampler",
     "rare_terms",
     "rate",
     "reverse_nested",
     "sampler",
     "scripted_metric",
-    "serial_diff",
     "significant_terms",
     "significant_text",
-    "stats_bucket",
     "string_stats",
-    "sum_bucket",
     "t_test",
     "time_series",
     "top_metrics",
@@ -156,6 +141,9 @@ pub(super) fn level(value: &Value, depth: usize, count: &mut usize) -> Result<Ag
     for (name, definition) in entries {
         level.0.insert(name.clone(), one(name, definition, depth, count)?);
     }
+    if depth == 1 {
+        pipeline::check(None, &level)?;
+    }
     Ok(level)
 }
 
@@ -204,26 +192,45 @@ fn one(name: &str, definition: &Value, depth: usize, count: &mut usize) -> Resul
     };
     let kind = find(kind)?;
     let sub = match below {
+        Some(_) if matches!(kind, Found::Pipeline(_)) => {
+            return Err(Error::parsing(format!(
+                "Aggregation [{name}] cannot define sub-aggregations"
+            )));
+        }
         Some(value) => level(value, depth + 1, count)?,
         None => Aggregations::default(),
     };
-    if !kind.has_buckets && !sub.0.is_empty() {
-        return Err(Error::parsing(format!(
-            "Aggregator [{name}] of type [{}] cannot accept sub-aggregations",
-            kind.name
-        )));
-    }
     let request = Request { name, body, sub: &sub };
-    Ok(Aggregation {
-        kind: (kind.parse)(&request)?,
-        sub,
-        meta,
-    })
+    let kind = match kind {
+        Found::Pipeline(parse) => AggregationKind::Pipeline(parse(&request)?),
+        Found::Kind(kind) if !kind.has_buckets && !sub.0.is_empty() => {
+            return Err(Error::parsing(format!(
+                "Aggregator [{name}] of type [{}] cannot accept sub-aggregations",
+                kind.name
+            )));
+        }
+        Found::Kind(kind) => (kind.parse)(&request)?,
+    };
+    pipeline::check(Some(&kind), &sub)?;
+    Ok(Aggregation { kind, sub, meta })
 }
 
-fn find(name: &str) -> Result<&'static Kind> {
+/// Whether the aggregation called `name` makes buckets.
+pub(super) fn has_buckets(name: &str) -> bool {
+    KINDS.iter().any(|kind| kind.name == name && kind.has_buckets)
+}
+
+enum Found {
+    Kind(&'static Kind),
+    Pipeline(pipeline::Parse),
+}
+
+fn find(name: &str) -> Result<Found> {
     if let Some(kind) = KINDS.iter().find(|kind| kind.name == name) {
-        return Ok(kind);
+        return Ok(Found::Kind(kind));
+    }
+    if let Some((_, parse)) = pipeline::KINDS.iter().find(|(known, _)| *known == name) {
+        return Ok(Found::Pipeline(*parse));
     }
     if NOT_YET.contains(&name) {
         return Err(Error::not_implemented(format!("aggregation [{name}]")));

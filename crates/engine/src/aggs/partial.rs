@@ -3,7 +3,8 @@
 use indexmap::IndexMap;
 
 use super::{
-    DateHistogramPartial, HistogramPartial, ListedPartial, MetricPartial, TermsPartial, TopHitsPartial, cardinality,
+    DateHistogramPartial, ExtendedStatsPartial, HistogramPartial, ListedPartial, MetricPartial, TermsPartial,
+    TopHitsPartial, cardinality,
 };
 use crate::{Error, ErrorKind, Result};
 
@@ -24,6 +25,8 @@ pub enum Partial {
     Listed(ListedPartial),
     /// All single metrics.
     Metric(MetricPartial),
+    /// `extended_stats`.
+    ExtendedStats(ExtendedStatsPartial),
     /// `cardinality`.
     Cardinality(cardinality::Sketch),
     /// Those with one bucket, such as `filter`.
@@ -88,7 +91,7 @@ impl Partial {
             Self::DateHistogram(histogram) => histogram.buckets.values().map(Bucket::bucket_count).sum(),
             Self::Histogram(histogram) => histogram.buckets.values().map(Bucket::bucket_count).sum(),
             Self::Listed(listed) => listed.bucket_count(),
-            Self::Metric(_) | Self::Cardinality(_) | Self::TopHits(_) => 0,
+            Self::Metric(_) | Self::ExtendedStats(_) | Self::Cardinality(_) | Self::TopHits(_) => 0,
             Self::Single(bucket) => bucket.bucket_count(),
         }
     }
@@ -100,6 +103,10 @@ impl Partial {
             (Self::Histogram(own), Self::Histogram(theirs)) => own.fold(theirs, room),
             (Self::Listed(own), Self::Listed(theirs)) => own.fold(theirs, room),
             (Self::Metric(own), Self::Metric(theirs)) => {
+                own.merge(&theirs);
+                Ok(())
+            }
+            (Self::ExtendedStats(own), Self::ExtendedStats(theirs)) => {
                 own.merge(&theirs);
                 Ok(())
             }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::ValueFormat;
-use super::key::float;
+use super::key::{double_text, float};
 use crate::json::token;
 use crate::{Error, Result};
 
@@ -42,7 +42,7 @@ pub(super) fn parse_percents(kind: &str, key: &str, value: &Value) -> Result<Vec
     if let Some(bad) = percents.iter().find(|percent| !(0.0..=100.0).contains(*percent)) {
         return Err(Error::illegal_argument(format!(
             "percent must be in [0,100], got [{}]: [{kind}]",
-            java_double(*bad)
+            double_text(*bad)
         )));
     }
     percents.sort_unstable_by(f64::total_cmp);
@@ -58,9 +58,9 @@ pub(super) fn print(
     let mut by_key = Map::new();
     let mut list = Vec::new();
     for (key, value) in values {
-        let text = value.and_then(|value| format.print(value));
+        let text = value.and_then(|value| format.print_one_of_several(value));
         let value = value.map_or(Value::Null, float);
-        let name = java_double(key);
+        let name = double_text(key);
         if keyed {
             if let Some(text) = text {
                 by_key.insert(name.clone(), value);
@@ -78,23 +78,12 @@ pub(super) fn print(
             list.push(Value::Object(entry));
         }
     }
-    let values = if keyed { Value::Object(by_key) } else { Value::Array(list) };
+    let values = if keyed {
+        Value::Object(by_key)
+    } else {
+        Value::Array(list)
+    };
     [("values".to_owned(), values)].into_iter().collect()
-}
-
-/// As Java prints a double: always with a fraction, and with an exponent from 10 million on and
-/// below a thousandth.
-pub(super) fn java_double(value: f64) -> String {
-    let magnitude = value.abs();
-    if value == 0.0 || !value.is_finite() || (1e-3..1e7).contains(&magnitude) {
-        return format!("{value:?}");
-    }
-    let text = format!("{value:e}");
-    match text.split_once('e') {
-        Some((mantissa, exponent)) if mantissa.contains('.') => format!("{mantissa}E{exponent}"),
-        Some((mantissa, exponent)) => format!("{mantissa}.0E{exponent}"),
-        None => text,
-    }
 }
 
 #[cfg(test)]
@@ -102,30 +91,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_print_as_in_java() {
-        let cases = [
-            (1.0, "1.0"),
-            (99.9, "99.9"),
-            (0.0, "0.0"),
-            (0.001, "0.001"),
-            (0.0001, "1.0E-4"),
-            (9_999_999.5, "9999999.5"),
-            (1e7, "1.0E7"),
-            (1.704_239_999e12, "1.704239999E12"),
-            (-2.5e-5, "-2.5E-5"),
-        ];
-        for (value, expected) in cases {
-            assert_eq!(java_double(value), expected);
-        }
-    }
-
-    #[test]
     fn percents_are_checked() {
         let parse = |value: Value| parse_percents("p", "percents", &value).map_err(|error| error.reason().to_owned());
         assert_eq!(parse(json!([95, "5", 50.5])).unwrap(), [5.0, 50.5, 95.0]);
         assert_eq!(parse(json!(95)).unwrap(), [95.0]);
         assert_eq!(parse(json!([])).unwrap_err(), "[percents] must not be empty: [p]");
-        assert_eq!(parse(json!([-1])).unwrap_err(), "percent must be in [0,100], got [-1.0]: [p]");
+        assert_eq!(
+            parse(json!([-1])).unwrap_err(),
+            "percent must be in [0,100], got [-1.0]: [p]"
+        );
         assert_eq!(
             parse(json!([true])).unwrap_err(),
             "[p] percents doesn't support values of type: VALUE_BOOLEAN"

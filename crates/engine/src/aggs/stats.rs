@@ -28,7 +28,7 @@ pub(super) fn answer(partial: &MetricPartial) -> Map<String, Value> {
     }
     if partial.count > 0 {
         for (name, value) in values {
-            if let Some(text) = value.and_then(|value| partial.format.print(value)) {
+            if let Some(text) = value.and_then(|value| partial.format.print_one_of_several(value)) {
                 answer.insert(format!("{name}_as_string"), text);
             }
         }

@@ -35,6 +35,17 @@ pub(super) fn metric(values: &[f64]) -> Partial {
     Partial::Metric(partial)
 }
 
+/// What a definition answers about a partial result.
+pub(super) fn check_partial(definition: Value, partial: Partial, expected: Value) {
+    let aggregations = parsed(serde_json::json!({ "x": definition.clone() }));
+    let partials = Partials([("x".to_owned(), partial)].into_iter().collect());
+    assert_eq!(
+        aggregations.finish(partials, 10).unwrap()["x"],
+        expected,
+        "{definition}"
+    );
+}
+
 /// What the metric answers about some values.
 pub(super) fn check_metric(kind: &str, values: &[f64], expected: Value) {
     let aggregations = parsed(serde_json::json!({"x": {kind: {"field": "n"}}}));

@@ -13,6 +13,7 @@ mod filters;
 mod histogram;
 mod metric;
 mod missing;
+mod numbers;
 mod ranges;
 mod score_board;
 mod single;
@@ -52,6 +53,7 @@ enum Kind {
     Ranges(ranges::RangesPlan),
     Histogram(histogram::NumberHistogramPlan),
     TopHits(top_hits::TopHitsPlan),
+    Numbers(numbers::NumbersPlan),
 }
 
 impl Kind {
@@ -65,7 +67,8 @@ impl Kind {
             | Self::Filters(_)
             | Self::Missing(_)
             | Self::Ranges(_)
-            | Self::Histogram(_) => false,
+            | Self::Histogram(_)
+            | Self::Numbers(_) => false,
             Self::TopHits(plan) => plan.needs_scores,
         }
     }
@@ -120,6 +123,11 @@ impl Plan {
                     aggregation.kind.name(),
                     true,
                 )?),
+                AggregationKind::ExtendedStats(part) => {
+                    Kind::Numbers(numbers::NumbersPlan::extended_stats(compiler, part)?)
+                }
+                // They run over the finished results.
+                AggregationKind::Pipeline(_) => continue,
                 AggregationKind::Cardinality(part) => {
                     Kind::Cardinality(cardinality::CardinalityPlan::compile(compiler, part)?)
                 }
@@ -185,6 +193,7 @@ impl Plan {
                 Kind::Terms(plan) => plan.open(scope, sub)?,
                 Kind::DateHistogram(plan) => plan.open(scope, sub)?,
                 Kind::Metric(plan) => plan.open(scope)?,
+                Kind::Numbers(plan) => plan.open(scope)?,
                 Kind::Cardinality(plan) => plan.open(scope)?,
                 Kind::Filter(plan) => plan.open(scope, sub)?,
                 Kind::Filters(plan) => plan.open(scope, sub)?,

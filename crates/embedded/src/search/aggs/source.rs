@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_engine::aggs::ValueFormat;
+use firn_engine::aggs::{DecimalFormat, ValueFormat};
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
@@ -80,18 +80,25 @@ impl Source {
         }
     }
 
-    /// How its keys and metrics print; `format` overrides the field's for dates.
+    /// How its keys and metrics print: dates by the format given or their own, numbers by a pattern.
     pub(super) fn value_format(&self, format: Option<&str>) -> Result<ValueFormat> {
         let custom = format.map(DateFormat::new).transpose();
+        let pattern = || format.map(DecimalFormat::new).transpose();
         Ok(match self {
             Self::Numbers { numeric, .. } => match numeric {
                 Numeric::Date(own) | Numeric::DateNanos(own) => {
                     ValueFormat::Date(custom?.map_or_else(|| Arc::clone(own), Arc::new))
                 }
-                _ if format.is_some() => return Err(Error::not_implemented("a number [format] of an aggregation")),
+                Numeric::Boolean if format.is_some() => {
+                    return Err(Error::illegal_argument(
+                        "Field type [boolean] does not support custom formats",
+                    ));
+                }
                 Numeric::Boolean => ValueFormat::Boolean,
-                Numeric::Integer => ValueFormat::Integer,
-                Numeric::Float { .. } | Numeric::Scaled(_) => ValueFormat::Raw,
+                Numeric::Integer => {
+                    pattern()?.map_or(ValueFormat::Integer, |pattern| ValueFormat::Decimal(pattern.into()))
+                }
+                Numeric::Float { .. } | Numeric::Scaled(_) => ValueFormat::of_pattern(pattern()?),
             },
             Self::MetaNumbers(_) => ValueFormat::Integer,
             Self::Strings { .. } | Self::Constant(_) | Self::Nothing => ValueFormat::Raw,

@@ -28,25 +28,37 @@ mod tests {
     #[test]
     fn answers() {
         let days: &[&[f64]] = &[&[1.0, 3.0], &[], &[10.0]];
-        assert_eq!(beside(days, json!({"avg_bucket": {"buckets_path": "days>total"}})), json!({"value": 7.0}));
         assert_eq!(
-            beside(days, json!({"avg_bucket": {"buckets_path": "days>total", "gap_policy": "insert_zeros", "format": "0.0"}})),
+            beside(days, json!({"avg_bucket": {"buckets_path": "days>total"}})),
+            json!({"value": 7.0})
+        );
+        assert_eq!(
+            beside(
+                days,
+                json!({"avg_bucket": {"buckets_path": "days>total", "gap_policy": "insert_zeros", "format": "0.0"}})
+            ),
             json!({"value": 14.0 / 3.0, "value_as_string": "4.7"})
         );
-        assert_eq!(beside(days, json!({"avg_bucket": {"buckets_path": "days._count"}})), json!({"value": 1.0}));
-        assert_eq!(beside(&[], json!({"avg_bucket": {"buckets_path": "days>total"}})), json!({"value": null}));
+        assert_eq!(
+            beside(days, json!({"avg_bucket": {"buckets_path": "days._count"}})),
+            json!({"value": 1.0})
+        );
+        assert_eq!(
+            beside(&[], json!({"avg_bucket": {"buckets_path": "days>total"}})),
+            json!({"value": null})
+        );
     }
 
     #[test]
     fn refuses() {
         check_refused_beside(
             json!({"avg_bucket": {"buckets_path": "days>nothing"}}),
-            "No aggregation found for path [days>nothing]",
+            "Validation Failed: 1: No aggregation [nothing] found for path [days>nothing];",
         );
         check_refused_beside(
             json!({"avg_bucket": {"buckets_path": "days"}}),
-            "buckets_path must lead through a multi-bucket aggregation to one value of each bucket, but [days] of [days] \
-             does not",
+            "Validation Failed: 1: buckets_path must lead through a multi-bucket aggregation to one value of each bucket, \
+             but [days] of [days] does not;",
         );
         check_refused_beside(
             json!({"avg_bucket": {"buckets_path": "days>total", "sigma": 1}}),

@@ -94,17 +94,28 @@ mod tests {
             ]
         );
         let with = |body: Value| values_along(DAYS, json!({"bucket_script": body}));
-        assert_eq!(with(json!({"buckets_path": "total", "script": "params._value + 1"})), [json!(5.0), Value::Null, json!(11.0)]);
         assert_eq!(
-            with(json!({"buckets_path": ["total", "most"], "script": {"lang": "expression", "source": "_value0 - _value1"}})),
+            with(json!({"buckets_path": "total", "script": "params._value + 1"})),
+            [json!(5.0), Value::Null, json!(11.0)]
+        );
+        assert_eq!(
+            with(
+                json!({"buckets_path": ["total", "most"], "script": {"lang": "expression", "source": "_value0 - _value1"}})
+            ),
             [json!(1.0), Value::Null, json!(0.0)]
         );
         assert_eq!(
             with(json!({"buckets_path": "total", "script": "params._value + 1", "gap_policy": "insert_zeros"})),
             [json!(5.0), json!(1.0), json!(11.0)]
         );
-        assert_eq!(with(json!({"buckets_path": "total", "script": "null"})), [Value::Null, Value::Null, Value::Null]);
-        assert_eq!(with(json!({"buckets_path": "total", "script": "1.0 / 0"})), [Value::Null, Value::Null, Value::Null]);
+        assert_eq!(
+            with(json!({"buckets_path": "total", "script": "null"})),
+            [Value::Null, Value::Null, Value::Null]
+        );
+        assert_eq!(
+            with(json!({"buckets_path": "total", "script": "1.0 / 0"})),
+            [Value::Null, Value::Null, Value::Null]
+        );
     }
 
     #[test]

@@ -56,8 +56,14 @@ mod tests {
     #[test]
     fn answers() {
         let left = |body: Value| days_left(DAYS, json!({"bucket_selector": body}));
-        assert_eq!(left(json!({"buckets_path": {"t": "total"}, "script": "params.t > 4"})), [3]);
-        assert_eq!(left(json!({"buckets_path": {"t": "total"}, "script": "params.t <= 4"})), [1]);
+        assert_eq!(
+            left(json!({"buckets_path": {"t": "total"}, "script": "params.t > 4"})),
+            [3]
+        );
+        assert_eq!(
+            left(json!({"buckets_path": {"t": "total"}, "script": "params.t <= 4"})),
+            [1]
+        );
         assert_eq!(
             left(json!({"buckets_path": {"t": "total"}, "script": "params.t <= 4", "gap_policy": "insert_zeros"})),
             [1, 2]
@@ -88,7 +94,10 @@ mod tests {
         assert_eq!(error.reason(), "runtime error");
         let selector = json!({"p": {"bucket_selector": {"buckets_path": {"a": "total"}, "script": "params.a"}}});
         let error = days_answer(DAYS, &selector, &json!({})).unwrap_err();
-        assert_eq!(error.cause().unwrap().reason(), "Cannot cast from [double] to [boolean].");
+        assert_eq!(
+            error.cause().unwrap().reason(),
+            "Cannot cast from [double] to [boolean]."
+        );
     }
 
     #[test]

@@ -98,9 +98,7 @@ fn sort_key(request: &Request<'_>, value: &Value) -> Result<Vec<(BucketsPath, bo
 
 impl BucketSort {
     pub(super) fn print(&self, body: &mut Map<String, Value>) {
-        let key = |(path, descending): &(BucketsPath, bool)| {
-            json!({ path.text(): {"order": if *descending { "desc" } else { "asc" }} })
-        };
+        let key = |(path, descending): &(BucketsPath, bool)| json!({ path.text(): {"order": if *descending { "desc" } else { "asc" }} });
         body.insert("sort".into(), self.sort.iter().map(key).collect());
         body.insert("from".into(), json!(self.from));
         if let Some(size) = self.size {
@@ -200,10 +198,19 @@ mod tests {
         let left = |body: Value| days_left(DAYS, json!({"bucket_sort": body}));
         assert_eq!(left(json!({"sort": ["total"]})), [1, 4, 3]);
         assert_eq!(left(json!({"sort": [{"total": {"order": "desc"}}]})), [3, 1, 4]);
-        assert_eq!(left(json!({"sort": [{"total": "desc"}, {"_key": "desc"}]})), [3, 4, 1]);
-        assert_eq!(left(json!({"sort": {"total": {}}, "gap_policy": "insert_zeros"})), [2, 1, 4, 3]);
+        assert_eq!(
+            left(json!({"sort": [{"total": "desc"}, {"_key": "desc"}]})),
+            [3, 4, 1, 2]
+        );
+        assert_eq!(
+            left(json!({"sort": {"total": {}}, "gap_policy": "insert_zeros"})),
+            [2, 1, 4, 3]
+        );
         assert_eq!(left(json!({"sort": [{"_count": "desc"}]})), [1, 3, 4, 2]);
-        assert_eq!(left(json!({"sort": [{"_key": {"order": "desc"}}], "from": 1, "size": 2})), [3, 2]);
+        assert_eq!(
+            left(json!({"sort": [{"_key": {"order": "desc"}}], "from": 1, "size": 2})),
+            [3, 2]
+        );
         assert_eq!(left(json!({"size": 2})), [1, 2]);
         assert_eq!(left(json!({"from": 3, "size": 5})), [4]);
         assert_eq!(left(json!({"from": 9})), Vec::<u32>::new());
@@ -216,10 +223,19 @@ mod tests {
             "Validation Failed: 1: [p] is configured to perform nothing. Please set either of [sort, size, from] to use \
              bucket_sort;",
         );
-        check_refused(json!({"bucket_sort": {"size": 0}}), "[size] must be a positive integer: [0]");
-        check_refused(json!({"bucket_sort": {"from": -1}}), "[from] must be a non-negative integer: [-1]");
+        check_refused(
+            json!({"bucket_sort": {"size": 0}}),
+            "[size] must be a positive integer: [0]",
+        );
+        check_refused(
+            json!({"bucket_sort": {"from": -1}}),
+            "[from] must be a non-negative integer: [-1]",
+        );
         check_refused(json!({"bucket_sort": {"foo": 1}}), "[bucket_sort] unknown field [foo]");
-        check_refused(json!({"bucket_sort": {"sort": ["nothing"]}}), "No aggregation found for path [nothing]");
+        check_refused(
+            json!({"bucket_sort": {"sort": ["nothing"]}}),
+            "Validation Failed: 1: No aggregation found for path [nothing];",
+        );
         check_refused(
             json!({"bucket_sort": {"sort": [{"total": "up"}]}}),
             "Unexpected token VALUE_STRING [order] in [p].",

@@ -24,10 +24,7 @@ pub struct Common {
 
 impl Common {
     /// Reads what all have; the rest goes to `other`, which says whether it knows the key.
-    pub(super) fn parse(
-        request: &Request<'_>,
-        mut other: impl FnMut(&str, &Value) -> Result<bool>,
-    ) -> Result<Self> {
+    pub(super) fn parse(request: &Request<'_>, mut other: impl FnMut(&str, &Value) -> Result<bool>) -> Result<Self> {
         let mut path = None;
         let (mut gap_policy, mut format) = (GapPolicy::default(), None);
         for (key, value) in request.body {
@@ -82,7 +79,10 @@ pub(super) fn put_value(printed: &mut Map<String, Value>, name: &str, value: f64
 
 /// Puts an answer into the bucket at `number`.
 pub(super) fn put_answer(buckets: &mut Buckets, number: usize, place: usize, printed: Map<String, Value>) {
-    let answer = buckets.buckets.get_mut(number).and_then(|bucket| bucket.sub.0.get_mut(place));
+    let answer = buckets
+        .buckets
+        .get_mut(number)
+        .and_then(|bucket| bucket.sub.0.get_mut(place));
     if let Some(answer) = answer {
         *answer = Finished::Metric(printed);
     }
@@ -110,7 +110,13 @@ pub(super) fn pattern(request: &Request<'_>, value: &Value) -> Result<DecimalFor
 }
 
 /// A whole number that is at least `least`.
-pub(super) fn whole(request: &Request<'_>, key: &str, value: &Value, least: i64, refusal: impl Fn(i64) -> String) -> Result<usize> {
+pub(super) fn whole(
+    request: &Request<'_>,
+    key: &str,
+    value: &Value,
+    least: i64,
+    refusal: impl Fn(i64) -> String,
+) -> Result<usize> {
     let number = as_i64(value).ok_or_else(|| unexpected(request, key, value))?;
     if number < least || number > i64::from(i32::MAX) {
         return Err(Error::illegal_argument(refusal(number)));
@@ -128,7 +134,11 @@ pub(super) fn missing_field(request: &Request<'_>, key: &str) -> Error {
 
 /// A value of the wrong type.
 pub(super) fn unexpected(request: &Request<'_>, key: &str, value: &Value) -> Error {
-    Error::parsing(format!("Unexpected token {} [{key}] in [{}].", token(value), request.name))
+    Error::parsing(format!(
+        "Unexpected token {} [{key}] in [{}].",
+        token(value),
+        request.name
+    ))
 }
 
 fn unknown_key(request: &Request<'_>, key: &str, value: &Value) -> Error {
@@ -140,6 +150,9 @@ fn unknown_key(request: &Request<'_>, key: &str, value: &Value) -> Error {
 }
 
 /// One problem in Elasticsearch's numbered sentence.
-pub(super) fn validation(problem: String) -> Error {
-    Error::new(crate::ErrorKind::RequestValidation, format!("Validation Failed: 1: {problem};"))
+pub(super) fn validation(problem: impl std::fmt::Display) -> Error {
+    Error::new(
+        crate::ErrorKind::RequestValidation,
+        format!("Validation Failed: 1: {problem};"),
+    )
 }

@@ -32,7 +32,9 @@ impl Parent for CumulativeSum {
         let path = self.common.path.bind(sub)?;
         let mut sum = 0.0;
         for number in 0..buckets.buckets.len() {
-            sum += GapPolicy::InsertZeros.read(&path, &buckets.buckets[number])?.unwrap_or(0.0);
+            sum += GapPolicy::InsertZeros
+                .read(&path, &buckets.buckets[number])?
+                .unwrap_or(0.0);
             put_answer(buckets, number, place, self.common.simple_value(sum));
         }
         Ok(())
@@ -52,7 +54,10 @@ mod tests {
         assert_eq!(sums("total"), [json!(1.0), json!(1.0), json!(6.0)]);
         assert_eq!(sums("_count"), [json!(1.0), json!(1.0), json!(3.0)]);
         assert_eq!(sums("most"), [json!(1.0), json!(1.0), json!(4.0)]);
-        let formatted = along(days, json!({"cumulative_sum": {"buckets_path": "total", "format": "0.0"}}));
+        let formatted = along(
+            days,
+            json!({"cumulative_sum": {"buckets_path": "total", "format": "0.0"}}),
+        );
         assert_eq!(formatted[2], json!({"value": 6.0, "value_as_string": "6.0"}));
     }
 

@@ -105,21 +105,30 @@ mod tests {
     fn answers() {
         let days: &[&[f64]] = &[&[1.0], &[5.0], &[2.0, 1.5]];
         assert_eq!(
-            along(days, json!({"derivative": {"buckets_path": "total", "format": "0.00", "unit": "12h"}})),
+            along(
+                days,
+                json!({"derivative": {"buckets_path": "total", "format": "0.00", "unit": "12h"}})
+            ),
             [
                 Value::Null,
                 json!({"value": 4.0, "value_as_string": "4.00", "normalized_value": 2.0, "normalized_value_as_string": "2.00"}),
                 json!({"value": -1.5, "value_as_string": "-1.50", "normalized_value": -0.75, "normalized_value_as_string": "-0.75"}),
             ]
         );
-        assert_eq!(values_along(days, json!({"derivative": {"buckets_path": "_count"}})), [Value::Null, json!(0.0), json!(1.0)]);
+        assert_eq!(
+            values_along(days, json!({"derivative": {"buckets_path": "_count"}})),
+            [Value::Null, json!(0.0), json!(1.0)]
+        );
     }
 
     #[test]
     fn gaps() {
         let days: &[&[f64]] = &[&[1.0], &[], &[4.0]];
         let with = |policy: &str| {
-            values_along(days, json!({"derivative": {"buckets_path": "total", "gap_policy": policy}}))
+            values_along(
+                days,
+                json!({"derivative": {"buckets_path": "total", "gap_policy": policy}}),
+            )
         };
         assert_eq!(with("skip"), [Value::Null, Value::Null, Value::Null]);
         assert_eq!(with("insert_zeros"), [Value::Null, json!(-1.0), json!(4.0)]);
@@ -128,7 +137,12 @@ mod tests {
 
     #[test]
     fn units() {
-        for (text, ms) in [("1d", 86_400_000.0), ("second", 1000.0), ("1M", 2_629_746_000.0), ("5m", 300_000.0)] {
+        for (text, ms) in [
+            ("1d", 86_400_000.0),
+            ("second", 1000.0),
+            ("1M", 2_629_746_000.0),
+            ("5m", 300_000.0),
+        ] {
             assert_eq!(unit_ms(text).unwrap(), ms, "{text}");
         }
         for text in ["", "foo", "0s", "3x"] {
@@ -138,7 +152,10 @@ mod tests {
 
     #[test]
     fn refuses() {
-        check_refused(json!({"derivative": {}}), "Missing required field [buckets_path] for aggregation [p]");
+        check_refused(
+            json!({"derivative": {}}),
+            "Missing required field [buckets_path] for aggregation [p]",
+        );
         check_refused(
             json!({"derivative": {"buckets_path": "total", "foo": 1}}),
             "Unknown key for a VALUE_NUMBER in [p]: [foo].",

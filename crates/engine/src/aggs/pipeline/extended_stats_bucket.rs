@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::common::{Common, unexpected};
 use super::{Pipeline, Summary};
-use crate::aggs::extended_stats::{self, ExtendedStatsPartial};
 use crate::aggs::ValueFormat;
+use crate::aggs::extended_stats::{self, ExtendedStatsPartial};
 use crate::aggs::parse::Request;
 use crate::{Error, Result};
 
@@ -62,7 +62,10 @@ mod tests {
     #[test]
     fn answers() {
         let days: &[&[f64]] = &[&[1.0, 3.0], &[], &[10.0]];
-        let answer = beside(days, json!({"extended_stats_bucket": {"buckets_path": "days>total", "sigma": 1}}));
+        let answer = beside(
+            days,
+            json!({"extended_stats_bucket": {"buckets_path": "days>total", "sigma": 1}}),
+        );
         assert_eq!(answer["avg"], 7.0);
         assert_eq!(answer["std_deviation"], 3.0);
         assert_eq!(answer["std_deviation_bounds"]["upper"], 10.0);

@@ -74,8 +74,11 @@ pub enum Pipeline {
     PercentilesBucket(PercentilesBucket),
 }
 
+/// How a pipeline is read.
+pub(super) type Parse = fn(&Request<'_>) -> Result<Pipeline>;
+
 /// One line per pipeline.
-pub(super) const KINDS: &[(&str, fn(&Request<'_>) -> Result<Pipeline>)] = &[
+pub(super) const KINDS: &[(&str, Parse)] = &[
     (derivative::NAME, derivative::parse),
     (cumulative_sum::NAME, cumulative_sum::parse),
     (moving_fn::NAME, moving_fn::parse),

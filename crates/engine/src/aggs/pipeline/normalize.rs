@@ -126,7 +126,13 @@ mod tests {
         };
         let close = |method: &str, expected: [f64; 3]| {
             let values = with(method);
-            assert!(values.iter().zip(expected).all(|(left, right)| (left - right).abs() < 1e-4), "{method}: {values:?}");
+            assert!(
+                values
+                    .iter()
+                    .zip(expected)
+                    .all(|(left, right)| (left - right).abs() < 1e-4),
+                "{method}: {values:?}"
+            );
         };
         close("rescale_0_1", [0.0, 2.0 / 3.0, 1.0]);
         close("rescale_0_100", [0.0, 200.0 / 3.0, 100.0]);
@@ -135,7 +141,10 @@ mod tests {
         close("z-score", [-1.336_306, 0.267_261, 1.069_045]);
         close("softmax", [0.035_119, 0.259_496, 0.705_384]);
         let percent = json!({"normalize": {"buckets_path": "total", "method": "percent_of_sum", "format": "00.00%"}});
-        assert_eq!(along(DAYS, percent)[0], json!({"value": 0.125, "value_as_string": "12.50%"}));
+        assert_eq!(
+            along(DAYS, percent)[0],
+            json!({"value": 0.125, "value_as_string": "12.50%"})
+        );
     }
 
     #[test]

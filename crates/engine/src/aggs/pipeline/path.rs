@@ -33,7 +33,9 @@ impl BucketsPath {
                 None => (element, None),
                 Some(open) => {
                     let key = element[open + 1..].strip_suffix(']')?.trim();
-                    let unquoted = ['\'', '"'].iter().find_map(|quote| key.strip_prefix(*quote)?.strip_suffix(*quote));
+                    let unquoted = ['\'', '"']
+                        .iter()
+                        .find_map(|quote| key.strip_prefix(*quote)?.strip_suffix(*quote));
                     let key = unquoted.unwrap_or(key);
                     (&element[..open], Some(key.to_owned()).filter(|key| !key.is_empty()))
                 }
@@ -79,9 +81,9 @@ impl BucketsPath {
         let mut hops = Vec::new();
         for (number, step) in self.steps.iter().enumerate() {
             let rest = &self.steps[number + 1..];
-            let (place, field) = place(level, &step.name).ok_or_else(|| self.not_found())?;
+            let (place, field) = place(level, &step.name).ok_or_else(|| self.not_found(&step.name))?;
             let Some((_, aggregation)) = level.0.get_index(place) else {
-                return Err(self.not_found());
+                return Err(self.not_found(&step.name));
             };
             let has_buckets = aggregation.kind.has_buckets();
             match (has_buckets, &step.key, field) {
@@ -109,11 +111,11 @@ impl BucketsPath {
         let mut level = level;
         let mut hops = Vec::new();
         let Some((last, through)) = steps.split_last() else {
-            return Err(self.not_found());
+            return Err(self.not_found(""));
         };
         for step in through {
             let Some((place, _, aggregation)) = level.0.get_full(&step.name) else {
-                return Err(self.not_found());
+                return Err(self.not_found(&step.name));
             };
             match &step.key {
                 Some(key) if aggregation.kind.has_buckets() => hops.push(Hop::Bucket(place, key.clone())),
@@ -126,7 +128,7 @@ impl BucketsPath {
             ("_count", None) => End::DocCount,
             ("_key", None) => End::Key,
             (name, key) => {
-                let (place, field) = place(level, name).ok_or_else(|| self.not_found())?;
+                let (place, field) = place(level, name).ok_or_else(|| self.not_found(name))?;
                 let aggregation = level.0.get_index(place).map(|(_, aggregation)| aggregation);
                 let field = key.as_deref().or(field);
                 match aggregation {
@@ -134,7 +136,9 @@ impl BucketsPath {
                         hops.push(Hop::Single(place));
                         End::DocCount
                     }
-                    Some(found) if found.kind.has_buckets() && field == Some("_bucket_count") => End::BucketCount(place),
+                    Some(found) if found.kind.has_buckets() && field == Some("_bucket_count") => {
+                        End::BucketCount(place)
+                    }
                     Some(found) if !found.kind.has_buckets() && !found.kind.is_single_bucket() => {
                         End::Metric(place, field.map(str::to_owned))
                     }
@@ -145,8 +149,10 @@ impl BucketsPath {
         Ok(Bound { hops, end })
     }
 
-    fn not_found(&self) -> Error {
-        Error::illegal_argument(format!("No aggregation found for path [{}]", self.text))
+    fn not_found(&self, name: &str) -> Error {
+        let is_first = self.steps.first().is_none_or(|first| first.name == name);
+        let which = if is_first { String::new() } else { format!(" [{name}]") };
+        Error::illegal_argument(format!("No aggregation{which} found for path [{}]", self.text))
     }
 
     fn several_values(&self, name: &str) -> Error {
@@ -345,7 +351,10 @@ mod tests {
 
     fn check(path: &str, expected: Option<f64>) {
         let (sub, buckets) = day_buckets();
-        let bound = BucketsPath::parse(path).unwrap().bind(&sub).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let bound = BucketsPath::parse(path)
+            .unwrap()
+            .bind(&sub)
+            .unwrap_or_else(|error| panic!("{path}: {error}"));
         assert_eq!(bound.read(&buckets[0]).unwrap(), expected, "{path}");
     }
 
@@ -375,7 +384,10 @@ mod tests {
 
     #[test]
     fn percentiles_are_found_by_number() {
-        for printed in [json!({"values": {"95.0": 7.0, "99.9": null}}), json!({"values": [{"key": 95.0, "value": 7.0}]})] {
+        for printed in [
+            json!({"values": {"95.0": 7.0, "99.9": null}}),
+            json!({"values": [{"key": 95.0, "value": 7.0}]}),
+        ] {
             let printed = printed.as_object().unwrap();
             assert_eq!(metric(printed, Some("95")).unwrap(), 7.0);
             assert_eq!(metric(printed, Some("95.0")).unwrap(), 7.0);
@@ -398,7 +410,10 @@ mod tests {
     #[test]
     fn refuses() {
         check_refused("nothing", "No aggregation found for path [nothing]");
-        check_refused("large>nothing", "No aggregation found for path [large>nothing]");
+        check_refused(
+            "large>nothing",
+            "No aggregation [nothing] found for path [large>nothing]",
+        );
         for path in ["terms", "terms>_count", "large"] {
             let name = path.split('>').next().unwrap();
             check_refused(
@@ -430,7 +445,10 @@ mod tests {
         check("days._count", &[Some(3.0)]);
         check("days['86400000']>terms>_count", &[Some(2.0), Some(1.0)]);
         for path in ["days", "nothing>x", "days['1']>total"] {
-            assert!(BucketsPath::parse(path).unwrap().bind_beside(&aggregations).is_err(), "{path}");
+            assert!(
+                BucketsPath::parse(path).unwrap().bind_beside(&aggregations).is_err(),
+                "{path}"
+            );
         }
     }
 }

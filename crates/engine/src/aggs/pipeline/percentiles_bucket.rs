@@ -32,7 +32,11 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
         }
         Ok(true)
     })?;
-    Ok(Pipeline::PercentilesBucket(PercentilesBucket { common, percents, keyed }))
+    Ok(Pipeline::PercentilesBucket(PercentilesBucket {
+        common,
+        percents,
+        keyed,
+    }))
 }
 
 impl PercentilesBucket {
@@ -72,11 +76,17 @@ mod tests {
     #[test]
     fn answers() {
         assert_eq!(
-            beside(DAYS, json!({"percentiles_bucket": {"buckets_path": "days>total", "percents": [0, 50, 99.9]}})),
+            beside(
+                DAYS,
+                json!({"percentiles_bucket": {"buckets_path": "days>total", "percents": [0, 50, 99.9]}})
+            ),
             json!({"values": {"0.0": 2.0, "50.0": 4.0, "99.9": 10.0}})
         );
         assert_eq!(
-            beside(DAYS, json!({"percentiles_bucket": {"buckets_path": "days>total", "percents": [50], "keyed": false}})),
+            beside(
+                DAYS,
+                json!({"percentiles_bucket": {"buckets_path": "days>total", "percents": [50], "keyed": false}})
+            ),
             json!({"values": [{"key": 50.0, "value": 4.0}]})
         );
         let nothing = beside(&[], json!({"percentiles_bucket": {"buckets_path": "days>total"}}));

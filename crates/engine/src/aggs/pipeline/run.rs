@@ -18,18 +18,12 @@ pub(in crate::aggs) fn check(parent: Option<&AggregationKind>, level: &Aggregati
         if let Some(part) = pipeline.as_parent() {
             check_parent(kind, name, part.needs(), parent)?;
             for path in pipeline.paths() {
-                path.bind(level)?;
+                path.bind(level).map_err(|error| validation(error.reason()))?;
             }
         }
         if pipeline.as_sibling().is_some() {
             for path in pipeline.paths() {
-                if path.first(level).is_none() {
-                    return Err(validation(format!(
-                        "buckets_path aggregation does not exist for aggregation [{name}]: {}",
-                        path.text()
-                    )));
-                }
-                path.bind_beside(level)?;
+                path.bind_beside(level).map_err(|error| validation(error.reason()))?;
             }
         }
     }
@@ -43,8 +37,13 @@ fn check_parent(kind: &str, name: &str, needs: Needs, parent: Option<&Aggregatio
         (Needs::Sequence, _) if sequence.is_some() => Err(validation(format!(
             "parent histogram of {kind} aggregation [{name}] must have min_doc_count of 0"
         ))),
-        (Needs::Sequence, _) => Err(validation(format!(
-            "{kind} aggregation [{name}] must have a histogram, date_histogram or auto_date_histogram as parent"
+        (Needs::Sequence, parent) => Err(validation(format!(
+            "{kind} aggregation [{name}] must have a histogram, date_histogram or auto_date_histogram as parent{}",
+            if parent.is_none() {
+                " but doesn't have a parent"
+            } else {
+                ""
+            }
         ))),
         (Needs::Buckets, None) => Err(validation(format!(
             "{kind} aggregation [{name}] must be declared inside of another aggregation"
@@ -108,7 +107,11 @@ pub(in crate::aggs) fn in_buckets(sub: &Aggregations, buckets: &mut Buckets, ste
         return Ok(());
     }
     for place in order(sub)? {
-        let Some(pipeline) = sub.0.get_index(place).and_then(|(_, aggregation)| of(&aggregation.kind)) else {
+        let Some(pipeline) = sub
+            .0
+            .get_index(place)
+            .and_then(|(_, aggregation)| of(&aggregation.kind))
+        else {
             continue;
         };
         match pipeline.as_parent() {
@@ -129,7 +132,10 @@ pub(in crate::aggs) fn in_level(aggregations: &Aggregations, level: &mut Level) 
         return Ok(());
     }
     for place in order(aggregations)? {
-        let found = aggregations.0.get_index(place).and_then(|(_, aggregation)| of(&aggregation.kind));
+        let found = aggregations
+            .0
+            .get_index(place)
+            .and_then(|(_, aggregation)| of(&aggregation.kind));
         if let Some(pipeline) = found {
             beside(pipeline, place, aggregations, level)?;
         }
@@ -154,7 +160,11 @@ fn beside(pipeline: &Pipeline, place: usize, aggregations: &Aggregations, level:
             numbers.push(number);
         }
     }
-    let name = |index: usize| numbers.get(index).map_or_else(String::new, |number| buckets[*number].name());
+    let name = |index: usize| {
+        numbers
+            .get(index)
+            .map_or_else(String::new, |number| buckets[*number].name())
+    };
     let answer = summary.answer(&values, &name);
     if let Some(own) = level.0.get_mut(place) {
         *own = Finished::Metric(answer);
@@ -170,7 +180,9 @@ mod tests {
 
     fn inside(parent: Value, pipelines: Value) -> Value {
         let mut aggs = json!({"m": {"max": {"field": "n"}}});
-        aggs.as_object_mut().unwrap().extend(pipelines.as_object().unwrap().clone());
+        aggs.as_object_mut()
+            .unwrap()
+            .extend(pipelines.as_object().unwrap().clone());
         let mut definition = parent;
         definition.as_object_mut().unwrap().insert("aggs".into(), aggs);
         json!({"x": definition})
@@ -184,10 +196,16 @@ mod tests {
     fn pipelines_stand_in_the_right_place() {
         let derivative = json!({"d": {"derivative": {"buckets_path": "m"}}});
         parsed(inside(histogram(), derivative.clone()));
-        let sequence = "Validation Failed: 1: derivative aggregation [d] must have a histogram, date_histogram or \
-                        auto_date_histogram as parent;";
-        check_refused(inside(json!({"terms": {"field": "a"}}), derivative.clone()), sequence);
-        check_refused(derivative.clone(), sequence);
+        check_refused(
+            inside(json!({"terms": {"field": "a"}}), derivative.clone()),
+            "Validation Failed: 1: derivative aggregation [d] must have a histogram, date_histogram or auto_date_histogram \
+             as parent;",
+        );
+        check_refused(
+            derivative.clone(),
+            "Validation Failed: 1: derivative aggregation [d] must have a histogram, date_histogram or auto_date_histogram \
+             as parent but doesn't have a parent;",
+        );
         check_refused(
             inside(
                 json!({"date_histogram": {"field": "t", "fixed_interval": "1d", "min_doc_count": 1}}),
@@ -212,11 +230,11 @@ mod tests {
     fn paths_exist() {
         check_refused(
             inside(histogram(), json!({"d": {"derivative": {"buckets_path": "nothing"}}})),
-            "No aggregation found for path [nothing]",
+            "Validation Failed: 1: No aggregation found for path [nothing];",
         );
         check_refused(
             json!({"a": {"avg_bucket": {"buckets_path": "nothing>m"}}}),
-            "Validation Failed: 1: buckets_path aggregation does not exist for aggregation [a]: nothing>m;",
+            "Validation Failed: 1: No aggregation found for path [nothing>m];",
         );
         check_refused(
             inside(
@@ -226,7 +244,10 @@ mod tests {
             "Cyclical dependency found with pipeline aggregator [a]",
         );
         check_refused(
-            inside(histogram(), json!({"a": {"derivative": {"buckets_path": "m"}, "aggs": {"b": {"min": {"field": "n"}}}}})),
+            inside(
+                histogram(),
+                json!({"a": {"derivative": {"buckets_path": "m"}, "aggs": {"b": {"min": {"field": "n"}}}}}),
+            ),
             "Aggregation [a] cannot define sub-aggregations",
         );
     }

@@ -12,7 +12,7 @@ use crate::expression::Script;
 
 /// Variables and a script.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scripted {
+pub(super) struct Scripted {
     /// By variable.
     variables: Vec<(String, BucketsPath)>,
     pub(super) gap_policy: GapPolicy,
@@ -21,10 +21,7 @@ pub struct Scripted {
 
 impl Scripted {
     /// Reads both; the rest goes to `other`, which says whether it knows the key.
-    pub(super) fn parse(
-        request: &Request<'_>,
-        mut other: impl FnMut(&str, &Value) -> Result<bool>,
-    ) -> Result<Self> {
+    pub(super) fn parse(request: &Request<'_>, mut other: impl FnMut(&str, &Value) -> Result<bool>) -> Result<Self> {
         let (mut variables, mut script, mut gap_policy) = (None, None, GapPolicy::default());
         for (key, value) in request.body {
             match key.as_str() {
@@ -47,7 +44,9 @@ impl Scripted {
 
     pub(super) fn print(&self, body: &mut Map<String, Value>) {
         let variables = self.variables.iter();
-        let paths: Map<String, Value> = variables.map(|(name, path)| (name.clone(), json!(path.text()))).collect();
+        let paths: Map<String, Value> = variables
+            .map(|(name, path)| (name.clone(), json!(path.text())))
+            .collect();
         body.insert("buckets_path".into(), Value::Object(paths));
         body.insert("script".into(), self.script.print());
         body.insert("gap_policy".into(), json!(self.gap_policy.name()));
@@ -60,7 +59,9 @@ impl Scripted {
     /// The variables with their paths made ready.
     pub(super) fn bind(&self, sub: &Aggregations) -> Result<Vec<(&str, Bound)>> {
         let variables = self.variables.iter();
-        variables.map(|(name, path)| Ok((name.as_str(), path.bind(sub)?))).collect()
+        variables
+            .map(|(name, path)| Ok((name.as_str(), path.bind(sub)?)))
+            .collect()
     }
 }
 
@@ -77,7 +78,9 @@ fn paths(request: &Request<'_>, value: &Value) -> Result<Vec<(String, BucketsPat
         }
         Value::Array(values) => {
             let values = values.iter().enumerate();
-            values.map(|(number, value)| Ok((format!("_value{number}"), path(value)?))).collect()
+            values
+                .map(|(number, value)| Ok((format!("_value{number}"), path(value)?)))
+                .collect()
         }
         one => Ok(vec![("_value".to_owned(), path(one)?)]),
     }

@@ -27,7 +27,12 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
         if key != "lag" {
             return Ok(false);
         }
-        let refusal = |_| format!("Lag must be a positive, non-zero integer. Value supplied was {value} in [{}].", request.name);
+        let refusal = |_| {
+            format!(
+                "Lag must be a positive, non-zero integer. Value supplied was {value} in [{}].",
+                request.name
+            )
+        };
         lag = whole(request, key, value, 1, refusal)?;
         Ok(true)
     })?;
@@ -80,7 +85,11 @@ mod tests {
             diffs(json!({"buckets_path": "total", "gap_policy": "insert_zeros"})),
             [none, json!(3.0), json!(5.0), json!(-9.0), json!(25.0)]
         );
-        assert!(diffs(json!({"buckets_path": "total", "lag": 100})).iter().all(Value::is_null));
+        assert!(
+            diffs(json!({"buckets_path": "total", "lag": 100}))
+                .iter()
+                .all(Value::is_null)
+        );
     }
 
     #[test]

@@ -50,7 +50,12 @@ impl Summary for Sibling {
 }
 
 /// `{"value": …, "keys": […]}` of the extreme value and the buckets that have it.
-pub(super) fn extreme(common: &Common, values: &[f64], best: f64, name: &dyn Fn(usize) -> String) -> Map<String, Value> {
+pub(super) fn extreme(
+    common: &Common,
+    values: &[f64],
+    best: f64,
+    name: &dyn Fn(usize) -> String,
+) -> Map<String, Value> {
     let mut printed = Map::new();
     put_value(&mut printed, "value", best, common.format.as_ref());
     let keys = values.iter().enumerate().filter(|(_, value)| **value == best);

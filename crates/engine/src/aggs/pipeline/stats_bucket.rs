@@ -35,7 +35,10 @@ mod tests {
             json!({"count": 2, "min": 4.0, "max": 10.0, "avg": 7.0, "sum": 14.0})
         );
         assert_eq!(
-            beside(days, json!({"stats_bucket": {"buckets_path": "days>total", "format": "0.0"}})),
+            beside(
+                days,
+                json!({"stats_bucket": {"buckets_path": "days>total", "format": "0.0"}})
+            ),
             json!({
                 "count": 2, "min": 4.0, "max": 10.0, "avg": 7.0, "sum": 14.0,
                 "min_as_string": "4.0", "max_as_string": "10.0", "avg_as_string": "7.0", "sum_as_string": "14.0"

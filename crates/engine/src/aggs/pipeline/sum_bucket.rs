@@ -29,17 +29,23 @@ mod tests {
     fn answers() {
         let days: &[&[f64]] = &[&[1.0, 3.0], &[], &[10.0]];
         assert_eq!(
-            beside(days, json!({"sum_bucket": {"buckets_path": "days>total", "format": "$0"}})),
+            beside(
+                days,
+                json!({"sum_bucket": {"buckets_path": "days>total", "format": "$0"}})
+            ),
             json!({"value": 14.0, "value_as_string": "$14"})
         );
-        assert_eq!(beside(&[], json!({"sum_bucket": {"buckets_path": "days>total"}})), json!({"value": 0.0}));
+        assert_eq!(
+            beside(&[], json!({"sum_bucket": {"buckets_path": "days>total"}})),
+            json!({"value": 0.0})
+        );
     }
 
     #[test]
     fn refuses() {
         check_refused_beside(
             json!({"sum_bucket": {"buckets_path": "nothing"}}),
-            "Validation Failed: 1: buckets_path aggregation does not exist for aggregation [p]: nothing;",
+            "Validation Failed: 1: No aggregation found for path [nothing];",
         );
     }
 }

@@ -11,7 +11,12 @@ use crate::aggs::{
 const DAY: i64 = 86_400_000;
 
 fn partials(entries: Vec<(&str, Partial)>) -> Partials {
-    Partials(entries.into_iter().map(|(name, partial)| (name.to_owned(), partial)).collect())
+    Partials(
+        entries
+            .into_iter()
+            .map(|(name, partial)| (name.to_owned(), partial))
+            .collect(),
+    )
 }
 
 /// A level with one date histogram of one bucket.
@@ -45,7 +50,7 @@ pub(super) fn level() -> (Aggregations, Level) {
             ("terms", Partial::Terms(terms)),
             (
                 "large",
-                Partial::Filter(Bucket {
+                Partial::Single(Bucket {
                     doc_count: 1,
                     sub: partials(vec![("inner", metric(&[5.0]))]),
                 }),
@@ -74,12 +79,17 @@ pub(super) fn day_buckets() -> (Aggregations, Vec<FinishedBucket>) {
 /// histogram is called `days`; `pipelines` stand in it beside `total`, the sum of `n`.
 pub(super) fn days_answer(days: &[&[f64]], pipelines: &Value, beside: &Value) -> crate::Result<Value> {
     let mut sub = json!({"total": {"sum": {"field": "n"}}, "most": {"max": {"field": "n"}}});
-    sub.as_object_mut().unwrap().extend(pipelines.as_object().unwrap().clone());
+    sub.as_object_mut()
+        .unwrap()
+        .extend(pipelines.as_object().unwrap().clone());
     let mut request = json!({"days": {
         "date_histogram": {"field": "t", "fixed_interval": "1d", "format": "yyyy-MM-dd"},
         "aggs": sub
     }});
-    request.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
+    request
+        .as_object_mut()
+        .unwrap()
+        .extend(beside.as_object().unwrap().clone());
     let aggregations = Aggregations::parse(&request)?;
     assert_eq!(parsed(aggregations.print()), aggregations);
     let buckets = days.iter().enumerate().map(|(day, values)| {
@@ -103,7 +113,10 @@ pub(super) fn along(days: &[&[f64]], pipeline: Value) -> Vec<Value> {
 
 /// As [`along`], only the values; a bucket without an answer is null, too.
 pub(super) fn values_along(days: &[&[f64]], pipeline: Value) -> Vec<Value> {
-    along(days, pipeline).iter().map(|answer| answer["value"].clone()).collect()
+    along(days, pipeline)
+        .iter()
+        .map(|answer| answer["value"].clone())
+        .collect()
 }
 
 /// What the pipeline `p` beside the histogram answers.

@@ -1,0 +1,181 @@
+//! Metrics that look at every number of a field: `extended_stats` and the like.
+
+use firn_engine::aggs::{ExtendedStats, ExtendedStatsPartial, Partial, ValueFormat};
+use firn_model::Result;
+use serde_json::Value;
+use tantivy::DocId;
+
+use super::super::column::{NumColumn, ValueBlock};
+use super::super::compile::Compiler;
+use super::super::field::Numeric;
+use super::super::memory::Memory;
+use super::source::{self, Source};
+use super::{Collector, Scope};
+
+/// A field of numbers with the value of documents that have none.
+pub(super) struct NumbersSource {
+    source: Source,
+    missing: Option<f64>,
+}
+
+impl NumbersSource {
+    /// `name` is the aggregation's, for messages.
+    pub(super) fn compile(compiler: &Compiler, field: &str, missing: Option<&Value>, name: &str) -> Result<Self> {
+        let source = Source::numbers(compiler, field, name)?;
+        let missing = match missing {
+            Some(value) => Some(source::missing_number(&source.numeric(), value, compiler.now_ms)?.as_f64()),
+            None => None,
+        };
+        Ok(Self { source, missing })
+    }
+
+    /// How its values print.
+    pub(super) fn value_format(&self, format: Option<&str>) -> Result<ValueFormat> {
+        self.source.value_format(format)
+    }
+
+    /// Opens it on a segment.
+    pub(super) fn open(&self, scope: Scope) -> Result<Numbers> {
+        let reader = &scope.segment.reader;
+        Ok(Numbers {
+            column: match &self.source {
+                Source::Numbers { path, .. } => NumColumn::open(reader, path)?,
+                Source::MetaNumbers(name) => NumColumn::open_named(reader, name)?,
+                Source::Strings { .. } | Source::Constant(_) | Source::Nothing => None,
+            },
+            numeric: self.source.numeric(),
+            missing: self.missing,
+            block: ValueBlock::default(),
+        })
+    }
+}
+
+/// The numbers of a segment, block by block.
+pub(super) struct Numbers {
+    column: Option<NumColumn>,
+    numeric: Numeric,
+    missing: Option<f64>,
+    block: ValueBlock,
+}
+
+impl Numbers {
+    /// Calls `take` with the place in the block and the value, for every value of `docs`, in their
+    /// order.
+    pub(super) fn each(&mut self, docs: &[DocId], mut take: impl FnMut(usize, f64) -> Result<()>) -> Result<()> {
+        let Some(column) = &self.column else {
+            let Some(missing) = self.missing else {
+                return Ok(());
+            };
+            return (0..docs.len()).try_for_each(|position| take(position, missing));
+        };
+        self.block.read(&column.column, docs);
+        let mut next = 0;
+        for (&position, &raw) in self.block.positions.iter().zip(&self.block.raws) {
+            let position = position as usize;
+            if let Some(missing) = self.missing {
+                (next..position).try_for_each(|position| take(position, missing))?;
+                next = position + 1;
+            }
+            take(position, self.numeric.value(column.as_f64(raw)))?;
+        }
+        match self.missing {
+            Some(missing) => (next..docs.len()).try_for_each(|position| take(position, missing)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a metric keeps of the values of one bucket.
+pub(super) trait State: Clone + Send {
+    /// Adds a value; the bytes that it grew by.
+    fn add(&mut self, value: f64) -> usize;
+
+    fn into_partial(self, format: &ValueFormat) -> Partial;
+}
+
+impl State for ExtendedStatsPartial {
+    fn add(&mut self, value: f64) -> usize {
+        self.add(value);
+        0
+    }
+
+    fn into_partial(mut self, format: &ValueFormat) -> Partial {
+        self.stats.format = format.clone();
+        Partial::ExtendedStats(self)
+    }
+}
+
+/// A metric of numbers, resolved.
+pub(super) struct NumbersPlan {
+    source: NumbersSource,
+    format: ValueFormat,
+    kind: Kind,
+}
+
+/// What is kept of the values.
+enum Kind {
+    ExtendedStats,
+}
+
+impl NumbersPlan {
+    pub(super) fn extended_stats(compiler: &Compiler, part: &ExtendedStats) -> Result<Self> {
+        let metric = &part.metric;
+        let source = NumbersSource::compile(compiler, &metric.field, metric.missing.as_ref(), "extended_stats")?;
+        Ok(Self {
+            format: source.value_format(metric.format.as_deref())?,
+            source,
+            kind: Kind::ExtendedStats,
+        })
+    }
+
+    pub(super) fn open(&self, scope: Scope) -> Result<Box<dyn Collector>> {
+        match &self.kind {
+            Kind::ExtendedStats => self.collector(scope, ExtendedStatsPartial::default()),
+        }
+    }
+
+    fn collector<S: State + 'static>(&self, scope: Scope, empty: S) -> Result<Box<dyn Collector>> {
+        Ok(Box::new(NumbersCollector {
+            numbers: self.source.open(scope)?,
+            empty,
+            states: Vec::new(),
+            format: self.format.clone(),
+            memory: scope.memory.clone(),
+        }))
+    }
+}
+
+struct NumbersCollector<S> {
+    numbers: Numbers,
+    empty: S,
+    /// By parent bucket.
+    states: Vec<S>,
+    format: ValueFormat,
+    memory: Memory,
+}
+
+impl<S: State> Collector for NumbersCollector<S> {
+    fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()> {
+        let needed = buckets.iter().copied().max().map_or(0, |bucket| bucket as usize + 1);
+        if needed > self.states.len() {
+            self.memory.take((needed - self.states.len()) * size_of::<S>())?;
+            self.states.resize(needed, self.empty.clone());
+        }
+        let states = &mut self.states;
+        let mut grown = 0;
+        self.numbers.each(docs, |position, value| {
+            grown += states[buckets[position] as usize].add(value);
+            Ok(())
+        })?;
+        match grown {
+            0 => Ok(()),
+            bytes => self.memory.take(bytes),
+        }
+    }
+
+    fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
+        self.states.resize(bucket_count, self.empty.clone());
+        let states = self.states.into_iter();
+        Ok(states.map(|state| state.into_partial(&self.format)).collect())
+    }
+}
