@@ -119,7 +119,7 @@ impl Answering<'_> {
     }
 
     fn fetch(&self, places: Vec<Place>, shape: &firn_engine::search::HitShape) -> Result<Vec<Hit>> {
-        let shown = Arc::new(Shown::new(shape, self.ready)?);
+        let shown = Arc::new(Shown::new(shape, self.ready, &self.request.query, self.now_ms)?);
         fetch::fetch(self.ready, self.tasks, places, &shown, self.pool, self.ctx)
     }
 

@@ -5,6 +5,7 @@ use firn_model::Result;
 use firn_model::mapping::Mapping;
 use tantivy::query::EnableScoring;
 
+use super::marks::Marks;
 use super::statistics::Statistics;
 use super::weight::Compiled;
 use super::{field, query};
@@ -21,6 +22,8 @@ pub(super) struct Compiler<'a> {
     pub(super) now_ms: i64,
     /// `None`: which documents match is all that is asked.
     pub(super) statistics: Option<&'a Statistics>,
+    /// Where to note what the query looks for; `None`: nobody asks.
+    pub(super) marks: Option<&'a Marks>,
 }
 
 impl Compiler<'_> {

@@ -289,13 +289,7 @@ type TimeBounds = Option<(i64, i64)>;
 
 /// Compiles what a shard is searched for, and the time bounds that its hits have.
 fn prepare(shard: &ShardSearch, request: &SearchRequest, now_ms: i64) -> Result<(ShardPlan, TimeBounds)> {
-    let filter = Compiler {
-        snapshot: &shard.snapshot,
-        mapping: &shard.mapping,
-        default_fields: &shard.default_fields,
-        now_ms,
-        statistics: None,
-    };
+    let filter = shard.compiler(now_ms);
     let mut keys = request
         .sort
         .iter()

@@ -3,11 +3,14 @@
 mod docvalues;
 mod source_fields;
 
+pub(super) use self::source_fields::{source_path, walk};
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use firn_engine::RequestContext;
+use firn_engine::query::Query;
 use firn_engine::search::{Hit, HitShape};
 use firn_engine::source::SourceFilter;
 use firn_model::ids::AutoId;
@@ -21,6 +24,7 @@ use tantivy::{DocId, TantivyDocument};
 use super::ShardSearch;
 use super::column::{NumColumn, failed};
 use super::execute::{Ready, Task};
+use super::highlight::HighlightPlan;
 use crate::parallel::run_indexed;
 use crate::pool::Pool;
 use crate::schema;
@@ -118,15 +122,18 @@ pub(super) struct Shown {
 
 struct ShownShard {
     fields: source_fields::Fields,
+    highlight: Option<HighlightPlan>,
 }
 
 impl Shown {
-    pub(super) fn new(shape: &HitShape, ready: &[Ready]) -> Result<Self> {
-        if shape.highlight.is_some() {
-            return Err(Error::not_implemented("[highlight] of a search"));
-        }
+    /// `query` is what is highlighted.
+    pub(super) fn new(shape: &HitShape, ready: &[Ready], query: &Query, now_ms: i64) -> Result<Self> {
         let one = |shard: &Ready| {
             Ok(ShownShard {
+                highlight: match &shape.highlight {
+                    Some(highlight) => Some(HighlightPlan::compile(&shard.search, highlight, query, now_ms)?),
+                    None => None,
+                },
                 fields: source_fields::Fields::new(&shard.search.mapping, &shape.fields)?,
             })
         };
@@ -162,7 +169,7 @@ impl<'a> HitReader<'a> {
         let reader = &segment.reader;
         let shape = &shown.shape;
         let shown = &shown.shards[shard];
-        let needs_store = !shape.no_stored_fields || !shown.fields.is_empty();
+        let needs_store = !shape.no_stored_fields || !shown.fields.is_empty() || shown.highlight.is_some();
         Ok(Self {
             store: match needs_store {
                 true => Some(reader.get_store_reader(STORE_BLOCKS)?),
@@ -189,10 +196,13 @@ impl<'a> HitReader<'a> {
         let seq_no = integer(self.seq_no.as_ref(), doc).unwrap_or_default();
         let mut hit = Hit::new(snapshot.index.to_string());
         if let Some(stored) = &stored
-            && !self.shown.fields.is_empty()
+            && (self.shown.highlight.is_some() || !self.shown.fields.is_empty())
         {
             let source: Value = serde_json::from_slice(&stored.source)?;
             self.shown.fields.read(&source, &mut hit.fields);
+            if let Some(highlight) = &self.shown.highlight {
+                highlight.read(doc, &source, &mut hit.highlight)?;
+            }
         }
         self.docvalues.read(doc, &mut hit.fields)?;
         hit.version = shape.version.then(|| integer(self.version.as_ref(), doc).unwrap_or(1));

@@ -14,8 +14,10 @@ mod execute;
 mod fetch;
 mod field;
 mod format;
+mod highlight;
 mod inner_hits;
 mod kept;
+mod marks;
 mod memory;
 mod paths;
 mod prune;
@@ -37,6 +39,7 @@ use firn_engine::search::{SearchRequest, SearchResponse};
 use firn_model::mapping::Mapping;
 use firn_model::{Error, Result};
 
+use self::compile::Compiler;
 use crate::pool::Pool;
 use crate::segment::ShardSnapshot;
 
@@ -57,6 +60,20 @@ pub struct ShardSearch {
     pub max_analyzed_offset: u64,
     /// `index.query.default_field`.
     pub default_fields: Vec<String>,
+}
+
+impl ShardSearch {
+    /// Compiles queries that only ask which documents match.
+    fn compiler(&self, now_ms: i64) -> Compiler<'_> {
+        Compiler {
+            snapshot: &self.snapshot,
+            mapping: &self.mapping,
+            default_fields: &self.default_fields,
+            now_ms,
+            statistics: None,
+            marks: None,
+        }
+    }
 }
 
 /// A shard that cannot be searched, and why.

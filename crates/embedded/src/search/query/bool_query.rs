@@ -18,7 +18,9 @@ pub(in super::super) fn compile(compiler: &Compiler, part: &Bool) -> Result<Comp
     if part.must.is_empty() && part.filter.is_empty() && part.should.is_empty() && part.must_not.is_empty() {
         return Ok(Compiled::All.constant(part.boost.0, scoring));
     }
-    if minimum == 0 && !scoring && part.must.is_empty() && part.filter.is_empty() && part.must_not.is_empty() {
+    // Optional clauses only score, or are highlighted.
+    let optional = scoring || compiler.marks.is_some();
+    if minimum == 0 && !optional && part.must.is_empty() && part.filter.is_empty() && part.must_not.is_empty() {
         return Ok(Compiled::All);
     }
     let each = |compiler: &Compiler, queries: &[Query]| -> Result<Vec<Compiled>> {
@@ -29,11 +31,11 @@ pub(in super::super) fn compile(compiler: &Compiler, part: &Bool) -> Result<Comp
         must.push(query.constant(0.0, scoring));
     }
     // Postings lead, tests on columns follow; the weight opens its clauses in this order.
-    let should = if minimum == 0 && !scoring {
+    let should = if minimum == 0 && !optional {
         Vec::new()
     } else {
         each(compiler, &part.should)?
     };
-    let must_not = each(&filter, &part.must_not)?;
+    let must_not = each(&filter.unmarked(), &part.must_not)?;
     Ok(combine(must, should, must_not, minimum, scoring).boost(part.boost.0, scoring))
 }

@@ -9,6 +9,7 @@ use tantivy::schema::IndexRecordOption;
 use super::super::column::failed;
 use super::super::compile::Compiler;
 use super::super::field::{Target, scalar_text};
+use super::super::marks::Mark;
 use super::super::weight::Compiled;
 use super::super::{paths, text};
 use super::{match_query, term};
@@ -46,6 +47,10 @@ pub(in super::super) fn phrase(
         [] => Ok(Compiled::None),
         [(_, token)] => term::terms_weight(compiler, field, IndexRecordOption::WithFreqs, path, token),
         tokens => {
+            compiler.mark(path, || Mark::Phrase {
+                terms: tokens.to_vec(),
+                slop,
+            });
             let first = tokens[0].0;
             let terms = tokens
                 .iter()

@@ -5,12 +5,14 @@
 //! expression runs in time linear in the term, whatever the pattern.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use firn_model::{Error, ErrorKind, Result};
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::super::compile::Compiler;
 use super::super::field::Field;
+use super::super::marks::Mark;
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::super::{column, paths};
 use crate::schema::Class;
@@ -195,6 +197,12 @@ fn unsupported(what: &str) -> Error {
 pub(in super::super) fn on_field(compiler: &Compiler, field: &Field, pattern: &Pattern) -> Result<Compiled> {
     let expression = pattern.compile()?;
     let prefix = pattern.prefix.clone();
+    compiler.mark(&field.path, || {
+        let (prefix, expression) = (prefix.clone(), expression.clone());
+        Mark::Test(Arc::new(move |term| {
+            term.starts_with(&prefix) && expression.as_ref().is_none_or(|regex| regex.is_match(term.as_bytes()))
+        }))
+    });
     if field
         .mapping
         .as_ref()

@@ -1,6 +1,7 @@
 //! `range`: documents with a value between two bounds.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use firn_engine::query::Range;
 use firn_model::dates::{DateFormat, Zone};
@@ -12,6 +13,7 @@ use super::super::column::{self, NumColumn, NumRange, Number};
 use super::super::compile::Compiler;
 use super::super::field::{Field, Meta, Numeric, Target, parse_ip_or_block, scalar_text};
 use super::super::paths;
+use super::super::marks::Mark;
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::term;
 use crate::schema::{self, Class};
@@ -59,15 +61,7 @@ fn on_field(compiler: &Compiler, field: &Field, range: &Range) -> Result<Compile
         FieldType::ConstantKeyword => {
             let constant = field.mapping.as_ref().and_then(|mapping| mapping.constant.as_deref());
             let (lower, upper) = (string_bound(range.lower.as_ref()), string_bound(range.upper.as_ref()));
-            let inside = |constant: &str| {
-                lower
-                    .as_ref()
-                    .is_none_or(|(bound, included)| constant > bound.as_str() || *included && constant == bound)
-                    && upper
-                        .as_ref()
-                        .is_none_or(|(bound, included)| constant < bound.as_str() || *included && constant == bound)
-            };
-            Ok(if constant.is_some_and(inside) {
+            Ok(if constant.is_some_and(|constant| is_between(constant, &lower, &upper)) {
                 Compiled::All
             } else {
                 Compiled::None
@@ -85,9 +79,20 @@ fn on_field(compiler: &Compiler, field: &Field, range: &Range) -> Result<Compile
         ))),
         _ => {
             let bound = |bound| string_bound(bound).map(|(text, included)| (term::normalized(field, &text), included));
-            on_strings(field, bound(range.lower.as_ref()), bound(range.upper.as_ref()))
+            let (lower, upper) = (bound(range.lower.as_ref()), bound(range.upper.as_ref()));
+            compiler.mark(&field.path, || {
+                let (lower, upper) = (lower.clone(), upper.clone());
+                Mark::Test(Arc::new(move |term| is_between(term, &lower, &upper)))
+            });
+            on_strings(field, lower, upper)
         }
     }
+}
+
+fn is_between(text: &str, lower: &StringBound, upper: &StringBound) -> bool {
+    let above = |(bound, included): &(String, bool)| text > bound.as_str() || *included && text == bound;
+    let below = |(bound, included): &(String, bool)| text < bound.as_str() || *included && text == bound;
+    lower.as_ref().is_none_or(above) && upper.as_ref().is_none_or(below)
 }
 
 fn string_bound(bound: Option<&(Value, bool)>) -> StringBound {

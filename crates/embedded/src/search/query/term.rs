@@ -13,6 +13,7 @@ use tantivy::schema::{Field as TantivyField, IndexRecordOption};
 use super::super::column::{NumColumn, NumRange, Number, failed};
 use super::super::compile::Compiler;
 use super::super::field::{Field, Meta, Numeric, Parsed, Target, parse_ip_or_block, scalar_text};
+use super::super::marks::Mark;
 use super::super::weight::{ColumnWeight, Compiled, Test};
 use super::super::{column, paths, text};
 use super::{ids, match_phrase, pattern, range};
@@ -167,6 +168,7 @@ pub(in super::super) fn whole_value(compiler: &Compiler, field: &Field, value: &
     if field.class != Class::KeywordColumn {
         return Ok(Compiled::None);
     }
+    compiler.mark(&field.path, || Mark::Term(value.to_owned()));
     let (path, value) = (field.path.clone(), value.to_owned());
     let weight = ColumnWeight(Box::new(move |reader| {
         let Some(strings) = column::open_strings(reader, Class::KeywordColumn, &path).map_err(column::into_tantivy)?
@@ -188,6 +190,7 @@ pub(in super::super) fn terms_weight(
     path: &str,
     value: &str,
 ) -> Result<Compiled> {
+    compiler.mark(path, || Mark::Term(value.to_owned()));
     let query = TermQuery::new(paths::term(field, path, value), option);
     Ok(Compiled::Some(query.weight(compiler.enable()).map_err(failed)?))
 }

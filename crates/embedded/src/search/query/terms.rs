@@ -12,6 +12,7 @@ use super::super::column::{self, NumColumn, Number, Place};
 use super::super::compile::Compiler;
 use super::super::field::{Field, Meta, Parsed, Target, parse_ip_or_block, scalar_text};
 use super::super::paths;
+use super::super::marks::Mark;
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::{ids, term};
 use crate::schema;
@@ -60,6 +61,9 @@ fn on_field(compiler: &Compiler, field: &Field, values: &[Value]) -> Result<Comp
                     Some(text) => drop(texts.insert(text)),
                     None => rest.push(value),
                 }
+            }
+            for text in &texts {
+                compiler.mark(&field.path, || Mark::Term(text.clone()));
             }
             parts.push(any_string(field, texts));
         }

@@ -4,6 +4,7 @@
 mod aggregations;
 mod buckets;
 mod groups;
+mod highlight;
 mod hits;
 mod properties;
 mod queries;

@@ -1,0 +1,144 @@
+//! The values of a field as one text, and its tokens.
+
+use std::ops::Range;
+
+use firn_model::mapping::Analyzer;
+
+use crate::analysis;
+
+/// Positions between the last token of a value and the first of the next, so that no phrase
+/// reaches across (`position_increment_gap`).
+const POSITION_GAP: usize = 100;
+
+/// Stands between two values, as in Lucene's unified highlighter.
+const SEPARATOR: char = '\0';
+
+/// All values of a field, joined. Places are counted in characters.
+pub(super) struct FieldText {
+    pub(super) chars: Vec<char>,
+    /// Where each value is in `chars`.
+    pub(super) values: Vec<Range<usize>>,
+    /// Of all values, in order.
+    pub(super) tokens: Vec<Token>,
+}
+
+/// A token of the text.
+pub(super) struct Token {
+    pub(super) text: String,
+    /// First character.
+    pub(super) start: usize,
+    /// After the last character.
+    pub(super) end: usize,
+    /// Its place among tokens.
+    pub(super) position: usize,
+}
+
+impl FieldText {
+    pub(super) fn new(values: &[String], analyzer: Analyzer, lowercase: bool) -> Self {
+        let mut text = Self {
+            chars: Vec::new(),
+            values: Vec::with_capacity(values.len()),
+            tokens: Vec::new(),
+        };
+        for value in values {
+            if !text.values.is_empty() {
+                text.chars.push(SEPARATOR);
+            }
+            let start = text.chars.len();
+            text.chars.extend(value.chars());
+            text.values.push(start..text.chars.len());
+            text.analyze(value, start, analyzer, lowercase);
+        }
+        text
+    }
+
+    fn analyze(&mut self, value: &str, start: usize, analyzer: Analyzer, lowercase: bool) {
+        let first_position = self.tokens.last().map_or(0, |last| last.position + 1 + POSITION_GAP);
+        let places = UnitPlaces::new(value);
+        for token in analysis::analyze(analyzer, value) {
+            self.tokens.push(Token {
+                text: if lowercase { token.text.to_lowercase() } else { token.text },
+                start: start + places.of(token.start_offset as usize),
+                end: start + places.of(token.end_offset as usize),
+                position: first_position + token.position as usize,
+            });
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.chars.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.chars.is_empty()
+    }
+}
+
+/// From UTF-16 code units, in which analysis counts, to characters.
+enum UnitPlaces {
+    /// The same.
+    Same,
+    /// By unit.
+    Table(Vec<usize>),
+}
+
+impl UnitPlaces {
+    fn new(text: &str) -> Self {
+        if text.chars().all(|character| character.len_utf16() == 1) {
+            return Self::Same;
+        }
+        let mut table = Vec::with_capacity(text.len() + 1);
+        for (place, character) in text.chars().enumerate() {
+            table.resize(table.len() + character.len_utf16(), place);
+        }
+        table.push(text.chars().count());
+        Self::Table(table)
+    }
+
+    fn of(&self, unit: usize) -> usize {
+        match self {
+            Self::Same => unit,
+            Self::Table(table) => table[unit.min(table.len() - 1)],
+        }
+    }
+}
+
+/// Appends characters, escaped for HTML if asked.
+pub(super) fn push(out: &mut String, chars: &[char], html: bool) {
+    for &character in chars {
+        match character {
+            '"' if html => out.push_str("&quot;"),
+            '&' if html => out.push_str("&amp;"),
+            '<' if html => out.push_str("&lt;"),
+            '>' if html => out.push_str("&gt;"),
+            '\'' if html => out.push_str("&#x27;"),
+            '/' if html => out.push_str("&#x2F;"),
+            _ => out.push(character),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_placed_by_characters() {
+        let values = ["😀 ab".to_owned(), "Cd".to_owned()];
+        let text = FieldText::new(&values, Analyzer::Standard, false);
+        let tokens: Vec<_> = text
+            .tokens
+            .iter()
+            .map(|token| (token.text.as_str(), token.start, token.end, token.position))
+            .collect();
+        assert_eq!(tokens, [("ab", 2, 4, 0), ("cd", 5, 7, 101)]);
+        assert_eq!(text.values, [0..4, 5..7]);
+    }
+
+    #[test]
+    fn html() {
+        let mut out = String::new();
+        push(&mut out, &"<a href='/x'>&\"".chars().collect::<Vec<_>>(), true);
+        assert_eq!(out, "&lt;a href=&#x27;&#x2F;x&#x27;&gt;&amp;&quot;");
+    }
+}
