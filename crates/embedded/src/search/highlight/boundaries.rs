@@ -64,7 +64,12 @@ fn after_end(chars: &[char], at: usize, end: usize) -> usize {
 /// and a small letter only after more than one space.
 fn after_full_stop(chars: &[char], at: usize, end: usize) -> Option<usize> {
     let marks = past(chars, at, end, |character| character == '.' || character == '\u{ff0e}');
-    if chars.get(marks).copied().filter(|_| marks < end).is_some_and(ends_always) {
+    if chars
+        .get(marks)
+        .copied()
+        .filter(|_| marks < end)
+        .is_some_and(ends_always)
+    {
         return Some(after_end(chars, marks, end));
     }
     let closed = past(chars, marks, end, closes);

@@ -149,8 +149,11 @@ impl Phrase {
         let last = self.terms.last().map_or(0, |(offset, _)| *offset);
         let width_max = (last - first).max(lists.len().saturating_sub(1)) + self.slop;
         loop {
-            let current: Option<Vec<(usize, usize)>> =
-                lists.iter().zip(&heads).map(|(list, &head)| list.get(head).copied()).collect();
+            let current: Option<Vec<(usize, usize)>> = lists
+                .iter()
+                .zip(&heads)
+                .map(|(list, &head)| list.get(head).copied())
+                .collect();
             let Some(current) = current.filter(|current| !current.is_empty()) else {
                 return found;
             };
@@ -197,7 +200,11 @@ mod tests {
 
     #[test]
     fn terms_and_tests() {
-        check(vec![Mark::Term("fox".to_owned())], &["a Fox and a fox"], "- fox - - fox");
+        check(
+            vec![Mark::Term("fox".to_owned())],
+            &["a Fox and a fox"],
+            "- fox - - fox",
+        );
         let test = Mark::Test(Arc::new(|term| term.starts_with('f')));
         check(vec![test], &["fo bar fix"], "fo - fix");
     }

@@ -22,7 +22,10 @@ pub(super) fn fragments(field: &FieldText, finder: &Finder, options: &HighlightO
     let mut all: Vec<Fragment> = Vec::new();
     for value in &field.values {
         let first = field.tokens.partition_point(|token| token.start < value.start);
-        let last = field.tokens.partition_point(|token| token.start < value.end).min(found.len());
+        let last = field
+            .tokens
+            .partition_point(|token| token.start < value.end)
+            .min(found.len());
         let mut fragments = of_value(field, value.clone(), first.min(last)..last, &found, options);
         fragments.retain(|fragment| !fragment.terms.is_empty());
         // The best of each value; equal ones as they stand.
@@ -100,7 +103,13 @@ fn start_of(field: &FieldText, options: &HighlightOptions) -> Option<String> {
         return None;
     }
     let fits = |token: &&Token| token.start < value.end && token.end - value.start <= size;
-    let end = field.tokens.iter().filter(|token| token.start >= value.start).take_while(fits).last()?.end;
+    let end = field
+        .tokens
+        .iter()
+        .filter(|token| token.start >= value.start)
+        .take_while(fits)
+        .last()?
+        .end;
     let mut out = String::new();
     text::push(&mut out, &field.chars[value.start..end], options.html);
     Some(out)

@@ -57,7 +57,11 @@ impl FieldText {
         let places = UnitPlaces::new(value);
         for token in analysis::analyze(analyzer, value) {
             self.tokens.push(Token {
-                text: if lowercase { token.text.to_lowercase() } else { token.text },
+                text: if lowercase {
+                    token.text.to_lowercase()
+                } else {
+                    token.text
+                },
                 start: start + places.of(token.start_offset as usize),
                 end: start + places.of(token.end_offset as usize),
                 position: first_position + token.position as usize,

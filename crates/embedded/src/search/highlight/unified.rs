@@ -227,7 +227,10 @@ impl Scorer {
     }
 
     fn score(&self, passage: &Passage, matches: &[Match]) -> f64 {
-        let mut inside: Vec<usize> = matches[passage.matches.clone()].iter().map(|found| found.term).collect();
+        let mut inside: Vec<usize> = matches[passage.matches.clone()]
+            .iter()
+            .map(|found| found.term)
+            .collect();
         inside.sort_unstable();
         let length = (passage.end - passage.start) as f64;
         let norm = K1 * ((1.0 - B) + B * (length / PIVOT));

@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::super::column::{self, NumColumn, NumRange, Number};
 use super::super::compile::Compiler;
 use super::super::field::{Field, Meta, Numeric, Target, parse_ip_or_block, scalar_text};
-use super::super::paths;
 use super::super::marks::Mark;
+use super::super::paths;
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::term;
 use crate::schema::{self, Class};
@@ -61,11 +61,13 @@ fn on_field(compiler: &Compiler, field: &Field, range: &Range) -> Result<Compile
         FieldType::ConstantKeyword => {
             let constant = field.mapping.as_ref().and_then(|mapping| mapping.constant.as_deref());
             let (lower, upper) = (string_bound(range.lower.as_ref()), string_bound(range.upper.as_ref()));
-            Ok(if constant.is_some_and(|constant| is_between(constant, &lower, &upper)) {
-                Compiled::All
-            } else {
-                Compiled::None
-            })
+            Ok(
+                if constant.is_some_and(|constant| is_between(constant, &lower, &upper)) {
+                    Compiled::All
+                } else {
+                    Compiled::None
+                },
+            )
         }
         FieldType::Ip => on_strings(
             field,

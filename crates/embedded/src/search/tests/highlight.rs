@@ -208,7 +208,10 @@ fn fields_are_matched_by_name() {
         [json!({"1": {"k": patterns["k"]}})]
     );
     let anywhere = json!({"require_field_match": false, "fields": {"t": {}, "k": {}}});
-    assert_eq!(search(&on_k, &anywhere).unwrap(), [json!({"1": {"t": patterns["t"], "k": patterns["k"]}})]);
+    assert_eq!(
+        search(&on_k, &anywhere).unwrap(),
+        [json!({"1": {"t": patterns["t"], "k": patterns["k"]}})]
+    );
     let range = json!({"range": {"k": {"gte": "f", "lt": "g"}}});
     assert_eq!(
         search(&range, &json!({"fields": {"k": {}}})).unwrap(),
@@ -264,7 +267,10 @@ fn encoders_and_tags() {
         json!(["&lt;b&gt;<em class=\"hlt1\">fox</em>&lt;&#x2F;b&gt; &amp; &quot;dog&#x27;s&quot; &#x2F; end"])
     );
     let tags = json!({"pre_tags": ["[", "{"], "post_tags": ["]", "}"], "fields": {"t": {}}});
-    assert_eq!(search(&fox(), &tags).unwrap()[3]["3"]["t"], json!(["<b>[fox]</b> & \"dog's\" / end"]));
+    assert_eq!(
+        search(&fox(), &tags).unwrap()[3]["3"]["t"],
+        json!(["<b>[fox]</b> & \"dog's\" / end"])
+    );
 }
 
 #[test]
@@ -281,8 +287,10 @@ fn plain() {
                 "first <em>fox</em> value",
                 "third <em>fox</em> value with dog's <em>fox</em>",
             ],
-            &["; repeated 5 times, the connection was closed by remote host after authentication failure for \
-               <em>fox</em>"],
+            &[
+                "; repeated 5 times, the connection was closed by remote host after authentication failure for \
+               <em>fox</em>",
+            ],
             &[TAGGED_HTML],
         ],
     );
