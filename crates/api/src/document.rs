@@ -12,7 +12,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use crate::bulk::{OpType, write_item};
-use crate::error::{ApiError, validation_error};
+use crate::error::ApiError;
 use crate::params::Params;
 use crate::reply::{Body, Reply};
 use crate::request::{Call, Edge, parse_json};
@@ -123,7 +123,7 @@ async fn write_expecting(
         op_type,
     )
     .map_err(|error| match error.kind() {
-        ErrorKind::RequestValidation => validation_error(&[error.reason().to_owned()]),
+        ErrorKind::RequestValidation => Error::validation(&[error.reason().to_owned()]),
         _ => error,
     })?;
     let item = BulkItem {
@@ -357,7 +357,7 @@ pub(crate) fn parse_update(
         } else {
             "script or doc is missing"
         };
-        return Err(validation_error(&[problem.to_owned()]));
+        return Err(Error::validation(&[problem.to_owned()]));
     }
     let expect = match (if_seq_no, if_primary_term) {
         (None, None) => None,

@@ -56,6 +56,7 @@ pub(crate) fn status_and_type(kind: ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::IndexNotFound => (404, "index_not_found_exception"),
         ErrorKind::AliasNotFound => (404, "aliases_not_found_exception"),
         ErrorKind::ResourceNotFound => (404, "resource_not_found_exception"),
+        ErrorKind::SearchContextMissing => (404, "search_context_missing_exception"),
         ErrorKind::DocumentMissing => (404, "document_missing_exception"),
         ErrorKind::ResourceAlreadyExists => (400, "resource_already_exists_exception"),
         ErrorKind::InvalidIndexName => (400, "invalid_index_name_exception"),
@@ -77,6 +78,7 @@ pub(crate) fn status_and_type(kind: ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::VersionConflict => (409, "version_conflict_engine_exception"),
         ErrorKind::TooLarge => (413, "content_too_long_exception"),
         ErrorKind::Rejected => (429, "es_rejected_execution_exception"),
+        ErrorKind::TooManyScrollContexts => (429, "too_many_scroll_contexts_exception"),
         ErrorKind::CircuitBreaking => (429, "circuit_breaking_exception"),
         ErrorKind::DiskFull => (429, "cluster_block_exception"),
         ErrorKind::ShardDamaged => (503, "no_shard_available_action_exception"),
@@ -133,7 +135,7 @@ impl ApiError {
 
     /// A 400 in Elasticsearch's numbered sentence.
     pub(crate) fn validation(problems: &[String]) -> Self {
-        Self::Engine(validation_error(problems))
+        Self::Engine(Error::validation(problems))
     }
 
     /// The status of the answer.
@@ -186,15 +188,6 @@ fn with_root_cause(root_cause: Vec<Value>, object: Map<String, Value>) -> Map<St
     whole.insert("root_cause".into(), Value::Array(root_cause));
     whole.extend(object);
     whole
-}
-
-/// `Validation Failed: 1: …;2: …;`.
-pub(crate) fn validation_error(problems: &[String]) -> Error {
-    let mut sentence = "Validation Failed: ".to_owned();
-    for (number, problem) in problems.iter().enumerate() {
-        sentence.push_str(&format!("{}: {problem};", number + 1));
-    }
-    Error::new(ErrorKind::RequestValidation, sentence)
 }
 
 impl SearchFailure {
@@ -252,6 +245,10 @@ pub(crate) fn shard_failure(
             .map_or("_na_", |index| index.uuid.as_str());
         reason.insert("index_uuid".into(), uuid.into());
         reason.insert("index".into(), index.into());
+    }
+    if index.is_empty() {
+        // A context names no shard that it could be told by.
+        return json!({"shard": -1, "index": null, "reason": reason});
     }
     json!({"shard": shard, "index": index, "node": node_id, "reason": reason})
 }

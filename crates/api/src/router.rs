@@ -17,7 +17,7 @@ use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::{
     admin, aliases, analyze, bulk, cat, cluster, count, data_streams, document, field_caps, indices, mappings, metrics,
-    mget, msearch, nodes, resolve, root, search, settings, stats, tasks, templates, validate,
+    mget, msearch, nodes, point_in_time, resolve, root, scroll, search, settings, stats, tasks, templates, validate,
 };
 
 /// What a handler returns.
@@ -192,7 +192,7 @@ const LACKING: &[&str] = &[
     "_delete_by_query", "_disk_usage", "_downsample", "_enrich", "_eql", "_explain", "_features", "_field_usage_stats",
     "_fleet", "_freeze", "_graph", "_health_report", "_ilm", "_inference", "_info", "_ingest", "_internal",
     "_knn_search", "_lifecycle", "_list", "_logstash", "_migration", "_ml", "_monitoring", "_mtermvectors", "_mvt",
-    "_nodes", "_opendistro", "_pit", "_plugins", "_profiling", "_query", "_query_rules", "_rank_eval", "_recovery",
+    "_nodes", "_opendistro", "_plugins", "_profiling", "_query", "_query_rules", "_rank_eval", "_recovery",
     "_reindex", "_reload_search_analyzers", "_remote", "_render", "_rollup", "_script_context", "_script_language",
     "_scripts", "_search_shards", "_searchable_snapshots", "_security", "_segments", "_shard_stores",
     "_shrink", "_slm", "_snapshot", "_split", "_sql", "_ssl", "_synonyms", "_template", "_termvectors", "_terms_enum",
@@ -266,6 +266,14 @@ fn routes() -> Vec<Route> {
 
         // Questions.
         route!(GET_POST, ["/_search", "/{index}/_search"], "search", "indices:data/read/search", [INDICES, search::PARAMS], Json, search::search),
+        route!(GET_POST, ["/_search/scroll", "/_search/scroll/{scroll_id}"], "scroll", "indices:data/read/scroll", [scroll::PARAMS], Json, scroll::scroll),
+        route!(DELETE, ["/_search/scroll", "/_search/scroll/{scroll_id}"], "clear_scroll", "indices:data/read/scroll/clear", [&["scroll_id"]], Json, scroll::clear),
+        route!(POST, ["/{index}/_pit"], "open_point_in_time", "indices:data/read/open_point_in_time", [INDICES, point_in_time::PARAMS], Json, point_in_time::open),
+        route!(DELETE, ["/_pit"], "close_point_in_time", "indices:data/read/close_point_in_time", [], Json, point_in_time::close),
+        route!(POST, ["/{index}/_search/point_in_time"], "create_pit", "indices:data/read/point_in_time/create", [INDICES, point_in_time::PARAMS, &["allow_partial_pit_creation"]], None, point_in_time::create),
+        route!(DELETE, ["/_search/point_in_time"], "delete_pit", "indices:data/read/point_in_time/delete", [], Json, point_in_time::delete),
+        route!(DELETE, ["/_search/point_in_time/_all"], "delete_all_pits", "indices:data/read/point_in_time/delete", [], None, point_in_time::delete_all),
+        route!(GET, ["/_search/point_in_time/_all"], "get_all_pits", "indices:monitor/point_in_time/segments", [], None, point_in_time::list),
         route!(GET_POST, ["/_msearch", "/{index}/_msearch"], "msearch", "indices:data/read/msearch", [INDICES, msearch::PARAMS], Ndjson, msearch::msearch),
         route!(GET_POST, ["/_count", "/{index}/_count"], "count", "indices:data/read/search", [INDICES, count::PARAMS], Json, count::count),
         route!(GET_POST, ["/_field_caps", "/{index}/_field_caps"], "field_caps", "indices:data/read/field_caps", [INDICES, field_caps::PARAMS], Json, field_caps::field_caps),

@@ -118,9 +118,14 @@ pub(crate) async fn run(
 
 /// What is wrong with the query for the data at hand (the request itself could be read) is a
 /// failure of all shards in Elasticsearch; a missing index and trouble of the server stand alone.
-fn whole_failure(edge: &Edge, error: Error, expression: &[String]) -> ApiError {
+pub(crate) fn whole_failure(edge: &Edge, error: Error, expression: &[String]) -> ApiError {
     match error.kind() {
-        ErrorKind::QueryShard | ErrorKind::TooManyBuckets | ErrorKind::Parsing | ErrorKind::IllegalArgument => {
+        ErrorKind::QueryShard
+        | ErrorKind::TooManyBuckets
+        | ErrorKind::Parsing
+        | ErrorKind::IllegalArgument
+        | ErrorKind::SearchContextMissing
+        | ErrorKind::TooManyScrollContexts => {
             let index = error.index().map_or_else(|| expression.join(","), str::to_owned);
             ApiError::Search(Box::new(SearchFailure {
                 reason: "all shards failed",
@@ -226,6 +231,21 @@ pub(crate) fn build(
     if let Some(flag) = params.flag("allow_partial_search_results")? {
         request.allow_partial_results = flag;
     }
+    if let Some(keep_alive) = params.duration("scroll")? {
+        request.scroll = Some(keep_alive);
+        if params.flag("request_cache")? == Some(true) {
+            return Err(ApiError::validation(&[
+                "[request_cache] cannot be used in a scroll context".to_owned(),
+            ]));
+        }
+    }
+    if request.point_in_time.is_some() && params.get("preference").is_some() {
+        return Err(ApiError::validation(&[
+            "[preference] cannot be used with point in time".to_owned(),
+        ]));
+    }
+    request.check()?;
+    request.check_context()?;
     Ok(request)
 }
 
@@ -269,7 +289,6 @@ fn refuse_missing(params: &Params) -> Result<()> {
         Some(other) => return Err(Error::illegal_argument(format!("No search type for [{other}]"))),
     }
     for name in [
-        "scroll",
         "stats",
         "suggest_field",
         "suggest_text",

@@ -63,6 +63,14 @@ impl Totals {
         sum.delete_total += shard.delete_total;
         sum.search_total += shard.search_total;
         sum.search_time_ms += shard.search_time_ms;
+        sum.open_contexts += shard.open_contexts;
+        sum.scroll_current += shard.scroll_current;
+        sum.scroll_total += shard.scroll_total;
+        sum.scroll_time_ms += shard.scroll_time_ms;
+        sum.point_in_time_current += shard.point_in_time_current;
+        sum.point_in_time_total += shard.point_in_time_total;
+        sum.point_in_time_time_ms += shard.point_in_time_time_ms;
+        sum.held_size_bytes += shard.held_size_bytes;
         sum.get_total += shard.get_total;
         sum.refresh_total += shard.refresh_total;
         sum.refresh_time_ms += shard.refresh_time_ms;
@@ -122,9 +130,18 @@ impl Totals {
             "search",
             "search",
             json!({
-                "open_contexts": 0,
+                "open_contexts": sum.open_contexts,
                 "query_total": sum.search_total,
                 "query_time_in_millis": sum.search_time_ms,
+                "scroll_total": sum.scroll_total,
+                "scroll_time_in_millis": sum.scroll_time_ms,
+                "scroll_current": sum.scroll_current,
+                // OpenSearch has these; Elasticsearch counts points in time among the scrolls.
+                "point_in_time_total": sum.point_in_time_total,
+                "point_in_time_time_in_millis": sum.point_in_time_time_ms,
+                "point_in_time_current": sum.point_in_time_current,
+                // Neither of them has this: what open contexts keep on the disk.
+                "open_contexts_held_in_bytes": sum.held_size_bytes,
             }),
         );
         section(

@@ -41,6 +41,8 @@ pub struct EmbeddedConfig {
     /// Memory that one search may take for its aggregations and sorting
     /// (`indices.breaker.request.limit`).
     pub search_memory_bytes_max: u64,
+    /// Bounds of scrolls and points in time.
+    pub context_limits: ContextLimits,
     /// When writes stop (`cluster.routing.allocation.disk.watermark.flood_stage`).
     pub flood_stage: Watermark,
     /// Free bytes that are always enough, however large the disk
@@ -78,6 +80,7 @@ impl EmbeddedConfig {
             indexing_buffer_bytes: 256 * 1024 * 1024,
             search_buckets_max: 65_536,
             search_memory_bytes_max: 256 * 1024 * 1024,
+            context_limits: ContextLimits::default(),
             flood_stage: Watermark::UsedRatio(0.95),
             // Elasticsearch has 100 GB, which stops a half-terabyte laptop that has 20 GB free.
             flood_stage_headroom_bytes_max: 10 * 1024 * 1024 * 1024,
@@ -110,6 +113,31 @@ impl std::fmt::Debug for EmbeddedConfig {
             .debug_struct("EmbeddedConfig")
             .field("path_data", &self.path_data)
             .finish_non_exhaustive()
+    }
+}
+
+/// Bounds of scrolls and points in time, which hold files and memory for clients that may never
+/// come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextLimits {
+    /// Scrolls open at one moment (`search.max_open_scroll_context`).
+    pub scrolls_max: usize,
+    /// Points in time open at one moment (`search.max_open_pit_context`, as in OpenSearch).
+    pub points_in_time_max: usize,
+    /// The longest time that one may live unused (`search.max_keep_alive`), ms.
+    pub keep_alive_max_ms: u64,
+    /// How long one lives unused whose client did not say (`search.default_keep_alive`), ms.
+    pub keep_alive_default_ms: u64,
+}
+
+impl Default for ContextLimits {
+    fn default() -> Self {
+        Self {
+            scrolls_max: 500,
+            points_in_time_max: 300,
+            keep_alive_max_ms: 24 * 60 * 60 * 1000,
+            keep_alive_default_ms: 5 * 60 * 1000,
+        }
     }
 }
 

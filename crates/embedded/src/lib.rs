@@ -27,5 +27,5 @@ pub mod search;
 pub mod segment;
 pub mod shard;
 
-pub use crate::config::{Clock, EmbeddedConfig, SpaceProbe, Watermark};
+pub use crate::config::{Clock, ContextLimits, EmbeddedConfig, SpaceProbe, Watermark};
 pub use crate::engine::{DamagedShard, Embedded, RecoveryReport};

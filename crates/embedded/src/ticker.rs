@@ -72,6 +72,7 @@ impl Core {
         let slow = number.is_multiple_of(SLOW_EVERY);
         if slow {
             self.disk_watch.observe();
+            self.contexts.expire(self.now_ms());
         }
         let state = self.state();
         let (now, now_ms) = (Instant::now(), self.now_ms());

@@ -69,6 +69,22 @@ pub struct ShardStats {
     pub search_total: u64,
     /// Time spent on them, ms.
     pub search_time_ms: u64,
+    /// Scrolls and points in time that hold the shard as it was.
+    pub open_contexts: u64,
+    /// Scrolls open now.
+    pub scroll_current: u64,
+    /// Scrolls closed since start.
+    pub scroll_total: u64,
+    /// How long those were open, ms.
+    pub scroll_time_ms: u64,
+    /// Points in time open now.
+    pub point_in_time_current: u64,
+    /// Points in time closed since start.
+    pub point_in_time_total: u64,
+    /// How long those were open, ms.
+    pub point_in_time_time_ms: u64,
+    /// Bytes of segments that the shard itself has no use for any more, held by contexts alone.
+    pub held_size_bytes: u64,
     /// Reads by id since start.
     pub get_total: u64,
     /// Refreshes, flushes, merges since start, and time spent on each, ms.

@@ -8,6 +8,7 @@
 
 pub mod admin;
 pub mod aggs;
+pub mod context;
 pub mod document;
 pub mod expression;
 mod json;

@@ -7,6 +7,9 @@ use firn_model::metadata::{Command, Metadata, Outcome};
 
 use crate::Result;
 use crate::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, ShardsOutcome};
+use crate::context::{
+    CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
+};
 use crate::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use crate::search::{IndexTarget, SearchRequest, SearchResponse};
 use crate::task::RequestContext;
@@ -32,6 +35,24 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Answers a search. Failed or timed-out shards are named in the answer.
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse>;
+
+    /// Holds what is searchable now, for searches that name it.
+    async fn open_point_in_time(&self, ctx: &RequestContext, request: OpenPointInTime) -> Result<OpenedPointInTime>;
+
+    /// The points in time that are open, oldest first.
+    async fn points_in_time(&self, ctx: &RequestContext) -> Result<Vec<PointInTimeInfo>>;
+
+    /// The next page of a scroll; an empty one after the last.
+    async fn scroll(&self, ctx: &RequestContext, request: ScrollRequest) -> Result<SearchResponse>;
+
+    /// Closes contexts; one entry for each that was named or, of all, that was open. A text that is
+    /// no id at all is an error.
+    async fn close_contexts(
+        &self,
+        ctx: &RequestContext,
+        kind: ContextKind,
+        which: CloseContexts,
+    ) -> Result<Vec<ClosedContext>>;
 
     /// Makes everything written so far searchable.
     async fn refresh(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome>;

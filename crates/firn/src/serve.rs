@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use firn_api::ApiConfig;
-use firn_embedded::{Embedded, EmbeddedConfig, Watermark};
+use firn_embedded::{ContextLimits, Embedded, EmbeddedConfig, Watermark};
 use firn_engine::{Engine, RequestContext};
 use firn_storage::RealDisk;
 use tokio::signal::unix::{SignalKind, signal};
@@ -212,6 +212,12 @@ fn embedded_config(settings: &ServeSettings) -> EmbeddedConfig {
         indexing_buffer_bytes: settings.index_buffer_bytes,
         search_buckets_max: usize::try_from(settings.max_buckets).unwrap_or(usize::MAX),
         search_memory_bytes_max: settings.search_memory_bytes,
+        context_limits: ContextLimits {
+            scrolls_max: settings.max_open_scrolls,
+            points_in_time_max: settings.max_open_points_in_time,
+            keep_alive_max_ms: settings.max_keep_alive.as_millis() as u64,
+            keep_alive_default_ms: settings.default_keep_alive.as_millis() as u64,
+        },
         flood_stage: match settings.flood_stage {
             FloodStage::UsedShare(share) => Watermark::UsedRatio(share),
             FloodStage::FreeBytes(bytes) => Watermark::FreeBytes(bytes),

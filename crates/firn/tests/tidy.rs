@@ -128,6 +128,10 @@ const AMBIENT: &[Ambient] = &[
                 "crates/embedded/src/bulk/apply.rs",
                 "measures writes for the statistics",
             ),
+            (
+                "crates/embedded/src/engine/contexts.rs",
+                "measures how long contexts were open for the statistics",
+            ),
             ("crates/embedded/src/engine/open.rs", "measures recovery for the log"),
             (
                 "crates/embedded/src/engine/searching.rs",

@@ -19,6 +19,8 @@ pub enum ErrorKind {
     AliasNotFound,
     /// 404: a template, task or other named thing does not exist.
     ResourceNotFound,
+    /// 404: a scroll or point in time that does not exist, or no more.
+    SearchContextMissing,
     /// 404: the document to update does not exist.
     DocumentMissing,
     /// 400: the name is taken.
@@ -61,6 +63,8 @@ pub enum ErrorKind {
     TooLarge,
     /// 429: a queue or memory budget is full; the client should back off and come again.
     Rejected,
+    /// 429: as many scrolls as may be open at a time are open.
+    TooManyScrollContexts,
     /// 429: the request needs more memory than it may have.
     CircuitBreaking,
     /// 429: the disk is past its flood-stage watermark; reads go on, writes wait for space.
@@ -126,6 +130,15 @@ impl Error {
     /// A feature that firn does not have; `what` is its name in Elasticsearch.
     pub fn not_implemented(what: impl fmt::Display) -> Self {
         Self::new(ErrorKind::NotImplemented, format!("{what} is not implemented by firn"))
+    }
+
+    /// What is wrong with a request as a whole, in Elasticsearch's numbered sentence.
+    pub fn validation<T: AsRef<str>>(problems: &[T]) -> Self {
+        let mut sentence = "Validation Failed: ".to_owned();
+        for (number, problem) in problems.iter().enumerate() {
+            sentence.push_str(&format!("{}: {};", number + 1, problem.as_ref()));
+        }
+        Self::new(ErrorKind::RequestValidation, sentence)
     }
 
     /// Names the index that the error concerns.

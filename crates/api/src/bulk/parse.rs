@@ -14,7 +14,6 @@ use firn_engine::{Error, ErrorKind, Result};
 
 use super::action::{Action, read_action};
 use crate::document::{check_pipeline, expectation, parse_update};
-use crate::error::validation_error;
 
 /// Operations of one bulk; far above what fits into the largest body in practice.
 const MAX_ITEMS: usize = 1_000_000;
@@ -127,7 +126,7 @@ pub fn parse(body: &Bytes, defaults: &BulkDefaults) -> Result<ParsedBulk> {
         problems.push("no requests added".to_owned());
     }
     if !problems.is_empty() {
-        return Err(validation_error(&problems));
+        return Err(Error::validation(&problems));
     }
     Ok(parsed)
 }

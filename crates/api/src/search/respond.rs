@@ -40,9 +40,17 @@ pub(crate) fn write_response(
         .map(|hit| hit.source.as_ref().map_or(0, bytes::Bytes::len) + 160)
         .sum();
     let mut output = Vec::with_capacity(sources + 512);
+    output.push(b'{');
+    for (name, id) in [("_scroll_id", &response.scroll_id), ("pit_id", &response.pit_id)] {
+        if let Some(id) = id {
+            write(&mut output, format_args!("\"{name}\":"));
+            json(&mut output, id);
+            output.push(b',');
+        }
+    }
     write(
         &mut output,
-        format_args!("{{\"took\":{},\"timed_out\":{},", response.took_ms, response.timed_out),
+        format_args!("\"took\":{},\"timed_out\":{},", response.took_ms, response.timed_out),
     );
     if let Some(early) = response.terminated_early {
         write(&mut output, format_args!("\"terminated_early\":{early},"));

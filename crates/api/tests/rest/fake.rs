@@ -11,6 +11,9 @@ use firn_api::{Api, ApiConfig};
 use firn_engine::admin::{
     AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, SegmentStats, ShardStats, ShardsOutcome,
 };
+use firn_engine::context::{
+    CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
+};
 use firn_engine::document::{
     BulkItemResponse, BulkRequest, BulkResponse, Effect, GetRequest, GetResult, Operation, StoredDocument, Written,
 };
@@ -33,6 +36,10 @@ pub(crate) struct Fake {
     next_id: AtomicU64,
     /// The search asked last.
     pub(crate) asked: Mutex<Option<SearchRequest>>,
+    /// Open points in time.
+    points_in_time: Mutex<Vec<PointInTimeInfo>>,
+    /// The page asked for last.
+    pub(crate) scrolled: Mutex<Option<ScrollRequest>>,
     /// What the next searches fail with.
     pub(crate) search_error: Mutex<Option<Error>>,
     /// How long searches take.
@@ -353,6 +360,64 @@ impl Engine for Fake {
             hits: hits.into_iter().skip(request.from).take(request.size).collect(),
             ..SearchResponse::default()
         })
+    }
+
+    async fn open_point_in_time(&self, _: &RequestContext, request: OpenPointInTime) -> Result<OpenedPointInTime> {
+        let shards = self.names(&request.target)?.len() as u32;
+        let info = PointInTimeInfo {
+            id: format!("pit-{}", self.next_id.fetch_add(1, Ordering::Relaxed)),
+            created_ms: NOW_MS,
+            keep_alive: request.keep_alive,
+        };
+        self.points_in_time.lock().unwrap().push(info.clone());
+        Ok(OpenedPointInTime {
+            id: info.id,
+            created_ms: info.created_ms,
+            shards: SearchShards {
+                total: shards,
+                successful: shards,
+                ..SearchShards::default()
+            },
+        })
+    }
+
+    async fn points_in_time(&self, _: &RequestContext) -> Result<Vec<PointInTimeInfo>> {
+        Ok(self.points_in_time.lock().unwrap().clone())
+    }
+
+    async fn scroll(&self, _: &RequestContext, request: ScrollRequest) -> Result<SearchResponse> {
+        if let Some(error) = self.search_error.lock().unwrap().clone() {
+            return Err(error);
+        }
+        let response = SearchResponse {
+            total: Some(TotalHits { value: 7, exact: true }),
+            scroll_id: Some(request.id.clone()),
+            ..SearchResponse::default()
+        };
+        *self.scrolled.lock().unwrap() = Some(request);
+        Ok(response)
+    }
+
+    async fn close_contexts(
+        &self,
+        _: &RequestContext,
+        _: ContextKind,
+        which: CloseContexts,
+    ) -> Result<Vec<ClosedContext>> {
+        let mut open = self.points_in_time.lock().unwrap();
+        let ids = match which {
+            CloseContexts::All => open.iter().map(|pit| pit.id.clone()).collect(),
+            CloseContexts::Ids(ids) => ids,
+        };
+        let close = |id: String| {
+            let before = open.len();
+            open.retain(|pit| pit.id != id);
+            ClosedContext {
+                id,
+                shard_count: (before - open.len()) as u32,
+            }
+        };
+        Ok(ids.into_iter().map(close).collect())
     }
 
     async fn refresh(&self, _: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod cat;
+mod contexts;
 mod documents;
 mod fake;
 mod http;

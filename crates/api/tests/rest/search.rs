@@ -50,8 +50,8 @@ async fn what_is_missing_is_refused() {
     let node = Node::new();
     for (uri, expected) in [
         (
-            "/_search?scroll=1m",
-            "400 not_implemented_exception: the parameter [scroll] of [_search] is not implemented by firn",
+            "/_search?scroll=1m&size=0",
+            "400 action_request_validation_exception: Validation Failed: 1: [size] cannot be [0] in a scroll context;",
         ),
         (
             "/_search?search_type=scan",

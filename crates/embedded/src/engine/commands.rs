@@ -8,19 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use firn_model::metadata::{Command, IndexMetadata, Metadata, Outcome, RolloverFacts};
-use firn_model::settings::{SettingsMap, parse_bytes};
 use firn_model::{Error, ErrorKind, Result};
-use serde_json::Value;
 
+use super::cluster_settings::ClusterSettings;
 use super::ids::fresh_uuid;
 use super::open::index_state;
 use super::state::{IndexState, ShardSlot, State, closed_error};
 use super::{Core, closing_error};
-use crate::config::Watermark;
-
-const FLOOD_STAGE: &str = "cluster.routing.allocation.disk.watermark.flood_stage";
-const FLOOD_STAGE_HEADROOM: &str = "cluster.routing.allocation.disk.watermark.flood_stage.max_headroom";
-const MAX_BUCKETS: &str = "search.max_buckets";
 
 impl Core {
     /// Takes one command: all of it is durable and published when this returns, or nothing.
@@ -119,10 +113,12 @@ impl Core {
             match new {
                 None => {
                     take_away(old, || Error::index_not_found(&*old.name));
+                    self.contexts.forget_index(&old.metadata.uuid);
                     gone.push(Gone::Deleted(Arc::clone(old)));
                 }
                 Some(new) if new.metadata.closed && !old.metadata.closed => {
                     take_away(new, || closed_error(&new.name));
+                    self.contexts.forget_index(&new.metadata.uuid);
                     gone.push(Gone::Closed(Arc::clone(new)));
                 }
                 Some(new) if !new.metadata.closed && old.metadata.closed => self.reopen_shards(new),
@@ -185,22 +181,6 @@ impl Core {
         }
     }
 
-    /// Takes over the cluster settings that the engine knows.
-    pub(crate) fn use_cluster_settings(&self, settings: &SettingsMap) -> Result<()> {
-        let settings = ClusterSettings::read(settings)?;
-        self.disk_watch.set_flood_stage(
-            settings.flood_stage.unwrap_or(self.config.flood_stage),
-            settings
-                .flood_stage_headroom_bytes
-                .unwrap_or(self.config.flood_stage_headroom_bytes_max),
-        );
-        self.search_buckets_max.store(
-            settings.search_buckets_max.unwrap_or(self.config.search_buckets_max),
-            Ordering::Relaxed,
-        );
-        Ok(())
-    }
-
     /// Measures what rollover conditions are held against.
     fn with_facts(&self, mut command: Command) -> Command {
         if let Command::Rollover { target, facts, .. } = &mut command {
@@ -214,43 +194,6 @@ impl Core {
             }
         }
         command
-    }
-}
-
-/// Cluster settings that the engine itself obeys; `None`: not set.
-#[derive(Debug, Default, PartialEq)]
-struct ClusterSettings {
-    flood_stage: Option<Watermark>,
-    flood_stage_headroom_bytes: Option<u64>,
-    search_buckets_max: Option<usize>,
-}
-
-impl ClusterSettings {
-    fn read(settings: &SettingsMap) -> Result<Self> {
-        let text = |name: &str| -> Option<String> {
-            match settings.get(name)? {
-                Value::String(text) => Some(text.clone()),
-                other => Some(other.to_string()),
-            }
-        };
-        let named = |name: &'static str| {
-            move |error: Error| Error::illegal_argument(format!("failed to parse setting [{name}]")).caused_by(error)
-        };
-        Ok(Self {
-            flood_stage: text(FLOOD_STAGE)
-                .map(|text| Watermark::parse(&text).map_err(named(FLOOD_STAGE)))
-                .transpose()?,
-            flood_stage_headroom_bytes: text(FLOOD_STAGE_HEADROOM)
-                .map(|text| parse_bytes(&text).map_err(named(FLOOD_STAGE_HEADROOM)))
-                .transpose()?,
-            search_buckets_max: text(MAX_BUCKETS)
-                .map(|text| {
-                    text.parse().map_err(|_| {
-                        named(MAX_BUCKETS)(Error::illegal_argument(format!("[{text}] is not a whole number")))
-                    })
-                })
-                .transpose()?,
-        })
     }
 }
 

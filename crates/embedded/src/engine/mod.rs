@@ -7,11 +7,14 @@
 //! WAL; no thread waits for a sync.
 
 mod admin;
+mod cluster_settings;
 mod commands;
+mod contexts;
 mod get;
 mod ids;
 pub(crate) mod mapping;
 mod open;
+mod paging;
 mod searching;
 pub(crate) mod state;
 mod stats;
@@ -22,6 +25,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use firn_engine::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, ShardsOutcome};
+use firn_engine::context::{
+    CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
+};
 use firn_engine::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
 use firn_engine::{Engine, RequestContext};
@@ -30,6 +36,7 @@ use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use self::contexts::Contexts;
 pub use self::open::{DamagedShard, RecoveryReport};
 use self::state::{ShardFactory, State};
 use crate::bulk::pressure::Pressure;
@@ -68,6 +75,8 @@ pub(crate) struct Core {
     pub(crate) disk_watch: DiskWatch,
     /// `search.max_buckets` of now.
     pub(crate) search_buckets_max: AtomicUsize,
+    /// Open scrolls and points in time.
+    pub(crate) contexts: Contexts,
     /// Picks the shard of documents whose id firn makes.
     pub(crate) next_shard: AtomicU64,
     closing: AtomicBool,
@@ -208,7 +217,30 @@ impl Engine for Embedded {
 
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
         self.core.check_open()?;
-        searching::search(&self.core, ctx, request).await
+        searching::on_search_pool(&self.core, ctx, move |core, ctx| core.search_now(ctx, request)).await
+    }
+
+    async fn open_point_in_time(&self, ctx: &RequestContext, request: OpenPointInTime) -> Result<OpenedPointInTime> {
+        self.core.check_open()?;
+        searching::on_search_pool(&self.core, ctx, move |core, _| core.open_point_in_time(&request)).await
+    }
+
+    async fn points_in_time(&self, _ctx: &RequestContext) -> Result<Vec<PointInTimeInfo>> {
+        Ok(self.core.contexts.points_in_time())
+    }
+
+    async fn scroll(&self, ctx: &RequestContext, request: ScrollRequest) -> Result<SearchResponse> {
+        self.core.check_open()?;
+        searching::on_search_pool(&self.core, ctx, move |core, ctx| core.next_page(ctx, &request)).await
+    }
+
+    async fn close_contexts(
+        &self,
+        _ctx: &RequestContext,
+        kind: ContextKind,
+        which: CloseContexts,
+    ) -> Result<Vec<ClosedContext>> {
+        self.core.contexts.close(kind, &which)
     }
 
     async fn refresh(&self, _ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {

@@ -13,6 +13,7 @@ use firn_model::{Error, ErrorKind, Result};
 use firn_storage::wal::Syncer;
 use parking_lot::Mutex;
 
+use super::contexts::Contexts;
 use super::ids::fresh_uuid;
 use super::state::{IndexState, ShardFactory, ShardSlot, State, closed_error};
 use super::{Commands, Core};
@@ -112,6 +113,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
             config.flood_stage_headroom_bytes_max,
         ),
         search_buckets_max: AtomicUsize::new(config.search_buckets_max),
+        contexts: Contexts::new(config.seed ^ (config.now_ms)() as u64),
         next_shard: AtomicU64::new(0),
         closing: AtomicBool::new(false),
         merges_left_behind: AtomicBool::new(false),
@@ -282,6 +284,7 @@ impl Core {
         self.get_pool.close();
         self.maintenance_pool.close();
         self.search_pool.close();
+        self.contexts.clear();
         let state = self.state();
         let slots: Vec<_> = state.slots().collect();
         let next = AtomicUsize::new(0);

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use firn_engine::query::Query;
-use firn_engine::search::{SearchRequest, SearchResponse};
+use firn_engine::search::{FieldSpec, IndexTarget, SearchRequest, SearchResponse};
 use firn_engine::{Cancel, RequestContext};
 use firn_model::names::{ResolvedIndex, resolve};
 use firn_model::routing::shard_for;
@@ -14,7 +14,7 @@ use firn_model::{Error, Result};
 use super::state::{IndexState, ShardSlot, add_us};
 use super::{Core, run_on};
 use crate::due::is_search_idle;
-use crate::search::{FailedShard, SearchLimits, ShardSearch};
+use crate::search::{After, FailedShard, SearchLimits, ShardSearch, search_page};
 use crate::ticker::{policy_of, view_of};
 
 /// Stops the search when the future that waits for it is dropped: the client is gone.
@@ -28,58 +28,114 @@ impl Drop for CancelOnDrop {
     }
 }
 
-pub(super) async fn search(core: &Arc<Core>, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
+/// Runs a search's work on the search pool; it stops when the returned future is dropped.
+pub(super) async fn on_search_pool<T: Send + 'static>(
+    core: &Arc<Core>,
+    ctx: &RequestContext,
+    work: impl FnOnce(&Core, &RequestContext) -> Result<T> + Send + 'static,
+) -> Result<T> {
     let mut guard = CancelOnDrop(Some(ctx.cancel.clone()));
     let (shared, ctx) = (Arc::clone(core), ctx.clone());
-    let response = run_on(&core.search_pool, move || shared.search_now(&ctx, request)).await;
+    let outcome = run_on(&core.search_pool, move || {
+        // It may have waited long in the queue.
+        ctx.check()?;
+        work(&shared, &ctx)
+    })
+    .await;
     guard.0 = None;
-    response
+    outcome
+}
+
+/// A shard that an expression names.
+pub(super) struct Addressed {
+    pub(super) slot: Arc<ShardSlot>,
+    /// Of its index.
+    pub(super) uuid: String,
+    pub(super) search: Result<ShardSearch, FailedShard>,
+    /// Why acknowledged documents are missing from it.
+    pub(super) behind: Option<FailedShard>,
 }
 
 impl Core {
     /// Searches on the calling thread, one of the search pool, and on those that come free.
-    fn search_now(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
-        // It may have waited long in the queue.
-        ctx.check()?;
-        let state = self.state();
+    pub(super) fn search_now(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
+        request.check_context()?;
+        if request.point_in_time.is_some() {
+            return self.search_point_in_time(ctx, request);
+        }
+        if request.scroll.is_some() {
+            return self.open_scroll(ctx, request);
+        }
         let now_ms = self.now_ms();
-        let targets = resolve(
-            &request.target.expression,
-            request.target.options,
-            &state.metadata,
+        let addressed = self.address(
+            &request.target,
+            &request.routing,
+            &request.shape.docvalue_fields,
             now_ms,
         )?;
-        let mut slots: Vec<Arc<ShardSlot>> = Vec::new();
-        let mut shards = Vec::new();
-        let mut behind = Vec::new();
-        for target in &targets {
-            let index = state.index(&target.name)?;
-            check_docvalue_fields(&request, index)?;
-            let filters = target.filters.iter().map(Query::parse).collect::<Result<Vec<_>>>()?;
-            for number in shard_numbers(target, &request.routing, index.shards.len() as u32) {
-                let slot = &index.shards[number as usize];
-                let searchable = self.searchable(index, slot, &filters, now_ms);
-                behind.extend(searchable.as_ref().ok().and_then(|shard| shard.behind.clone()));
-                shards.push(searchable.map(|shard| shard.search));
-                slots.push(Arc::clone(slot));
-            }
-        }
-        let limits = SearchLimits {
-            buckets_max: self.search_buckets_max.load(Ordering::Relaxed),
-            memory_bytes_max: self.config.search_memory_bytes_max,
-        };
+        check_behind(&addressed, request.allow_partial_results)?;
+        let (slots, shards, behind) = split(addressed);
+        let (response, _) = self.search_shards(&slots, shards, Arc::new(request), ctx, now_ms, None)?;
+        Ok(with_failures(response, behind))
+    }
+
+    /// Runs a page over shards and counts it.
+    pub(super) fn search_shards(
+        &self,
+        slots: &[Arc<ShardSlot>],
+        shards: Vec<Result<ShardSearch, FailedShard>>,
+        request: Arc<SearchRequest>,
+        ctx: &RequestContext,
+        now_ms: i64,
+        after: Option<&After>,
+    ) -> Result<(SearchResponse, Option<After>)> {
         let started = Instant::now();
-        if let Some(first) = behind.first()
-            && !request.allow_partial_results
-        {
-            return Err(first.error.clone());
-        }
-        let response = crate::search::search(shards, Arc::new(request), &self.search_pool, ctx, now_ms, limits);
+        let limits = self.search_limits();
+        let outcome = search_page(shards, request, &self.search_pool, ctx, now_ms, limits, after);
         for slot in slots {
             slot.counters.search_total.fetch_add(1, Ordering::Relaxed);
             add_us(&slot.counters.search_us, started);
         }
-        response.map(|response| with_failures(response, behind))
+        outcome
+    }
+
+    /// What one search may use.
+    pub(super) fn search_limits(&self) -> SearchLimits {
+        SearchLimits {
+            buckets_max: self.search_buckets_max.load(Ordering::Relaxed),
+            memory_bytes_max: self.config.search_memory_bytes_max,
+        }
+    }
+
+    /// The shards that a target names, as they are now.
+    pub(super) fn address(
+        &self,
+        target: &IndexTarget,
+        routing: &[String],
+        docvalue_fields: &[FieldSpec],
+        now_ms: i64,
+    ) -> Result<Vec<Addressed>> {
+        let state = self.state();
+        let mut addressed = Vec::new();
+        for target in &resolve(&target.expression, target.options, &state.metadata, now_ms)? {
+            let index = state.index(&target.name)?;
+            check_docvalue_fields(docvalue_fields, index)?;
+            let filters = target.filters.iter().map(Query::parse).collect::<Result<Vec<_>>>()?;
+            for number in shard_numbers(target, routing, index.shards.len() as u32) {
+                let slot = &index.shards[number as usize];
+                let (search, behind) = match self.searchable(index, slot, &filters, now_ms) {
+                    Ok(shard) => (Ok(shard.search), shard.behind),
+                    Err(failed) => (Err(failed), None),
+                };
+                addressed.push(Addressed {
+                    slot: Arc::clone(slot),
+                    uuid: index.metadata.uuid.clone(),
+                    search,
+                    behind,
+                });
+            }
+        }
+        Ok(addressed)
     }
 
     fn searchable(
@@ -117,6 +173,7 @@ impl Core {
             max_inner_result_window: settings.max_inner_result_window,
             max_analyzed_offset: settings.max_analyzed_offset,
             default_fields: settings.query_default_fields.clone(),
+            first_segment: None,
         };
         Ok(Searchable {
             search,
@@ -125,11 +182,34 @@ impl Core {
     }
 }
 
-fn check_docvalue_fields(request: &SearchRequest, index: &IndexState) -> Result<()> {
-    let (count, max) = (
-        request.shape.docvalue_fields.len() as u64,
-        index.metadata.settings.max_docvalue_fields,
-    );
+/// Fails where documents are missing and the request wants all or nothing.
+pub(super) fn check_behind(addressed: &[Addressed], allow_partial: bool) -> Result<()> {
+    let first = addressed.iter().find_map(|shard| shard.behind.as_ref());
+    match first {
+        Some(failed) if !allow_partial => Err(failed.error.clone()),
+        _ => Ok(()),
+    }
+}
+
+type Parts = (
+    Vec<Arc<ShardSlot>>,
+    Vec<Result<ShardSearch, FailedShard>>,
+    Vec<FailedShard>,
+);
+
+/// Slots, shards, and those that are behind.
+fn split(addressed: Vec<Addressed>) -> Parts {
+    let mut parts = Parts::default();
+    for shard in addressed {
+        parts.0.push(shard.slot);
+        parts.1.push(shard.search);
+        parts.2.extend(shard.behind);
+    }
+    parts
+}
+
+fn check_docvalue_fields(fields: &[FieldSpec], index: &IndexState) -> Result<()> {
+    let (count, max) = (fields.len() as u64, index.metadata.settings.max_docvalue_fields);
     if count > max {
         return Err(Error::illegal_argument(format!(
             "Trying to retrieve too many docvalue_fields. Must be less than or equal to: [{max}] but was [{count}]. \
@@ -148,7 +228,7 @@ struct Searchable {
 }
 
 /// Names shards among the failures although what they have was searched.
-fn with_failures(mut response: SearchResponse, behind: Vec<FailedShard>) -> SearchResponse {
+pub(super) fn with_failures(mut response: SearchResponse, behind: Vec<FailedShard>) -> SearchResponse {
     let shards = &mut response.shards;
     for FailedShard { index, shard, error } in behind {
         let known = shards

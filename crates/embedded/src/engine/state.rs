@@ -101,10 +101,22 @@ pub(crate) struct ShardSlot {
 pub(crate) struct Counters {
     pub(crate) search_total: AtomicU64,
     pub(crate) search_us: AtomicU64,
+    pub(crate) scrolls: ContextCounters,
+    pub(crate) points_in_time: ContextCounters,
     pub(crate) get_total: AtomicU64,
     pub(crate) index_us: AtomicU64,
     pub(crate) refresh_us: AtomicU64,
     pub(crate) flush_us: AtomicU64,
+}
+
+/// Counts the contexts of one kind that hold a shard.
+#[derive(Debug, Default)]
+pub(crate) struct ContextCounters {
+    pub(crate) current: AtomicU64,
+    /// Closed ones.
+    pub(crate) total: AtomicU64,
+    /// How long those were open.
+    pub(crate) open_us: AtomicU64,
 }
 
 impl ShardSlot {

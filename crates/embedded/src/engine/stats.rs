@@ -1,5 +1,6 @@
 //! Numbers about shards and the node.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use firn_engine::admin::{IndexStats, NodeStats, SegmentStats, ShardStats};
@@ -22,11 +23,78 @@ impl Core {
             .map(|index| IndexStats {
                 index: index.name.to_string(),
                 uuid: index.metadata.uuid.clone(),
-                shards: index.shards.iter().map(|slot| shard_stats(slot)).collect(),
+                shards: index.shards.iter().map(|slot| self.shard_stats(slot)).collect(),
             })
             .collect();
         indices.sort_by(|left, right| left.index.cmp(&right.index));
         Ok(indices)
+    }
+
+    fn shard_stats(&self, slot: &Arc<ShardSlot>) -> ShardStats {
+        let counters = &slot.counters;
+        let ms = |counter: &AtomicU64| counter.load(Ordering::Relaxed) / 1000;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut stats = ShardStats {
+            shard: slot.number,
+            max_seq_no: -1,
+            indexing_time_ms: ms(&counters.index_us),
+            search_total: count(&counters.search_total),
+            search_time_ms: ms(&counters.search_us),
+            open_contexts: count(&counters.scrolls.current) + count(&counters.points_in_time.current),
+            scroll_current: count(&counters.scrolls.current),
+            scroll_total: count(&counters.scrolls.total),
+            scroll_time_ms: ms(&counters.scrolls.open_us),
+            point_in_time_current: count(&counters.points_in_time.current),
+            point_in_time_total: count(&counters.points_in_time.total),
+            point_in_time_time_ms: ms(&counters.points_in_time.open_us),
+            get_total: count(&counters.get_total),
+            refresh_time_ms: ms(&counters.refresh_us),
+            flush_time_ms: ms(&counters.flush_us),
+            ..ShardStats::default()
+        };
+        let shard = match slot.shard() {
+            Ok(shard) => shard,
+            Err(error) => {
+                stats.failure = Some(error.to_string());
+                return stats;
+            }
+        };
+        let numbers = shard.stats();
+        stats.failure = shard.failure().map(|error| error.to_string());
+        stats.store_size_bytes = numbers.store_bytes;
+        stats.translog_size_bytes = numbers.wal_bytes;
+        stats.translog_operations = numbers.wal_ops;
+        stats.max_seq_no = numbers.max_seq_no.map_or(-1, |seq_no| seq_no as i64);
+        stats.indexing_total = numbers.index_total;
+        stats.delete_total = numbers.delete_total;
+        stats.refresh_total = numbers.refresh_total;
+        stats.flush_total = numbers.flush_total;
+        stats.merge_total = numbers.merge_total;
+        stats.merge_time_ms = numbers.merge_ms_total;
+        stats.merge_current = numbers.merges_current;
+        stats.buffered_doc_count = numbers.buffer_doc_count;
+        stats.buffer_size_bytes = numbers.buffer_bytes;
+        stats.segments = shard
+            .snapshot()
+            .segments
+            .iter()
+            .map(|segment| segment_stats(segment))
+            .collect();
+        if !shard.has_uncommitted() {
+            // A snapshot tells what was so when it was taken; a flush since then committed it all.
+            for segment in &mut stats.segments {
+                segment.committed = true;
+            }
+        }
+        if stats.open_contexts > 0 {
+            let live: Vec<u64> = stats.segments.iter().map(|segment| segment.generation).collect();
+            stats.held_size_bytes = self.contexts.held_bytes(slot, &live);
+        }
+        stats.segments.sort_by_key(|segment| segment.generation);
+        // What a search can find, which a refresh may be about to change.
+        stats.doc_count = stats.segments.iter().map(|segment| segment.doc_count).sum();
+        stats.deleted_count = stats.segments.iter().map(|segment| segment.deleted_count).sum();
+        stats
     }
 
     /// The node. Cheap.
@@ -51,62 +119,6 @@ impl Core {
             write_bytes_in_flight: self.pressure.bytes(),
         }
     }
-}
-
-fn shard_stats(slot: &ShardSlot) -> ShardStats {
-    let counters = &slot.counters;
-    let ms = |counter: &AtomicU64| counter.load(Ordering::Relaxed) / 1000;
-    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let mut stats = ShardStats {
-        shard: slot.number,
-        max_seq_no: -1,
-        indexing_time_ms: ms(&counters.index_us),
-        search_total: count(&counters.search_total),
-        search_time_ms: ms(&counters.search_us),
-        get_total: count(&counters.get_total),
-        refresh_time_ms: ms(&counters.refresh_us),
-        flush_time_ms: ms(&counters.flush_us),
-        ..ShardStats::default()
-    };
-    let shard = match slot.shard() {
-        Ok(shard) => shard,
-        Err(error) => {
-            stats.failure = Some(error.to_string());
-            return stats;
-        }
-    };
-    let numbers = shard.stats();
-    stats.failure = shard.failure().map(|error| error.to_string());
-    stats.store_size_bytes = numbers.store_bytes;
-    stats.translog_size_bytes = numbers.wal_bytes;
-    stats.translog_operations = numbers.wal_ops;
-    stats.max_seq_no = numbers.max_seq_no.map_or(-1, |seq_no| seq_no as i64);
-    stats.indexing_total = numbers.index_total;
-    stats.delete_total = numbers.delete_total;
-    stats.refresh_total = numbers.refresh_total;
-    stats.flush_total = numbers.flush_total;
-    stats.merge_total = numbers.merge_total;
-    stats.merge_time_ms = numbers.merge_ms_total;
-    stats.merge_current = numbers.merges_current;
-    stats.buffered_doc_count = numbers.buffer_doc_count;
-    stats.buffer_size_bytes = numbers.buffer_bytes;
-    stats.segments = shard
-        .snapshot()
-        .segments
-        .iter()
-        .map(|segment| segment_stats(segment))
-        .collect();
-    if !shard.has_uncommitted() {
-        // A snapshot tells what was so when it was taken; a flush since then committed it all.
-        for segment in &mut stats.segments {
-            segment.committed = true;
-        }
-    }
-    stats.segments.sort_by_key(|segment| segment.generation);
-    // What a search can find, which a refresh may be about to change.
-    stats.doc_count = stats.segments.iter().map(|segment| segment.doc_count).sum();
-    stats.deleted_count = stats.segments.iter().map(|segment| segment.deleted_count).sum();
-    stats
 }
 
 fn segment_stats(segment: &Segment) -> SegmentStats {

@@ -10,11 +10,11 @@ use firn_engine::search::{Hit, SearchRequest, SearchResponse, SearchShards, Sort
 use firn_model::{Error, Result};
 use serde_json::Value;
 
-use super::SearchLimits;
 use super::execute::{Ready, Task};
 use super::fetch::{self, Place, Shown};
 use super::inner_hits::Surroundings;
 use super::segment_run::{Row, Shared, Top};
+use super::{After, SearchLimits};
 use crate::pool::Pool;
 
 /// What an answer is made from.
@@ -30,8 +30,8 @@ pub(super) struct Answering<'a> {
 }
 
 impl Answering<'_> {
-    /// The answer; what it says of shards is the caller's to fill in.
-    pub(super) fn answer(&self) -> Result<SearchResponse> {
+    /// The answer, and where its hits end; what it says of shards is the caller's to fill in.
+    pub(super) fn answer(&self) -> Result<(SearchResponse, Option<After>)> {
         let (request, shared) = (self.request, self.shared);
         let Top { rows, max_score } = std::mem::take(&mut *shared.top.lock());
         let scores_shown = request.size > 0 && (request.sort.is_empty() || request.track_scores);
@@ -41,12 +41,16 @@ impl Answering<'_> {
             None => max_score,
         };
         let rows: Vec<Row> = rows.into_iter().skip(request.from).take(request.size).collect();
+        let last = rows.last().map(|row| After {
+            values: row.values.clone(),
+            tie: Some((row.order, row.doc)),
+        });
         let hits = self.hits(rows)?;
         let aggregations = match request.aggs.0.is_empty() {
             true => None,
             false => Some(self.aggregations()?),
         };
-        Ok(SearchResponse {
+        let response = SearchResponse {
             took_ms: 0,
             timed_out: shared.timed_out.load(Ordering::Relaxed),
             terminated_early: (request.terminate_after > 0).then(|| shared.terminated.load(Ordering::Relaxed)),
@@ -55,7 +59,9 @@ impl Answering<'_> {
             max_score: if scores_shown { max_score } else { None },
             hits,
             aggregations,
-        })
+            ..SearchResponse::default()
+        };
+        Ok((response, last))
     }
 
     fn total(&self) -> Option<TotalHits> {

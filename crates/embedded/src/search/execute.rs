@@ -20,7 +20,7 @@ use super::segment_run::{self, Matches, ShardPlan, Shared, Top, fails_request};
 use super::sort::ShardKey;
 use super::statistics::Statistics;
 use super::weight::Compiled;
-use super::{FailedShard, SearchLimits, ShardSearch, prune};
+use super::{After, FailedShard, SearchLimits, ShardSearch, prune, slice};
 use crate::parallel::run_indexed;
 use crate::pool::Pool;
 use crate::segment::Segment;
@@ -52,7 +52,8 @@ pub(super) fn search(
     ctx: &RequestContext,
     now_ms: i64,
     limits: SearchLimits,
-) -> Result<SearchResponse> {
+    after: Option<&After>,
+) -> Result<(SearchResponse, Option<After>)> {
     let shard_total = shards.len();
     let mut failures: Vec<FailedShard> = Vec::new();
     let mut healthy = Vec::new();
@@ -65,12 +66,12 @@ pub(super) fn search(
     check_window(&healthy, &request)?;
     // A shard that fails on the way leaves hits and counts behind that cannot be told apart, so
     // the rest is searched again without it. Failures are damage, and rare.
-    let mut response = loop {
+    let (mut response, last) = loop {
         ctx.check()?;
         check_failures(shard_total, &healthy, &failures, &request)?;
-        let attempt = attempt(&healthy, &request, pool, ctx, now_ms, limits)?;
+        let attempt = attempt(&healthy, &request, pool, ctx, now_ms, limits, after)?;
         match attempt {
-            Attempt::Done(response) => break *response,
+            Attempt::Done(response, last) => break (*response, last),
             Attempt::Failed(failed) => {
                 healthy.retain(|shard| {
                     let snapshot = &shard.snapshot;
@@ -89,12 +90,20 @@ pub(super) fn search(
         .map(|failed| (failed.index, failed.shard, failed.error))
         .collect();
     response.took_ms = u64::try_from(ctx.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Ok(response)
+    Ok((response, last))
 }
 
 fn check_window(shards: &[ShardSearch], request: &SearchRequest) -> Result<()> {
     let wanted = request.from.saturating_add(request.size) as u64;
     for shard in shards {
+        if wanted > shard.max_result_window && request.scroll.is_some() {
+            return Err(Error::illegal_argument(format!(
+                "Batch size is too large, size must be less than or equal to: [{}] but was [{wanted}]. Scroll batch \
+                 sizes cost as much memory as result windows so they are controlled by the [index.max_result_window] \
+                 index level setting.",
+                shard.max_result_window
+            )));
+        }
         if wanted > shard.max_result_window {
             return Err(Error::illegal_argument(format!(
                 "Result window is too large, from + size must be less than or equal to: [{}] but was [{wanted}]. See \
@@ -169,7 +178,8 @@ fn check_failures(
 }
 
 enum Attempt {
-    Done(Box<SearchResponse>),
+    /// The answer, and where its hits end.
+    Done(Box<SearchResponse>, Option<After>),
     /// These shards failed; the rest has to be searched without them.
     Failed(Vec<FailedShard>),
 }
@@ -181,6 +191,7 @@ fn attempt(
     ctx: &RequestContext,
     now_ms: i64,
     limits: SearchLimits,
+    after: Option<&After>,
 ) -> Result<Attempt> {
     let mut ready = Vec::with_capacity(shards.len());
     let mut tasks = Vec::new();
@@ -188,7 +199,10 @@ fn attempt(
     let mut skipped = 0u32;
     let mut order = 0u32;
     for shard in shards {
-        let prepared = match prepare(shard, request, now_ms) {
+        if let Some(first) = shard.first_segment {
+            order = first;
+        }
+        let prepared = match prepare(shard, request, now_ms, after) {
             Ok(prepared) => prepared,
             Err(error) => {
                 failed.push(failed_shard(shard, error));
@@ -252,7 +266,7 @@ fn attempt(
     if !failed.is_empty() {
         return Ok(Attempt::Failed(failed));
     }
-    let mut response = Answering {
+    let (mut response, last) = Answering {
         ready: &ready,
         tasks: &tasks,
         shared: &shared,
@@ -268,7 +282,7 @@ fn attempt(
         // One shard always answers, so that the shape of the answer is known.
         response.shards.skipped = skipped.min((shards.len() as u32).saturating_sub(1));
     }
-    Ok(Attempt::Done(Box::new(response)))
+    Ok(Attempt::Done(Box::new(response), last))
 }
 
 fn failed_shard(shard: &ShardSearch, error: Error) -> FailedShard {
@@ -288,7 +302,12 @@ fn failed_shard(shard: &ShardSearch, error: Error) -> FailedShard {
 type TimeBounds = Option<(i64, i64)>;
 
 /// Compiles what a shard is searched for, and the time bounds that its hits have.
-fn prepare(shard: &ShardSearch, request: &SearchRequest, now_ms: i64) -> Result<(ShardPlan, TimeBounds)> {
+fn prepare(
+    shard: &ShardSearch,
+    request: &SearchRequest,
+    now_ms: i64,
+    after: Option<&After>,
+) -> Result<(ShardPlan, TimeBounds)> {
     let filter = shard.compiler(now_ms);
     let mut keys = request
         .sort
@@ -341,14 +360,23 @@ fn prepare(shard: &ShardSearch, request: &SearchRequest, now_ms: i64) -> Result<
             post_filter = Some(allowed.into_weight());
         }
     }
-    let after = match &request.search_after {
-        Some(values) => Some(
-            keys.iter()
+    if let Some(part) = &request.slice {
+        compiled = Compiled::all(
+            vec![compiled, slice::compile(&filter, part)?.constant(0.0, scoring)],
+            scoring,
+        );
+    }
+    let after = match (after, &request.search_after) {
+        (Some(after), _) => Some(after.clone()),
+        (None, Some(values)) => Some(After {
+            values: keys
+                .iter()
                 .zip(values)
                 .map(|(key, value)| key.read(value, now_ms))
                 .collect::<Result<Vec<_>>>()?,
-        ),
-        None => None,
+            tie: None,
+        }),
+        (None, None) => None,
     };
     let plan = ShardPlan {
         matches: match compiled {

@@ -9,7 +9,7 @@ use firn_model::Result;
 use serde_json::Value;
 
 use super::collapse::group_query;
-use super::{SearchLimits, ShardSearch, execute};
+use super::{SearchLimits, ShardSearch};
 use crate::pool::Pool;
 
 /// What the searches run on.
@@ -29,7 +29,7 @@ impl Surroundings<'_> {
             self.ctx.check()?;
             let request = self.inner_request(inner, group_query(&collapse.field, value));
             let shards = self.shards.iter().cloned().map(Ok).collect();
-            let found = execute::search(shards, Arc::new(request), self.pool, self.ctx, self.now_ms, self.limits)?;
+            let found = super::search(shards, Arc::new(request), self.pool, self.ctx, self.now_ms, self.limits)?;
             let page = InnerPage {
                 total: found.total,
                 max_score: found.max_score,

@@ -23,6 +23,7 @@ mod paths;
 mod prune;
 mod query;
 mod segment_run;
+mod slice;
 mod sort;
 mod statistics;
 mod text;
@@ -60,6 +61,9 @@ pub struct ShardSearch {
     pub max_analyzed_offset: u64,
     /// `index.query.default_field`.
     pub default_fields: Vec<String>,
+    /// The number of its first segment among all of the search, by which hits that are equal
+    /// otherwise are ordered. `None`: after those of the shards before it.
+    pub first_segment: Option<u32>,
 }
 
 impl ShardSearch {
@@ -96,11 +100,46 @@ pub struct SearchLimits {
     pub memory_bytes_max: u64,
 }
 
-/// Answers a search. Call it on a thread of `pool` that the request was admitted to: it works
+/// Where a page of hits ended; the next one goes on after it.
+#[derive(Debug, Clone)]
+pub struct After {
+    values: Vec<sort::SortValue>,
+    /// The segment's number and the document. `None`: after all hits of these values.
+    tie: Option<(u32, tantivy::DocId)>,
+}
+
+/// Answers a search, or one page of it. Call it on a thread of `pool` that the request was admitted to: it works
 /// there, and spreads segments over threads that come free.
 ///
 /// Shards that fail are named in the answer, unless all do or the request wants all or nothing.
 /// Fails with [`firn_model::ErrorKind::Cancelled`] when `ctx` says so.
+///
+/// Hits come after `after`, or else after the request's `search_after`; where they end is returned,
+/// if there are any.
+pub fn search_page(
+    shards: Vec<Result<ShardSearch, FailedShard>>,
+    request: Arc<SearchRequest>,
+    pool: &Arc<Pool>,
+    ctx: &RequestContext,
+    now_ms: i64,
+    limits: SearchLimits,
+    after: Option<&After>,
+) -> Result<(SearchResponse, Option<After>)> {
+    execute::search(shards, request, pool, ctx, now_ms, limits, after)
+}
+
+/// Whether a shard can hold a match of `filter`; false is certain, true a guess.
+pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64) -> Result<bool> {
+    let compiler = shard.compiler(now_ms);
+    if matches!(compiler.compile(filter)?, weight::Compiled::None) {
+        return Ok(false);
+    }
+    let bounds = prune::time_bounds(&compiler, filter);
+    let segments = &shard.snapshot.segments;
+    Ok(bounds.is_none() || segments.iter().any(|segment| prune::may_match(segment, bounds)))
+}
+
+/// The first page.
 pub fn search(
     shards: Vec<Result<ShardSearch, FailedShard>>,
     request: Arc<SearchRequest>,
@@ -109,5 +148,5 @@ pub fn search(
     now_ms: i64,
     limits: SearchLimits,
 ) -> Result<SearchResponse> {
-    execute::search(shards, request, pool, ctx, now_ms, limits)
+    search_page(shards, request, pool, ctx, now_ms, limits, None).map(|(response, _)| response)
 }

@@ -1,6 +1,7 @@
 //! One segment of a search: reads its matching documents block by block and hands them to the
 //! count, the hits and the aggregations.
 
+use std::cmp::Ordering as Order;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -13,6 +14,7 @@ use parking_lot::Mutex;
 use tantivy::query::{Scorer, Weight};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, TERMINATED};
 
+use super::After;
 use super::aggs::Plan;
 use super::collapse::{Group, GroupField, SegmentGroups};
 use super::column::failed;
@@ -44,8 +46,8 @@ pub(super) struct ShardPlan {
     pub(super) scoring: bool,
     /// Sort keys, most significant first; never empty.
     pub(super) keys: Vec<ShardKey>,
-    /// Values that hits come after.
-    pub(super) after: Option<Vec<SortValue>>,
+    /// Where hits begin.
+    pub(super) after: Option<After>,
     /// Aggregations.
     pub(super) aggs: Plan,
     /// One hit for each value of a field.
@@ -155,6 +157,14 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         Some(weight) => Some(weight.scorer(&segment.reader, 1.0).map_err(failed)?),
         None => None,
     };
+    if !all_needed
+        && shared.counted_enough()
+        && let Some(hits) = &hits
+        && hits.first_doc > 0
+    {
+        docs.skip_to(hits.first_doc);
+        shared.total_cut.store(true, Ordering::Relaxed);
+    }
     let zeros = [0u32; BLOCK];
     loop {
         if shared.should_stop()? {
@@ -276,6 +286,18 @@ impl Docs {
         })
     }
 
+    /// Passes over the documents before `doc`. To be called before the first block.
+    fn skip_to(&mut self, doc: DocId) {
+        match &mut self.source {
+            Source::All { next, max_doc } => *next = doc.min(*max_doc),
+            Source::Scorer(scorer) => {
+                if scorer.doc() < doc {
+                    scorer.seek(doc);
+                }
+            }
+        }
+    }
+
     /// Reads the next block, which may be empty; `finished` says that there was none.
     fn next(&mut self, segment: &Segment) {
         self.docs.clear();
@@ -357,8 +379,10 @@ impl Docs {
 /// The first hits of a segment.
 struct Hits {
     keys: Vec<SegmentKey>,
-    /// The keys that hits come after.
-    after: Option<Vec<u128>>,
+    /// Where hits begin.
+    after: Option<EncodedAfter>,
+    /// Documents before this one come before `after`.
+    first_doc: DocId,
     /// Hits later than this by the first key are not among the first of the search.
     bound: u128,
     kept: Kept,
@@ -369,6 +393,12 @@ struct Hits {
     max_score: Option<Score>,
     firsts: Vec<u128>,
     scratch: Vec<u64>,
+}
+
+/// An [`After`] on a segment.
+struct EncodedAfter {
+    keys: Vec<u128>,
+    tie: Option<(u32, DocId)>,
 }
 
 impl Hits {
@@ -389,17 +419,31 @@ impl Hits {
         if first.best(segment).is_some_and(|best| best > bound) {
             return Ok(None);
         }
-        shared.memory.take(keep.min(segment.max_doc as usize) * ROW_BYTES)?;
+        let mut first_doc = 0;
         let after = match &plan.after {
-            Some(values) => {
-                let encoded: Result<Vec<_>> = keys.iter().zip(values).map(|(key, value)| key.encode(value)).collect();
-                Some(encoded?)
+            Some(after) => {
+                let encoded: Result<Vec<_>> = keys
+                    .iter()
+                    .zip(&after.values)
+                    .map(|(key, value)| key.encode(value))
+                    .collect();
+                let encoded = encoded?;
+                if first.worst(segment).is_some_and(|worst| worst < encoded[0]) {
+                    return Ok(None);
+                }
+                first_doc = first.first_doc_after(&after.values[0]).min(segment.max_doc);
+                Some(EncodedAfter {
+                    keys: encoded,
+                    tie: after.tie,
+                })
             }
             None => None,
         };
+        shared.memory.take(keep.min(segment.max_doc as usize) * ROW_BYTES)?;
         Ok(Some(Self {
             keys,
             after,
+            first_doc,
             bound,
             kept: Kept::new(plan.collapse.is_some(), keep, keep.min(BLOCK)),
             groups: plan
@@ -443,8 +487,9 @@ impl Hits {
                 .copied()
                 .unwrap_or(self.constant_score.unwrap_or_default());
             let rest: Vec<u128> = rest_keys.iter().map(|key| key.read(doc, score)).collect();
-            if let Some(after) = &self.after {
+            if let Some(EncodedAfter { keys: after, tie }) = &self.after {
                 let behind = first.cmp(&after[0]).then_with(|| rest.as_slice().cmp(&after[1..]));
+                let behind = behind.then(tie.map_or(Order::Equal, |tie| (self.order, doc).cmp(&tie)));
                 if behind.is_le() {
                     continue;
                 }

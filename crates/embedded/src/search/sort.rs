@@ -79,7 +79,7 @@ impl ShardKey {
         let index = &compiler.snapshot.index;
         let source = match &key.by {
             SortBy::Score => Source::Score,
-            SortBy::Doc => Source::Doc,
+            SortBy::Doc | SortBy::ShardDoc => Source::Doc,
             SortBy::Field(path) => match compiler.resolve(path) {
                 Target::Meta(Meta::Index) => Source::Constant(SortValue::Text(index.as_ref().into())),
                 Target::Meta(Meta::SeqNo) => Source::MetaNumber("_seq_no"),

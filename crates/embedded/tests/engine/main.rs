@@ -1,6 +1,7 @@
 //! The engine through its interface, on real folders and on a simulated disk.
 
 mod catalog_crash;
+mod contexts;
 mod data_streams;
 mod disk_full;
 mod ending;

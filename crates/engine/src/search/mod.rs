@@ -4,6 +4,7 @@
 //! not have is refused by name. Values of sort keys travel as JSON.
 
 mod collapse;
+mod context;
 mod highlight;
 mod hit;
 mod parse;
@@ -20,6 +21,7 @@ use crate::aggs::Aggregations;
 use crate::query::Query;
 
 pub use collapse::{Collapse, InnerHits};
+pub use context::{PointInTime, Slice, parse_keep_alive};
 pub use highlight::{BoundaryScanner, Highlight, HighlightField, HighlightOptions, Highlighter};
 pub use hit::{Hit, InnerPage, write_score};
 pub use parse::parse_track_total_hits;
@@ -77,6 +79,12 @@ pub struct SearchRequest {
     pub routing: Vec<String>,
     /// Shard failures fail the request (false) or are reported beside the rest (true).
     pub allow_partial_results: bool,
+    /// Searches what this point in time holds instead of `target`.
+    pub point_in_time: Option<PointInTime>,
+    /// Keeps what is searched for further pages, so long after each.
+    pub scroll: Option<Duration>,
+    /// One part of several that together are the whole.
+    pub slice: Option<Slice>,
 }
 
 /// `track_total_hits`.
@@ -112,8 +120,10 @@ pub struct SortKey {
 pub enum SortBy {
     /// `_score`.
     Score,
-    /// `_doc` (and `_shard_doc`): index order, the cheapest.
+    /// `_doc`: index order, the cheapest.
     Doc,
+    /// `_shard_doc`: the same order, as a tie-breaker that only a point in time keeps still.
+    ShardDoc,
     /// A field's doc values.
     Field(String),
 }
@@ -169,6 +179,10 @@ pub struct SearchResponse {
     pub hits: Vec<Hit>,
     /// `None` if none were asked; else the JSON object as Elasticsearch prints it.
     pub aggregations: Option<Value>,
+    /// The point in time that was searched.
+    pub pit_id: Option<String>,
+    /// Asks for the next page.
+    pub scroll_id: Option<String>,
 }
 
 /// `_shards` of a search.

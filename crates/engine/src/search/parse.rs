@@ -7,7 +7,7 @@ use firn_model::dates::parse_duration_ms;
 use serde_json::{Map, Value};
 
 use super::shape::{ShapeParser, unknown};
-use super::{Collapse, HitShape, IndexTarget, SearchRequest, TrackTotalHits, sort};
+use super::{Collapse, HitShape, IndexTarget, PointInTime, SearchRequest, Slice, TrackTotalHits, sort};
 use crate::Error;
 use crate::aggs::Aggregations;
 use crate::json::{as_bool, as_f32, as_i64, as_text, token};
@@ -27,7 +27,6 @@ const NOT_YET: &[&str] = &[
     "indices_boost",
     "knn",
     "min_compatible_shard_node",
-    "pit",
     "point_in_time",
     "profile",
     "rank",
@@ -35,7 +34,6 @@ const NOT_YET: &[&str] = &[
     "retriever",
     "runtime_mappings",
     "script_fields",
-    "slice",
     "stats",
     "sub_searches",
     "suggest",
@@ -63,6 +61,9 @@ impl SearchRequest {
             terminate_after: 0,
             routing: Vec::new(),
             allow_partial_results: true,
+            point_in_time: None,
+            scroll: None,
+            slice: None,
         }
     }
 
@@ -92,7 +93,7 @@ impl SearchRequest {
         if let Some(values) = &self.search_after {
             // Without `sort` hits are sorted by score, and that is one key.
             let keys = self.sort.len().max(1);
-            if values.len() != keys {
+            if values.len() != keys && !self.is_tie_broken(values.len()) {
                 return Err(Error::illegal_argument(format!(
                     "search_after has {} value(s) but sort has {keys}.",
                     values.len()
@@ -133,6 +134,8 @@ impl SearchRequest {
                 "min_score" => self.min_score = Some(as_f32(value).ok_or_else(unknown)?),
                 "timeout" => self.timeout = timeout(&as_text(value).ok_or_else(unknown)?)?,
                 "terminate_after" => self.terminate_after = terminate_after(as_i64(value).ok_or_else(unknown)?)?,
+                "pit" => self.point_in_time = Some(PointInTime::parse(value)?),
+                "slice" => self.slice = Some(Slice::parse(value)?),
                 name if NOT_YET.contains(&name) => {
                     if !is_trivial(value) {
                         return Err(Error::not_implemented(format!("[{name}] of a search")));

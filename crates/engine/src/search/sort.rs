@@ -53,6 +53,7 @@ impl SortKey {
         let name = match &self.by {
             SortBy::Score => return json!({"_score": options}),
             SortBy::Doc => "_doc",
+            SortBy::ShardDoc => "_shard_doc",
             SortBy::Field(field) => field,
         };
         match &self.missing {
@@ -94,7 +95,8 @@ fn named(name: &str) -> Result<SortKey> {
     let by = match name {
         "" => return Err(Error::illegal_argument("[sort] field name is null or empty")),
         "_score" => SortBy::Score,
-        "_doc" | "_shard_doc" => SortBy::Doc,
+        "_doc" => SortBy::Doc,
+        "_shard_doc" => SortBy::ShardDoc,
         "_geo_distance" | "_script" => return Err(Error::not_implemented(format!("[sort] by [{name}]"))),
         field => SortBy::Field(field.to_owned()),
     };
@@ -138,7 +140,7 @@ fn with_options(name: &str, options: &Value) -> Result<SortKey> {
     };
     let kind = match key.by {
         SortBy::Score => "_score",
-        SortBy::Doc | SortBy::Field(_) => "field_sort",
+        SortBy::Doc | SortBy::ShardDoc | SortBy::Field(_) => "field_sort",
     };
     for (option, value) in options {
         let text = || {
@@ -211,6 +213,7 @@ mod tests {
             let by = match &key.by {
                 SortBy::Score => "SCORE",
                 SortBy::Doc => "DOC",
+                SortBy::ShardDoc => "SHARD_DOC",
                 SortBy::Field(field) => field,
             };
             format!("{by}{}", if key.descending { "-" } else { "+" })

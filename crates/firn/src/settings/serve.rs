@@ -50,6 +50,10 @@ pub(crate) struct ServeSettings {
     pub(crate) flood_stage_headroom_bytes: u64,
     pub(crate) max_buckets: u64,
     pub(crate) search_memory_bytes: u64,
+    pub(crate) max_open_scrolls: usize,
+    pub(crate) max_open_points_in_time: usize,
+    pub(crate) max_keep_alive: Duration,
+    pub(crate) default_keep_alive: Duration,
     pub(crate) search_idle_after: Duration,
     /// `None`: nothing is logged.
     pub(crate) slow_query: Option<Duration>,
@@ -91,6 +95,16 @@ impl ServeSettings {
                 .bytes("cluster.routing.allocation.disk.watermark.flood_stage.max_headroom")?,
             max_buckets: values.number("search.max_buckets")?.expect("a fixed default"),
             search_memory_bytes: values.bytes("indices.breaker.request.limit")?,
+            max_open_scrolls: values
+                .count("search.max_open_scroll_context")?
+                .expect("a fixed default"),
+            max_open_points_in_time: values.count("search.max_open_pit_context")?.expect("a fixed default"),
+            max_keep_alive: values
+                .duration("search.max_keep_alive")?
+                .expect("a duration that cannot be never"),
+            default_keep_alive: values
+                .duration("search.default_keep_alive")?
+                .expect("a duration that cannot be never"),
             search_idle_after: values
                 .duration("index.search.idle.after")?
                 .expect("a duration that cannot be never"),

@@ -182,6 +182,39 @@ impl SegmentKey {
         }
     }
 
+    /// No document of this segment has a later key; `None`: unknown.
+    pub(in super::super) fn worst(&self, segment: &Segment) -> Option<u128> {
+        match &self.values {
+            Values::Doc(first) => Some(self.of_raw(if self.key.descending {
+                *first
+            } else {
+                first + u64::from(segment.max_doc)
+            })),
+            Values::Number(column) if !self.is_computed() && column::is_full(&column.column) => {
+                let values = &column.column.values;
+                Some(self.of_raw(if self.key.descending {
+                    values.min_value()
+                } else {
+                    values.max_value()
+                }))
+            }
+            Values::Constant(_) => Some(self.read(0, 0.0)),
+            _ => None,
+        }
+    }
+
+    /// In index order, the document of this segment that follows the one that `value` stands for;
+    /// 0 where the order is another.
+    pub(in super::super) fn first_doc_after(&self, value: &SortValue) -> DocId {
+        match (&self.values, value) {
+            (Values::Doc(first), SortValue::Number(Number::Int(at))) if !self.key.descending => {
+                let after = at - i128::from(*first) + 1;
+                DocId::try_from(after.max(0)).unwrap_or(DocId::MAX)
+            }
+            _ => 0,
+        }
+    }
+
     /// Keys of a block of documents, in its order.
     pub(in super::super) fn read_block(
         &self,

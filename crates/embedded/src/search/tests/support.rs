@@ -116,6 +116,7 @@ impl Shard {
             max_inner_result_window: 100,
             max_analyzed_offset: 1_000_000,
             default_fields: vec!["*".to_owned()],
+            first_segment: None,
         }
     }
 }

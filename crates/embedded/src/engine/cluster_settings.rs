@@ -1,0 +1,86 @@
+//! The cluster settings that the engine itself obeys.
+
+use std::sync::atomic::Ordering;
+
+use firn_model::dates::parse_duration_ms;
+use firn_model::settings::{SettingsMap, parse_bytes};
+use firn_model::{Error, Result};
+use serde_json::Value;
+
+use super::Core;
+use crate::config::Watermark;
+
+const FLOOD_STAGE: &str = "cluster.routing.allocation.disk.watermark.flood_stage";
+const FLOOD_STAGE_HEADROOM: &str = "cluster.routing.allocation.disk.watermark.flood_stage.max_headroom";
+const MAX_BUCKETS: &str = "search.max_buckets";
+const MAX_OPEN_SCROLLS: &str = "search.max_open_scroll_context";
+const MAX_OPEN_POINTS_IN_TIME: &str = "search.max_open_pit_context";
+const MAX_KEEP_ALIVE: &str = "search.max_keep_alive";
+const DEFAULT_KEEP_ALIVE: &str = "search.default_keep_alive";
+
+/// `None`: not set.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct ClusterSettings {
+    flood_stage: Option<Watermark>,
+    flood_stage_headroom_bytes: Option<u64>,
+    search_buckets_max: Option<usize>,
+    scrolls_max: Option<usize>,
+    points_in_time_max: Option<usize>,
+    keep_alive_max_ms: Option<u64>,
+    keep_alive_default_ms: Option<u64>,
+}
+
+impl ClusterSettings {
+    /// Reads those that are there; fails on the first that makes no sense.
+    pub(super) fn read(settings: &SettingsMap) -> Result<Self> {
+        Ok(Self {
+            flood_stage: read(settings, FLOOD_STAGE, Watermark::parse)?,
+            flood_stage_headroom_bytes: read(settings, FLOOD_STAGE_HEADROOM, parse_bytes)?,
+            search_buckets_max: read(settings, MAX_BUCKETS, whole)?,
+            scrolls_max: read(settings, MAX_OPEN_SCROLLS, whole)?,
+            points_in_time_max: read(settings, MAX_OPEN_POINTS_IN_TIME, whole)?,
+            keep_alive_max_ms: read(settings, MAX_KEEP_ALIVE, parse_duration_ms)?,
+            keep_alive_default_ms: read(settings, DEFAULT_KEEP_ALIVE, parse_duration_ms)?,
+        })
+    }
+}
+
+fn read<T>(settings: &SettingsMap, name: &str, parse: impl Fn(&str) -> Result<T>) -> Result<Option<T>> {
+    let text = match settings.get(name) {
+        None => return Ok(None),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    let failed = |error: Error| Error::illegal_argument(format!("failed to parse setting [{name}]")).caused_by(error);
+    parse(&text).map(Some).map_err(failed)
+}
+
+fn whole(text: &str) -> Result<usize> {
+    text.parse()
+        .map_err(|_| Error::illegal_argument(format!("[{text}] is not a whole number")))
+}
+
+impl Core {
+    /// Takes them over.
+    pub(crate) fn use_cluster_settings(&self, settings: &SettingsMap) -> Result<()> {
+        let settings = ClusterSettings::read(settings)?;
+        let config = &self.config;
+        self.disk_watch.set_flood_stage(
+            settings.flood_stage.unwrap_or(config.flood_stage),
+            settings
+                .flood_stage_headroom_bytes
+                .unwrap_or(config.flood_stage_headroom_bytes_max),
+        );
+        self.search_buckets_max.store(
+            settings.search_buckets_max.unwrap_or(config.search_buckets_max),
+            Ordering::Relaxed,
+        );
+        let mut limits = config.context_limits;
+        limits.scrolls_max = settings.scrolls_max.unwrap_or(limits.scrolls_max);
+        limits.points_in_time_max = settings.points_in_time_max.unwrap_or(limits.points_in_time_max);
+        limits.keep_alive_max_ms = settings.keep_alive_max_ms.unwrap_or(limits.keep_alive_max_ms);
+        limits.keep_alive_default_ms = settings.keep_alive_default_ms.unwrap_or(limits.keep_alive_default_ms);
+        self.contexts.set_limits(limits);
+        Ok(())
+    }
+}

@@ -1,0 +1,539 @@
+//! Scrolls and points in time: snapshots of shards that are held between requests.
+//!
+//! A snapshot keeps its segments' files open, so that they can be read after merges and deletions
+//! have removed them from the folder. That costs disk and address space, so contexts are few
+//! ([`ContextLimits`]), and those that nobody uses expire. They do not outlive the process.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use firn_engine::context::{CloseContexts, ClosedContext, ContextKind, PointInTimeInfo};
+use firn_engine::search::SearchRequest;
+use firn_model::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+
+use super::ids::fresh_uuid;
+use super::searching::Addressed;
+use super::state::{ContextCounters, ShardSlot, add_us};
+use crate::config::ContextLimits;
+use crate::search::{After, FailedShard, ShardSearch};
+
+/// The contexts that are open.
+pub(crate) struct Contexts {
+    open: Mutex<Open>,
+}
+
+struct Open {
+    by_id: HashMap<String, Arc<Context>>,
+    limits: ContextLimits,
+    random: fastrand::Rng,
+    /// Contexts opened so far.
+    count: u64,
+}
+
+/// One context.
+pub(super) struct Context {
+    pub(super) id: String,
+    kind: ContextKind,
+    /// Later ones have larger numbers.
+    number: u64,
+    pub(super) created_ms: i64,
+    shards: Mutex<Vec<HeldShard>>,
+    life: Mutex<Life>,
+    /// Of a scroll. Held while a page is read.
+    pub(super) scroll: Option<Mutex<Scroll>>,
+}
+
+/// How long a context stays.
+struct Life {
+    keep_alive_ms: u64,
+    used_ms: i64,
+    /// Requests that read from it now; it does not expire under them.
+    users: usize,
+}
+
+/// Where a scroll stands.
+pub(super) struct Scroll {
+    /// What every page after the first asks for.
+    pub(super) request: Arc<SearchRequest>,
+    /// The clock of the first page, for date math.
+    pub(super) now_ms: i64,
+    /// Where the last page ended.
+    pub(super) after: Option<After>,
+    /// What the first page found.
+    pub(super) total: Option<firn_engine::search::TotalHits>,
+    /// What the first page found.
+    pub(super) max_score: Option<f32>,
+}
+
+/// A shard as it was.
+pub(super) struct HeldShard {
+    slot: Arc<ShardSlot>,
+    uuid: String,
+    search: Result<ShardSearch, FailedShard>,
+    behind: Option<FailedShard>,
+    kind: ContextKind,
+    opened: Instant,
+}
+
+impl HeldShard {
+    fn new(shard: Addressed, kind: ContextKind) -> Self {
+        counters(&shard.slot, kind).current.fetch_add(1, Ordering::Relaxed);
+        Self {
+            slot: shard.slot,
+            uuid: shard.uuid,
+            search: shard.search,
+            behind: shard.behind,
+            kind,
+            opened: Instant::now(),
+        }
+    }
+}
+
+impl Drop for HeldShard {
+    fn drop(&mut self) {
+        let counters = counters(&self.slot, self.kind);
+        counters.current.fetch_sub(1, Ordering::Relaxed);
+        counters.total.fetch_add(1, Ordering::Relaxed);
+        add_us(&counters.open_us, self.opened);
+    }
+}
+
+fn counters(slot: &ShardSlot, kind: ContextKind) -> &ContextCounters {
+    match kind {
+        ContextKind::Scroll => &slot.counters.scrolls,
+        ContextKind::PointInTime => &slot.counters.points_in_time,
+    }
+}
+
+/// What a search of a context reads.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) slots: Vec<Arc<ShardSlot>>,
+    pub(super) shards: Vec<Result<ShardSearch, FailedShard>>,
+    pub(super) behind: Vec<FailedShard>,
+}
+
+/// A context in use: it does not expire before this is dropped, and its time counts from then.
+pub(super) struct InUse<'a> {
+    pub(super) context: Arc<Context>,
+    now_ms: &'a dyn Fn() -> i64,
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        let mut life = self.context.life.lock();
+        life.users -= 1;
+        life.used_ms = (self.now_ms)();
+    }
+}
+
+impl Contexts {
+    /// None open. Ids are drawn from `seed`.
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            open: Mutex::new(Open {
+                by_id: HashMap::new(),
+                limits: ContextLimits::default(),
+                random: fastrand::Rng::with_seed(seed),
+                count: 0,
+            }),
+        }
+    }
+
+    /// Bounds of the contexts to come.
+    pub(super) fn set_limits(&self, limits: ContextLimits) {
+        self.open.lock().limits = limits;
+    }
+
+    /// The time to live that a request asks for, or the default; an error if it is too long.
+    pub(super) fn keep_alive_ms(&self, asked: Option<Duration>) -> Result<u64> {
+        let limits = self.open.lock().limits;
+        let Some(asked) = asked else {
+            return Ok(limits.keep_alive_default_ms.min(limits.keep_alive_max_ms));
+        };
+        let asked_ms = u64::try_from(asked.as_millis()).unwrap_or(u64::MAX);
+        if asked_ms > limits.keep_alive_max_ms {
+            return Err(Error::illegal_argument(format!(
+                "Keep alive for request ({}) is too large. It must be less than ({}). This limit can be set by \
+                 changing the [search.max_keep_alive] cluster level setting.",
+                readable(asked_ms),
+                readable(limits.keep_alive_max_ms)
+            )));
+        }
+        Ok(asked_ms)
+    }
+
+    /// Holds shards. `scroll` makes it a scroll.
+    pub(super) fn open(
+        &self,
+        shards: Vec<Addressed>,
+        keep_alive_ms: u64,
+        now_ms: i64,
+        scroll: Option<Scroll>,
+    ) -> Result<Arc<Context>> {
+        let kind = match scroll {
+            Some(_) => ContextKind::Scroll,
+            None => ContextKind::PointInTime,
+        };
+        let mut open = self.open.lock();
+        open.check_room(kind)?;
+        open.count += 1;
+        let id = new_id(kind, &mut open.random);
+        let mut shards: Vec<HeldShard> = shards.into_iter().map(|shard| HeldShard::new(shard, kind)).collect();
+        number_segments(&mut shards);
+        let context = Arc::new(Context {
+            id: id.clone(),
+            kind,
+            number: open.count,
+            created_ms: now_ms,
+            shards: Mutex::new(shards),
+            life: Mutex::new(Life {
+                keep_alive_ms,
+                used_ms: now_ms,
+                users: 0,
+            }),
+            scroll: scroll.map(Mutex::new),
+        });
+        open.by_id.insert(id, Arc::clone(&context));
+        Ok(context)
+    }
+
+    /// Finds a context to read from; `keep_alive_ms` is what it lives on for afterwards.
+    pub(super) fn use_context<'a>(
+        &'a self,
+        kind: ContextKind,
+        id: &str,
+        keep_alive_ms: Option<u64>,
+        now_ms: &'a dyn Fn() -> i64,
+    ) -> Result<InUse<'a>> {
+        check_id(kind, id)?;
+        let open = self.open.lock();
+        let context = open.by_id.get(id).map(Arc::clone).ok_or_else(|| missing(id))?;
+        let mut life = context.life.lock();
+        if life.is_over(now_ms()) {
+            return Err(missing(id));
+        }
+        life.users += 1;
+        life.keep_alive_ms = keep_alive_ms.unwrap_or(life.keep_alive_ms);
+        drop(life);
+        Ok(InUse { context, now_ms })
+    }
+
+    /// Closes contexts; one entry for each named, or for each that was open.
+    pub(super) fn close(&self, kind: ContextKind, which: &CloseContexts) -> Result<Vec<ClosedContext>> {
+        if let CloseContexts::Ids(ids) = which {
+            ids.iter().try_for_each(|id| check_id(kind, id))?;
+        }
+        let closed: Vec<(String, Option<Arc<Context>>)> = {
+            let mut open = self.open.lock();
+            let ids = match which {
+                CloseContexts::Ids(ids) => ids.clone(),
+                CloseContexts::All => open.ids(kind),
+            };
+            ids.into_iter()
+                .map(|id| {
+                    let context = open.by_id.remove(&id);
+                    (id, context)
+                })
+                .collect()
+        };
+        // What they hold is let go of outside of the lock: it may close many files.
+        Ok(closed
+            .into_iter()
+            .map(|(id, context)| ClosedContext {
+                id,
+                shard_count: context.map_or(0, |context| context.shards.lock().len() as u32),
+            })
+            .collect())
+    }
+
+    /// Closes those that nobody has used for longer than they are to live.
+    pub(crate) fn expire(&self, now_ms: i64) {
+        let over: Vec<Arc<Context>> = {
+            let mut open = self.open.lock();
+            let is_over = |context: &Context| context.life.lock().is_over(now_ms);
+            let over: Vec<_> = open
+                .by_id
+                .values()
+                .filter(|context| is_over(context))
+                .cloned()
+                .collect();
+            for context in &over {
+                open.by_id.remove(&context.id);
+            }
+            over
+        };
+        if !over.is_empty() {
+            tracing::debug!(count = over.len(), "search contexts expired");
+        }
+    }
+
+    /// An index was deleted or closed: whoever comes later finds its part of a context missing, and
+    /// its files are let go of. Searches that read from it now finish.
+    pub(super) fn forget_index(&self, uuid: &str) {
+        let mut open = self.open.lock();
+        open.by_id.retain(|id, context| {
+            let mut shards = context.shards.lock();
+            for shard in shards.iter_mut().filter(|shard| shard.uuid == uuid) {
+                if let Ok(search) = &shard.search {
+                    shard.search = Err(FailedShard {
+                        index: search.snapshot.index.to_string(),
+                        shard: search.snapshot.shard,
+                        error: missing(id),
+                    });
+                    shard.behind = None;
+                }
+            }
+            shards.is_empty() || shards.iter().any(|shard| shard.search.is_ok())
+        });
+    }
+
+    /// The indices that a context holds shards of, by uuid.
+    pub(super) fn indices_of(&self, kind: ContextKind, id: &str) -> Vec<String> {
+        let open = self.open.lock();
+        let Some(context) = open.by_id.get(id).filter(|context| context.kind == kind) else {
+            return Vec::new();
+        };
+        let mut uuids: Vec<String> = context.shards.lock().iter().map(|shard| shard.uuid.clone()).collect();
+        uuids.dedup();
+        uuids
+    }
+
+    /// Lets go of everything.
+    pub(super) fn clear(&self) {
+        let all = std::mem::take(&mut self.open.lock().by_id);
+        drop(all);
+    }
+
+    /// The points in time that are open, oldest first.
+    pub(super) fn points_in_time(&self) -> Vec<PointInTimeInfo> {
+        let open = self.open.lock();
+        let mut found: Vec<&Arc<Context>> = open.of_kind(ContextKind::PointInTime).collect();
+        found.sort_by_key(|context| context.number);
+        found
+            .into_iter()
+            .map(|context| PointInTimeInfo {
+                id: context.id.clone(),
+                created_ms: context.created_ms,
+                keep_alive: Duration::from_millis(context.life.lock().keep_alive_ms),
+            })
+            .collect()
+    }
+
+    /// Bytes of the segments of a shard that contexts hold and the shard itself no more.
+    pub(super) fn held_bytes(&self, slot: &Arc<ShardSlot>, generations_live: &[u64]) -> u64 {
+        let mut held: HashMap<u64, u64> = HashMap::new();
+        for context in self.open.lock().by_id.values() {
+            let shards = context.shards.lock();
+            let of_slot = shards.iter().filter(|shard| Arc::ptr_eq(&shard.slot, slot));
+            for search in of_slot.filter_map(|shard| shard.search.as_ref().ok()) {
+                for segment in &search.snapshot.segments {
+                    if !generations_live.contains(&segment.generation) {
+                        held.insert(segment.generation, segment.size_bytes);
+                    }
+                }
+            }
+        }
+        held.values().sum()
+    }
+}
+
+impl InUse<'_> {
+    /// What there is to read; fails once all of it is gone.
+    pub(super) fn held(&self) -> Result<Held> {
+        let shards = self.context.shards.lock();
+        if !shards.is_empty() && shards.iter().all(|shard| shard.search.is_err()) {
+            return Err(missing(&self.context.id));
+        }
+        let mut held = Held::default();
+        for shard in shards.iter() {
+            held.slots.push(Arc::clone(&shard.slot));
+            held.shards.push(shard.search.clone());
+            held.behind.extend(shard.behind.clone());
+        }
+        Ok(held)
+    }
+}
+
+impl Open {
+    fn of_kind(&self, kind: ContextKind) -> impl Iterator<Item = &Arc<Context>> {
+        self.by_id.values().filter(move |context| context.kind == kind)
+    }
+
+    fn ids(&self, kind: ContextKind) -> Vec<String> {
+        self.of_kind(kind).map(|context| context.id.clone()).collect()
+    }
+
+    fn check_room(&self, kind: ContextKind) -> Result<()> {
+        let count = self.of_kind(kind).count();
+        match kind {
+            ContextKind::Scroll if count >= self.limits.scrolls_max => Err(Error::new(
+                ErrorKind::TooManyScrollContexts,
+                format!(
+                    "Trying to create too many scroll contexts. Must be less than or equal to: [{}]. This limit can be \
+                     set by changing the [search.max_open_scroll_context] setting.",
+                    self.limits.scrolls_max
+                ),
+            )),
+            ContextKind::PointInTime if count >= self.limits.points_in_time_max => Err(Error::new(
+                ErrorKind::Rejected,
+                format!(
+                    "Trying to create too many Point In Time contexts. Must be less than or equal to: [{}]. This limit \
+                     can be set by changing the [search.max_open_pit_context] setting.",
+                    self.limits.points_in_time_max
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Life {
+    fn is_over(&self, now_ms: i64) -> bool {
+        let keep_alive_ms = i64::try_from(self.keep_alive_ms).unwrap_or(i64::MAX);
+        self.users == 0 && now_ms.saturating_sub(self.used_ms) > keep_alive_ms
+    }
+}
+
+/// Numbers stay the same whichever shard fails later: ties are broken by them from page to page.
+fn number_segments(shards: &mut [HeldShard]) {
+    let mut next = 0;
+    for search in shards.iter_mut().filter_map(|shard| shard.search.as_mut().ok()) {
+        search.first_segment = Some(next);
+        next += search.snapshot.segments.len() as u32;
+    }
+}
+
+/// Names of contexts: what kind, then 256 random bits. Nobody can guess one, so having it is the
+/// right to read it.
+fn new_id(kind: ContextKind, random: &mut fastrand::Rng) -> String {
+    format!("{}{}{}", prefix(kind), fresh_uuid(random), fresh_uuid(random))
+}
+
+fn prefix(kind: ContextKind) -> &'static str {
+    match kind {
+        ContextKind::Scroll => "firns",
+        ContextKind::PointInTime => "firnp",
+    }
+}
+
+/// Characters after the prefix.
+const ID_CHARS: usize = 44;
+
+/// Whether a text can be an id at all, or is a mistake of the client.
+fn check_id(kind: ContextKind, id: &str) -> Result<()> {
+    let is_id = id.strip_prefix(prefix(kind)).is_some_and(|rest| {
+        rest.len() == ID_CHARS
+            && rest
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    });
+    if is_id {
+        return Ok(());
+    }
+    Err(Error::illegal_argument(match kind {
+        ContextKind::Scroll => "Cannot parse scroll id".to_owned(),
+        ContextKind::PointInTime => format!("invalid point in time id [{}]", shortened(id)),
+    }))
+}
+
+/// An id that a client made up may be long.
+fn shortened(id: &str) -> String {
+    id.chars().take(2 * ID_CHARS).collect()
+}
+
+/// The error of a context that is not, or no more.
+fn missing(id: &str) -> Error {
+    Error::new(
+        ErrorKind::SearchContextMissing,
+        format!("No search context found for id [{id}]"),
+    )
+}
+
+/// A time as Elasticsearch prints it (`1d`, `1.5h`).
+fn readable(ms: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
+    for (name, size) in UNITS {
+        if ms >= size {
+            let tenths = u128::from(ms) * 10 / u128::from(size);
+            return match tenths % 10 {
+                0 => format!("{}{name}", tenths / 10),
+                fraction => format!("{}.{fraction}{name}", tenths / 10),
+            };
+        }
+    }
+    format!("{ms}ms")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(contexts: &Contexts, keep_alive_ms: u64) -> Result<Arc<Context>> {
+        contexts.open(Vec::new(), keep_alive_ms, 0, None)
+    }
+
+    #[test]
+    fn unused_ones_expire_and_used_ones_do_not() {
+        let contexts = Contexts::new(7);
+        let context = open(&contexts, 1000).unwrap();
+        let used = contexts
+            .use_context(ContextKind::PointInTime, &context.id, None, &|| 900)
+            .unwrap();
+        contexts.expire(50_000);
+        assert_eq!(contexts.points_in_time().len(), 1, "in use");
+        drop(used);
+        contexts.expire(1900);
+        assert_eq!(contexts.points_in_time().len(), 1, "counts from its last use");
+        contexts.expire(1901);
+        assert!(contexts.points_in_time().is_empty());
+        let error = contexts
+            .use_context(ContextKind::PointInTime, &context.id, None, &|| 1901)
+            .err()
+            .unwrap();
+        assert_eq!(error.kind(), ErrorKind::SearchContextMissing);
+    }
+
+    #[test]
+    fn they_are_bounded_and_closing_makes_room() {
+        let contexts = Contexts::new(7);
+        contexts.set_limits(ContextLimits {
+            points_in_time_max: 2,
+            ..ContextLimits::default()
+        });
+        let first = open(&contexts, 1000).unwrap();
+        open(&contexts, 1000).unwrap();
+        assert_eq!(open(&contexts, 1000).err().unwrap().kind(), ErrorKind::Rejected);
+        let ids = CloseContexts::Ids(vec![first.id.clone()]);
+        contexts.close(ContextKind::PointInTime, &ids).unwrap();
+        open(&contexts, 1000).unwrap();
+        assert_eq!(
+            contexts
+                .close(ContextKind::PointInTime, &CloseContexts::All)
+                .unwrap()
+                .len(),
+            2
+        );
+        assert!(contexts.points_in_time().is_empty());
+    }
+
+    #[test]
+    fn ids_of_another_kind_or_none_are_mistakes() {
+        let contexts = Contexts::new(7);
+        let context = open(&contexts, 1000).unwrap();
+        for id in ["", "abc", "firns", &context.id] {
+            assert!(check_id(ContextKind::Scroll, id).is_err(), "{id}");
+        }
+        assert!(check_id(ContextKind::PointInTime, &context.id).is_ok());
+        let error = contexts
+            .keep_alive_ms(Some(Duration::from_secs(25 * 3600)))
+            .unwrap_err();
+        assert!(
+            error.reason().starts_with("Keep alive for request (1d) is too large."),
+            "{error}"
+        );
+    }
+}

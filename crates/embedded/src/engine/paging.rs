@@ -1,0 +1,191 @@
+//! Searches of points in time, and scrolls.
+
+use std::sync::Arc;
+
+use firn_engine::RequestContext;
+use firn_engine::aggs::Aggregations;
+use firn_engine::context::{ContextKind, OpenPointInTime, OpenedPointInTime, ScrollRequest};
+use firn_engine::search::{SearchRequest, SearchResponse, SearchShards, TrackTotalHits};
+use firn_model::{Error, ErrorKind, Result};
+
+use super::Core;
+use super::contexts::{InUse, Scroll};
+use super::searching::{Addressed, check_behind, with_failures};
+use crate::search::{FailedShard, can_match};
+
+impl Core {
+    /// Holds what is searchable now.
+    pub(super) fn open_point_in_time(&self, request: &OpenPointInTime) -> Result<OpenedPointInTime> {
+        let keep_alive_ms = self.contexts.keep_alive_ms(Some(request.keep_alive))?;
+        let now_ms = self.now_ms();
+        let mut addressed = self.address(&request.target, &request.routing, &[], now_ms)?;
+        let mut shards = SearchShards {
+            total: addressed.len() as u32,
+            ..SearchShards::default()
+        };
+        if let Some(filter) = &request.index_filter {
+            let mut kept = Vec::new();
+            for shard in addressed {
+                match &shard.search {
+                    Ok(search) if !can_match(search, filter, now_ms)? => shards.skipped += 1,
+                    _ => kept.push(shard),
+                }
+            }
+            addressed = kept;
+        }
+        check_all(&addressed, request.allow_partial_results)?;
+        for failed in addressed.iter().filter_map(|shard| shard.search.as_ref().err()) {
+            shards
+                .failures
+                .push((failed.index.clone(), failed.shard, failed.error.clone()));
+        }
+        shards.successful = shards.total - shards.failures.len() as u32;
+        let context = self.contexts.open(addressed, keep_alive_ms, now_ms, None)?;
+        self.forget_vanished(&context.id, ContextKind::PointInTime);
+        Ok(OpenedPointInTime {
+            id: context.id.clone(),
+            created_ms: context.created_ms,
+            shards,
+        })
+    }
+
+    /// Searches a point in time.
+    pub(super) fn search_point_in_time(
+        &self,
+        ctx: &RequestContext,
+        mut request: SearchRequest,
+    ) -> Result<SearchResponse> {
+        let Some(pit) = request.point_in_time.clone() else {
+            return Err(Error::internal("a search without a point in time"));
+        };
+        request.break_ties();
+        let keep_alive_ms = match pit.keep_alive {
+            Some(asked) => Some(self.contexts.keep_alive_ms(Some(asked))?),
+            None => None,
+        };
+        let clock = || self.now_ms();
+        let used = self
+            .contexts
+            .use_context(ContextKind::PointInTime, &pit.id, keep_alive_ms, &clock)?;
+        let held = used.held()?;
+        let (response, _) =
+            self.search_shards(&held.slots, held.shards, Arc::new(request), ctx, self.now_ms(), None)?;
+        let mut response = with_failures(response, held.behind);
+        response.pit_id = Some(pit.id);
+        Ok(response)
+    }
+
+    /// The first page of a scroll, which stays open unless it fails.
+    pub(super) fn open_scroll(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
+        let keep_alive_ms = self.contexts.keep_alive_ms(request.scroll)?;
+        let now_ms = self.now_ms();
+        let mut first = request;
+        // As in Elasticsearch a scroll always counts: whoever reads everything wants to know how much.
+        first.track_total_hits = TrackTotalHits::Exact;
+        let addressed = self.address(&first.target, &first.routing, &first.shape.docvalue_fields, now_ms)?;
+        check_behind(&addressed, first.allow_partial_results)?;
+        let later = SearchRequest {
+            aggs: Aggregations::default(),
+            track_total_hits: TrackTotalHits::No,
+            ..first.clone()
+        };
+        let scroll = Scroll {
+            request: Arc::new(later),
+            now_ms,
+            after: None,
+            total: None,
+            max_score: None,
+        };
+        let context = self.contexts.open(addressed, keep_alive_ms, now_ms, Some(scroll))?;
+        self.forget_vanished(&context.id, ContextKind::Scroll);
+        let clock = || self.now_ms();
+        let outcome = self
+            .contexts
+            .use_context(ContextKind::Scroll, &context.id, None, &clock)
+            .and_then(|used| self.read_page(ctx, &used, Some(Arc::new(first))));
+        if outcome.is_err() {
+            // Nobody has its id.
+            self.contexts.close(
+                ContextKind::Scroll,
+                &firn_engine::context::CloseContexts::Ids(vec![context.id.clone()]),
+            )?;
+        }
+        outcome
+    }
+
+    /// The next page of a scroll.
+    pub(super) fn next_page(&self, ctx: &RequestContext, request: &ScrollRequest) -> Result<SearchResponse> {
+        let keep_alive_ms = match request.keep_alive {
+            Some(asked) => Some(self.contexts.keep_alive_ms(Some(asked))?),
+            None => None,
+        };
+        let clock = || self.now_ms();
+        let used = self
+            .contexts
+            .use_context(ContextKind::Scroll, &request.id, keep_alive_ms, &clock)?;
+        self.read_page(ctx, &used, None)
+    }
+
+    /// Reads the page after the last one; a page that fails is read again by the next request.
+    fn read_page(
+        &self,
+        ctx: &RequestContext,
+        used: &InUse<'_>,
+        first: Option<Arc<SearchRequest>>,
+    ) -> Result<SearchResponse> {
+        let id = &used.context.id;
+        let Some(scroll) = &used.context.scroll else {
+            return Err(Error::internal("a scroll without a state"));
+        };
+        let mut scroll = scroll.try_lock().ok_or_else(|| {
+            Error::new(
+                ErrorKind::Rejected,
+                format!("the scroll [{id}] is being read by another request"),
+            )
+        })?;
+        let held = used.held()?;
+        let is_first = first.is_some();
+        let request = first.unwrap_or_else(|| Arc::clone(&scroll.request));
+        let (response, last) = self.search_shards(
+            &held.slots,
+            held.shards,
+            request,
+            ctx,
+            scroll.now_ms,
+            scroll.after.as_ref(),
+        )?;
+        let mut response = with_failures(response, held.behind);
+        if is_first {
+            (scroll.total, scroll.max_score) = (response.total, response.max_score);
+        }
+        (response.total, response.max_score) = (scroll.total, scroll.max_score);
+        if last.is_some() {
+            scroll.after = last;
+        }
+        response.scroll_id = Some(id.clone());
+        Ok(response)
+    }
+
+    /// An index that was deleted or closed while it was being held has been looked for before.
+    fn forget_vanished(&self, id: &str, kind: ContextKind) {
+        let state = self.state();
+        for uuid in self.contexts.indices_of(kind, id) {
+            let lives = |index: &firn_model::metadata::IndexMetadata| index.uuid == uuid && !index.closed;
+            if !state.metadata.indices.values().any(|index| lives(index)) {
+                self.contexts.forget_index(&uuid);
+            }
+        }
+    }
+}
+
+/// Fails where a shard does not serve, or not all of it, and the request wants all or nothing.
+fn check_all(addressed: &[Addressed], allow_partial: bool) -> Result<()> {
+    let failed: Vec<&FailedShard> = addressed
+        .iter()
+        .filter_map(|shard| shard.search.as_ref().err())
+        .collect();
+    match failed.first() {
+        Some(first) if !allow_partial || failed.len() == addressed.len() => Err(first.error.clone()),
+        _ => check_behind(addressed, allow_partial),
+    }
+}
