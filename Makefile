@@ -1,6 +1,6 @@
 # Everything starts here; the work is in cargo and in scripts/. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build run test test-peers check unit e2e crash clients soak fuzz bench docs clean
+.PHONY: help setup setup-test build run test test-peers check unit e2e crash clients soak reference fuzz bench docs clean
 
 EVENTS ?=
 DATA ?= ./data
@@ -43,6 +43,9 @@ clients: ## the official Python clients against a running firn
 
 soak: ## kill -9 for an hour (SOAK_ROUNDS=N to change)
 	FIRN_CRASH_ROUNDS=$${SOAK_ROUNDS:-5000} FIRN_CRASH_SECONDS=3600 $(CARGO) test --release -p firn --test crash -- --nocapture
+
+reference: ## hold 100,000 random answers against the naive engine (REFERENCE_CASES=N to change)
+	FIRN_REFERENCE_CASES=$${REFERENCE_CASES:-100000} $(CARGO) test -p firn --test reference -- --nocapture
 
 fuzz: ## fuzz the parsers for a minute each (needs a nightly toolchain and cargo-fuzz)
 	@scripts/fuzz.sh

@@ -263,22 +263,27 @@ impl Numeric {
         }
     }
 
-    /// A date of a query, ms. Numbers that the format does not take are ms.
-    pub(super) fn parse_date(
+    /// A date of a query, ns. Numbers that the format does not take are ms.
+    pub(super) fn parse_date_nanos(
         format: &DateFormat,
         value: &Value,
         now_ms: i64,
         round_up: bool,
         zone: &Zone,
-    ) -> Result<i64> {
+    ) -> Result<i128> {
         let text = scalar_text(value).ok_or_else(|| bad_date(value, format, None))?;
-        match format.parse_math_ms(&text, now_ms, round_up, zone) {
-            Ok(ms) => Ok(ms),
+        match format.parse_math_nanos(&text, now_ms, round_up, zone) {
+            Ok(nanos) => Ok(nanos),
             Err(error) => match value.as_i64() {
-                Some(ms) => Ok(ms),
+                Some(ms) => Ok(i128::from(ms) * i128::from(NANOS)),
                 None => Err(bad_date(value, format, Some(error))),
             },
         }
+    }
+
+    /// A date in the unit of a date field; what is finer is cut.
+    pub(super) fn date_units(&self, nanos: i128) -> i128 {
+        nanos.div_euclid(i128::from(NANOS / self.units_per_ms()))
     }
 }
 

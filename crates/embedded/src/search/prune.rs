@@ -3,7 +3,7 @@
 use firn_engine::query::{Bool, Query};
 
 use super::compile::Compiler;
-use super::field::Target;
+use super::field::{NANOS, Target};
 use super::query::range;
 use crate::segment::Segment;
 
@@ -24,14 +24,10 @@ pub(super) fn time_bounds(compiler: &Compiler, query: &Query) -> Option<(i64, i6
             let numeric = field.numeric()?;
             let format = numeric.date_format()?;
             let (lower, upper) = range::date_bounds(compiler.now_ms, format, part).ok()?;
-            let min = lower.map_or(
-                i64::MIN,
-                |(ms, included)| if included { ms } else { ms.saturating_add(1) },
-            );
-            let max = upper.map_or(
-                i64::MAX,
-                |(ms, included)| if included { ms } else { ms.saturating_sub(1) },
-            );
+            // What is finer than a ms decides within a segment.
+            let ms = |(nanos, _): (i128, bool)| i64::try_from(nanos.div_euclid(NANOS.into()));
+            let min = lower.map_or(i64::MIN, |bound| ms(bound).unwrap_or(i64::MIN));
+            let max = upper.map_or(i64::MAX, |bound| ms(bound).unwrap_or(i64::MAX));
             Some((min, max))
         }
         Query::ConstantScore(part) => time_bounds(compiler, &part.filter),

@@ -196,14 +196,13 @@ impl ShardKey {
                 }
                 match numeric {
                     Numeric::Date(format) | Numeric::DateNanos(format) => {
-                        let units = i128::from(numeric.units_per_ms());
                         if let (Value::Number(_), Some(number)) = (value, read_number(&text)) {
                             // Printed as stored.
                             return Ok(SortValue::Number(number));
                         }
                         let format = self.format.as_ref().unwrap_or(format);
-                        let ms = format.parse_math_ms(&text, now_ms, false, &Zone::utc())?;
-                        Ok(SortValue::Number(Number::Int(i128::from(ms) * units)))
+                        let nanos = format.parse_math_nanos(&text, now_ms, false, &Zone::utc())?;
+                        Ok(SortValue::Number(Number::Int(numeric.date_units(nanos))))
                     }
                     Numeric::Scaled(factor) => {
                         let number = read_number(&text).ok_or_else(bad)?;

@@ -9,6 +9,9 @@ use crate::{Error, ErrorKind, Result};
 /// `i64` ends.
 const MS_MAX: i64 = 1 << 53;
 
+/// ns in a ms.
+const NANOS: i128 = 1_000_000;
+
 impl DateFormat {
     /// A bound of a query: a date, maybe followed by `||` and date math, or `now` with date math.
     /// Dates without a zone are in `zone`, and math rounds there. With `round_up`, `/d` goes to the
@@ -17,24 +20,33 @@ impl DateFormat {
     ///
     /// [`ErrorKind::Parsing`] if it cannot be understood or leads out of range.
     pub fn parse_math_ms(&self, text: &str, now_ms: i64, round_up: bool, zone: &Zone) -> Result<i64> {
-        if let Some(math) = text.strip_prefix("now") {
-            return evaluate(math, now_ms, round_up, zone);
-        }
-        match text.find("||") {
-            Some(at) => {
-                let start_ms = self.bound_ms(&text[..at], false, zone)?;
-                evaluate(&text[at + 2..], start_ms, round_up, zone)
-            }
-            None => self.bound_ms(text, round_up, zone),
-        }
+        let nanos = self.parse_math_nanos(text, now_ms, round_up, zone)?;
+        i64::try_from(nanos.div_euclid(NANOS)).map_err(|_| Error::new(ErrorKind::Parsing, self.failure(text).reason()))
     }
 
-    fn bound_ms(&self, text: &str, round_up: bool, zone: &Zone) -> Result<i64> {
+    /// The same to the nanosecond. Math moves by whole ms and leaves what is finer; rounding is to
+    /// the ms.
+    pub fn parse_math_nanos(&self, text: &str, now_ms: i64, round_up: bool, zone: &Zone) -> Result<i128> {
+        if let Some(math) = text.strip_prefix("now") {
+            return Ok(i128::from(evaluate(math, now_ms, round_up, zone)?) * NANOS);
+        }
+        let Some(at) = text.find("||") else {
+            return self.bound_nanos(text, round_up, zone);
+        };
+        let start = self.bound_nanos(&text[..at], false, zone)?;
+        let start_ms = i64::try_from(start.div_euclid(NANOS))
+            .map_err(|_| Error::new(ErrorKind::Parsing, self.failure(text).reason()))?;
+        let math = &text[at + 2..];
+        let finer = if math.contains('/') { 0 } else { start.rem_euclid(NANOS) };
+        Ok(i128::from(evaluate(math, start_ms, round_up, zone)?) * NANOS + finer)
+    }
+
+    fn bound_nanos(&self, text: &str, round_up: bool, zone: &Zone) -> Result<i128> {
         if text.is_empty() {
             return Err(Error::parsing("cannot parse empty datetime"));
         }
         self.instant(text, round_up, zone)
-            .and_then(|instant| instant.to_ms())
+            .map(|instant| instant.to_nanos())
             .ok_or_else(|| Error::new(ErrorKind::Parsing, self.failure(text).reason()))
     }
 }

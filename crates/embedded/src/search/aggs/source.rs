@@ -134,9 +134,8 @@ pub(super) fn unsupported(compiler: &Compiler, path: &str, name: &str) -> Error 
 pub(super) fn missing_number(numeric: &Numeric, value: &Value, now_ms: i64) -> Result<Number> {
     let bad = || Error::illegal_argument(format!("[missing] value [{value}] does not fit the field"));
     if let Some(format) = numeric.date_format() {
-        return Ok(Number::Int(
-            Numeric::parse_date(format, value, now_ms, false, &Zone::utc())?.into(),
-        ));
+        let nanos = Numeric::parse_date_nanos(format, value, now_ms, false, &Zone::utc())?;
+        return Ok(Number::Int(nanos.div_euclid(NANOS.into())));
     }
     let number = match numeric.read(value) {
         Some(number) => number,

@@ -10,19 +10,17 @@ use super::minimum;
 pub(in super::super) fn compile(compiler: &Compiler, part: &Bool) -> Result<Compiled> {
     let scoring = compiler.scoring();
     let filter = compiler.filter();
+    // Where nothing else is required, one of them must match, even with `minimum_should_match: 0`.
+    let least = usize::from(part.must.is_empty() && part.filter.is_empty() && !part.should.is_empty());
     let minimum = match &part.minimum_should_match {
-        Some(spec) => minimum::calculate(spec, part.should.len())?,
-        None if part.must.is_empty() && part.filter.is_empty() && !part.should.is_empty() => 1,
-        None => 0,
+        Some(spec) => minimum::calculate(spec, part.should.len())?.max(least),
+        None => least,
     };
     if part.must.is_empty() && part.filter.is_empty() && part.should.is_empty() && part.must_not.is_empty() {
         return Ok(Compiled::All.constant(part.boost.0, scoring));
     }
     // Optional clauses only score, or are highlighted.
     let optional = scoring || compiler.marks.is_some();
-    if minimum == 0 && !optional && part.must.is_empty() && part.filter.is_empty() && part.must_not.is_empty() {
-        return Ok(Compiled::All);
-    }
     let each = |compiler: &Compiler, queries: &[Query]| -> Result<Vec<Compiled>> {
         queries.iter().map(|query| compiler.compile(query)).collect()
     };

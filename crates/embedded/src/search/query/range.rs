@@ -125,11 +125,11 @@ fn number_range(numeric: &Numeric, range: &Range) -> Result<NumRange> {
     })
 }
 
-/// A bound in ms and whether it is included.
-pub(in super::super) type DateBound = Option<(i64, bool)>;
+/// A bound in ns and whether it is included.
+pub(in super::super) type DateBound = Option<(i128, bool)>;
 
-/// The bounds of a range of dates in ms: an excluded lower bound excludes the whole of what it
-/// names (`gt: 2024-01` begins in February), an included upper one includes it.
+/// The bounds of a range of dates in ns: an excluded lower bound excludes the whole of what it
+/// names (`gt: 2024-01-01` begins on the second), an included upper one includes it.
 pub(in super::super) fn date_bounds(now_ms: i64, format: &DateFormat, range: &Range) -> Result<(DateBound, DateBound)> {
     let custom = range.format.as_deref().map(DateFormat::new).transpose()?;
     let format = custom.as_ref().unwrap_or(format);
@@ -140,23 +140,20 @@ pub(in super::super) fn date_bounds(now_ms: i64, format: &DateFormat, range: &Ra
     let bound = |bound: &Option<(Value, bool)>, is_lower: bool| match bound {
         Some((value, included)) => {
             let round_up = is_lower != *included;
-            let ms = Numeric::parse_date(format, value, now_ms, round_up, &zone)?;
-            Ok(Some((ms, *included)))
+            let nanos = Numeric::parse_date_nanos(format, value, now_ms, round_up, &zone)?;
+            Ok(Some((nanos, *included)))
         }
         None => Ok::<_, Error>(None),
     };
     Ok((bound(&range.lower, true)?, bound(&range.upper, false)?))
 }
 
-/// Bounds in ms as bounds of what is stored.
+/// Bounds in ns as bounds of what is stored.
 pub(in super::super) fn date_range(numeric: &Numeric, lower: DateBound, upper: DateBound) -> NumRange {
-    let units = i128::from(numeric.units_per_ms());
-    // A ms is all of its nanoseconds.
-    let first = |ms: i64| i128::from(ms) * units;
-    let last = |ms: i64| i128::from(ms) * units + (units - 1);
+    let stored = |(nanos, included): (i128, bool)| (Number::Int(numeric.date_units(nanos)), included);
     NumRange {
-        lower: lower.map(|(ms, included)| (Number::Int(if included { first(ms) } else { last(ms) }), included)),
-        upper: upper.map(|(ms, included)| (Number::Int(if included { last(ms) } else { first(ms) }), included)),
+        lower: lower.map(stored),
+        upper: upper.map(stored),
     }
 }
 

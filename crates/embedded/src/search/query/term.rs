@@ -119,8 +119,8 @@ fn on_number(compiler: &Compiler, field: &Field, numeric: &Numeric, value: &Valu
     let scoring = compiler.scoring();
     if let Some(format) = numeric.date_format() {
         let zone = Zone::utc();
-        let lower = Numeric::parse_date(format, value, compiler.now_ms, false, &zone);
-        let upper = Numeric::parse_date(format, value, compiler.now_ms, true, &zone);
+        let lower = Numeric::parse_date_nanos(format, value, compiler.now_ms, false, &zone);
+        let upper = Numeric::parse_date_nanos(format, value, compiler.now_ms, true, &zone);
         let (Ok(lower), Ok(upper)) = (lower, upper) else {
             return misfit(compiler, field, text);
         };

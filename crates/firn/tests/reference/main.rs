@@ -1,0 +1,53 @@
+//! firn's answers are those of the naive engine in the testkit, whatever the split into segments
+//! and shards, after updates, deletes, restarts and merges.
+//!
+//! `FIRN_REFERENCE_CASES=N` asks more questions, `FIRN_SEED=N` the same ones again. With
+//! `FIRN_REFERENCE_PEER=URL` a real server is asked instead of firn: to tell which of the two is
+//! wrong where firn and the reference differ. `FIRN_REFERENCE_DIFFERENCES=N` goes on until so many
+//! were found.
+
+mod server;
+mod shrink;
+mod world;
+
+use firn_testkit::random::Random;
+
+use server::Server;
+use world::World;
+
+/// Questions where no number is given: some seconds.
+const CASES: usize = 800;
+
+/// Questions about one state of an index.
+const QUESTIONS: usize = 25;
+
+#[test]
+fn answers_are_those_of_the_reference() {
+    let cases = std::env::var("FIRN_REFERENCE_CASES")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let cases: usize = cases.unwrap_or(CASES);
+    let seed = firn_testkit::seed("reference");
+    let mut server = Server::start();
+    let mut random = Random::new(seed);
+    let mut asked = 0;
+    let mut number = 0;
+    while asked < cases {
+        number += 1;
+        let mut world = World::new(number, &mut random, &server);
+        world.write(&mut random, &server);
+        asked += world.ask(&mut random, &mut server, QUESTIONS);
+        if random.chance(30) {
+            server.restart(&mut random);
+            asked += world.ask(&mut random, &mut server, QUESTIONS);
+        }
+        if random.chance(50) {
+            world.write(&mut random, &server);
+            asked += world.ask(&mut random, &mut server, QUESTIONS);
+        }
+        world.merge(&server);
+        asked += world.ask(&mut random, &mut server, QUESTIONS);
+        world.remove(&server);
+    }
+    server.report(asked);
+}
