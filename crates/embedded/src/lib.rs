@@ -12,6 +12,7 @@ mod backoff;
 mod bulk;
 mod catalog;
 mod config;
+mod derived;
 mod disk_watch;
 mod due;
 mod lock;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use tantivy::{DocId, SegmentReader};
 
+use crate::derived::Derived;
+
 /// Live documents of a segment, by document id: bit set = alive.
 pub type AliveBits = tantivy::fastfield::AliveBitSet;
 
@@ -30,6 +32,8 @@ pub struct Segment {
     pub size_bytes: u64,
     /// Whether a commit point names it.
     pub committed: bool,
+    /// What was computed from it.
+    pub(crate) derived: Arc<Derived>,
 }
 
 impl Segment {

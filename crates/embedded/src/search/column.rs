@@ -9,10 +9,11 @@ use std::ops::RangeInclusive;
 
 use firn_model::{Error, Result};
 use tantivy::columnar::StrColumn;
-use tantivy::columnar::{Cardinality, Column, ColumnIndex, ColumnType, MonotonicallyMappableToU64, NumericalType};
+use tantivy::columnar::{Column, ColumnIndex, ColumnType, MonotonicallyMappableToU64, NumericalType};
 use tantivy::{DocId, SegmentReader};
 
 use super::paths;
+pub(super) use crate::derived::is_full;
 use crate::schema::Class;
 
 /// Turns a failure of the segment library into ours.
@@ -72,6 +73,24 @@ pub(super) enum Place {
 pub(super) struct NumRange {
     pub(super) lower: Option<(Number, bool)>,
     pub(super) upper: Option<(Number, bool)>,
+}
+
+impl NumRange {
+    /// What is in both.
+    pub(super) fn intersect(self, other: Self) -> Self {
+        let tighter = |a: Option<(Number, bool)>, b: Option<(Number, bool)>, want: Ordering| match (a, b) {
+            (Some(a), Some(b)) => Some(match a.0.compare(b.0) {
+                Ordering::Equal => (a.0, a.1 && b.1),
+                order if order == want => a,
+                _ => b,
+            }),
+            (one, None) | (None, one) => one,
+        };
+        Self {
+            lower: tighter(self.lower, other.lower, Ordering::Greater),
+            upper: tighter(self.upper, other.upper, Ordering::Less),
+        }
+    }
 }
 
 /// A column of numbers.
@@ -198,9 +217,15 @@ pub(super) fn open_strings(reader: &SegmentReader, class: Class, path: &str) -> 
     }
 }
 
-/// Whether each document has exactly one value.
-pub(super) fn is_full(column: &Column<u64>) -> bool {
-    column.index.get_cardinality() == Cardinality::Full && !matches!(column.index, ColumnIndex::Empty { .. })
+/// The values of ascending documents that have one each.
+pub(super) fn read_values(column: &Column<u64>, docs: &[DocId], values: &mut [u64]) {
+    match (docs.first(), docs.last()) {
+        // Neighbours are unpacked together.
+        (Some(&first), Some(&last)) if (last - first) as usize + 1 == docs.len() => {
+            column.values.get_range(first.into(), values);
+        }
+        _ => column.values.get_vals(docs, values),
+    }
 }
 
 /// The values of a block of documents: `raws[i]` belongs to the document at `positions[i]` of the
@@ -228,7 +253,7 @@ impl ValueBlock {
                 self.positions.extend(0..docs.len() as u32);
             }
             self.raws.resize(docs.len(), 0);
-            column.values.get_vals(docs, &mut self.raws);
+            read_values(column, docs, &mut self.raws);
             return;
         }
         self.positions.clear();

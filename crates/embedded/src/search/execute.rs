@@ -15,12 +15,13 @@ use super::aggs::Plan;
 use super::answer::Answering;
 use super::collapse::GroupField;
 use super::compile::Compiler;
+use super::docs::Selection;
 use super::memory::Memory;
-use super::segment_run::{self, Matches, ShardPlan, Shared, Top, fails_request};
+use super::segment_run::{self, ShardPlan, Shared, Top, fails_request};
 use super::sort::ShardKey;
 use super::statistics::Statistics;
 use super::weight::Compiled;
-use super::{After, FailedShard, SearchLimits, ShardSearch, prune, slice};
+use super::{After, FailedShard, SearchLimits, ShardSearch, prune, slice, time_window};
 use crate::parallel::run_indexed;
 use crate::pool::Pool;
 use crate::segment::Segment;
@@ -212,9 +213,7 @@ fn attempt(
         let (mut plan, bounds) = prepared;
         let before = tasks.len();
         for segment in &shard.snapshot.segments {
-            if segment.max_doc > segment.deleted_count
-                && !matches!(plan.matches, Matches::None)
-                && prune::may_match(segment, bounds)
+            if segment.max_doc > segment.deleted_count && !plan.selection.is_none() && prune::may_match(segment, bounds)
             {
                 tasks.push(Task {
                     shard: ready.len(),
@@ -333,7 +332,11 @@ fn prepare(
         statistics: statistics.as_ref(),
         ..filter
     };
-    let mut compiled = compiler.compile(&request.query)?;
+    let split = time_window::split(&filter, &request.query);
+    let (mut compiled, window) = match &split {
+        Some((rest, window)) => (compiler.compile(rest)?, Some(*window)),
+        None => (compiler.compile(&request.query)?, None),
+    };
     let mut bounds = prune::time_bounds(&filter, &request.query);
     if !shard.filters.is_empty() {
         let parts = shard
@@ -379,11 +382,7 @@ fn prepare(
         (None, None) => None,
     };
     let plan = ShardPlan {
-        matches: match compiled {
-            Compiled::All => Matches::All,
-            Compiled::None => Matches::None,
-            Compiled::Some(weight) => Matches::Some(weight),
-        },
+        selection: Selection::new(compiled, window),
         constant_score,
         scoring,
         keys,

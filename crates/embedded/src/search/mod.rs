@@ -10,6 +10,7 @@ mod answer;
 mod collapse;
 mod column;
 mod compile;
+mod docs;
 mod execute;
 mod fetch;
 mod field;
@@ -19,6 +20,7 @@ mod inner_hits;
 mod kept;
 mod marks;
 mod memory;
+mod newest;
 mod paths;
 mod prune;
 mod query;
@@ -27,6 +29,7 @@ mod slice;
 mod sort;
 mod statistics;
 mod text;
+mod time_window;
 mod weight;
 
 #[cfg(test)]

@@ -11,35 +11,27 @@ use firn_engine::aggs::Partials;
 use firn_engine::search::TrackTotalHits;
 use firn_model::{ErrorKind, Result};
 use parking_lot::Mutex;
-use tantivy::query::{Scorer, Weight};
-use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, TERMINATED};
+use tantivy::query::Weight;
+use tantivy::{DocId, DocSet, Score};
 
 use super::After;
 use super::aggs::Plan;
 use super::collapse::{Group, GroupField, SegmentGroups};
 use super::column::failed;
+use super::docs::{BLOCK, Docs, Selection};
 use super::kept::{Entry, Kept};
 use super::memory::Memory;
+use super::newest;
 use super::sort::{SegmentKey, ShardKey, SortValue};
 use crate::segment::Segment;
-
-/// Documents handed on at once: enough to spread the cost of a call, few enough to stay in the
-/// first-level cache. The client's going away and time are looked at between blocks.
-const BLOCK: usize = 1024;
 
 /// Rough bytes of a hit that is kept until the end.
 const ROW_BYTES: usize = 96;
 
-/// Which documents of a shard match.
-pub(super) enum Matches {
-    All,
-    None,
-    Some(Box<dyn Weight>),
-}
-
 /// What every segment of a shard is searched for.
 pub(super) struct ShardPlan {
-    pub(super) matches: Matches,
+    /// Which documents match.
+    pub(super) selection: Selection,
     /// The score of every hit, if it is the same for all.
     pub(super) constant_score: Option<Score>,
     /// Scores are wanted, and differ.
@@ -58,6 +50,14 @@ pub(super) struct ShardPlan {
     pub(super) single_segment: bool,
     /// Documents collected so far, for `terminate_after`.
     pub(super) collected: AtomicU64,
+}
+
+impl ShardPlan {
+    /// Whether the first hits can be found without looking at all matches in index order.
+    fn may_read_newest_first(&self) -> bool {
+        let by_time = self.keys.first().is_some_and(ShardKey::is_timestamp);
+        by_time && !self.scoring && self.collapse.is_none() && self.post_filter.is_none()
+    }
 }
 
 /// A hit before it is fetched.
@@ -124,7 +124,7 @@ impl Shared {
     }
 
     /// Whether the work should stop with what it has; an error if the client went away.
-    fn should_stop(&self) -> Result<bool> {
+    pub(super) fn should_stop(&self) -> Result<bool> {
         self.ctx.check()?;
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             self.timed_out.store(true, Ordering::Relaxed);
@@ -135,7 +135,7 @@ impl Shared {
 
 /// Searches one segment; hits and counts go to `shared`, aggregations come back.
 pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u32) -> Result<Option<Partials>> {
-    if shared.should_stop()? || matches!(plan.matches, Matches::None) {
+    if shared.should_stop()? || plan.selection.is_none() {
         return Ok(None);
     }
     let mut hits = match shared.keep {
@@ -148,11 +148,22 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         count_only(shared, plan, segment)?;
         return Ok(None);
     }
+    if let Some(own) = &mut hits
+        && !all_needed
+        && plan.may_read_newest_first()
+        && newest::collect(shared, plan, segment, own)?
+    {
+        count_only(shared, plan, segment)?;
+        if let Some(hits) = hits {
+            hits.finish(shared, plan, segment)?;
+        }
+        return Ok(None);
+    }
     let mut aggs = match has_aggs {
         true => Some(plan.aggs.open(segment, order, &shared.memory, plan.single_segment)?),
         false => None,
     };
-    let mut docs = Docs::open(plan, segment)?;
+    let mut docs = plan.selection.open(segment, plan.scoring)?;
     let mut post_filter = match &plan.post_filter {
         Some(weight) => Some(weight.scorer(&segment.reader, 1.0).map_err(failed)?),
         None => None,
@@ -177,7 +188,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         if let Some(min_score) = shared.min_score {
             docs.keep_scores(min_score, plan.constant_score);
         }
-        let stop = shared.terminate_after > 0 && docs.terminate(shared, plan);
+        let stop = shared.terminate_after > 0 && terminate(&mut docs, shared, plan);
         if docs.docs.is_empty() && !stop {
             continue;
         }
@@ -206,8 +217,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
                 shared.total_cut.store(true, Ordering::Relaxed);
                 break;
             }
-            if let Matches::All = plan.matches {
-                let rest = u64::from(segment.max_doc - segment.deleted_count) - docs.seen;
+            if let Some(rest) = docs.rest_count(segment).filter(|_| post_filter.is_none()) {
                 shared.count(rest);
                 break;
             }
@@ -225,159 +235,42 @@ fn count_only(shared: &Shared, plan: &ShardPlan, segment: &Segment) -> Result<()
         shared.total_cut.store(true, Ordering::Relaxed);
         return Ok(());
     }
-    match &plan.matches {
-        Matches::None => {}
-        Matches::All => shared.count(u64::from(segment.max_doc - segment.deleted_count)),
-        Matches::Some(_) => {
-            let mut docs = Docs::open(plan, segment)?;
-            loop {
-                if shared.should_stop()? {
-                    break;
-                }
-                docs.next(segment);
-                if docs.finished {
-                    break;
-                }
-                shared.count(docs.docs.len() as u64);
-                if shared.counted_enough() {
-                    shared.total_cut.store(true, Ordering::Relaxed);
-                    break;
-                }
-            }
+    let mut docs = plan.selection.open(segment, plan.scoring)?;
+    if let Some(rest) = docs.rest_count(segment) {
+        shared.count(rest);
+        return Ok(());
+    }
+    loop {
+        if shared.should_stop()? {
+            break;
+        }
+        docs.next(segment);
+        if docs.finished {
+            break;
+        }
+        shared.count(docs.docs.len() as u64);
+        if shared.counted_enough() {
+            shared.total_cut.store(true, Ordering::Relaxed);
+            break;
         }
     }
     Ok(())
 }
 
-/// The matching documents of a segment, block by block.
-struct Docs {
-    source: Source,
-    /// The block: alive documents, ascending.
-    docs: Vec<DocId>,
-    /// Their scores, if those are wanted.
-    scores: Vec<Score>,
-    scoring: bool,
-    /// Alive documents handed out.
-    seen: u64,
-    finished: bool,
-}
-
-enum Source {
-    All { next: DocId, max_doc: DocId },
-    Scorer(Box<dyn Scorer>),
-}
-
-impl Docs {
-    fn open(plan: &ShardPlan, segment: &Segment) -> Result<Self> {
-        let source = match &plan.matches {
-            Matches::Some(weight) => Source::Scorer(weight.scorer(&segment.reader, 1.0).map_err(failed)?),
-            Matches::All | Matches::None => Source::All {
-                next: 0,
-                max_doc: segment.max_doc,
-            },
-        };
-        Ok(Self {
-            source,
-            docs: Vec::with_capacity(BLOCK),
-            scores: Vec::new(),
-            scoring: plan.scoring,
-            seen: 0,
-            finished: false,
-        })
+/// Cuts the block at the shard's `terminate_after`; true when that is reached.
+fn terminate(docs: &mut Docs, shared: &Shared, plan: &ShardPlan) -> bool {
+    let before = plan.collected.fetch_add(docs.docs.len() as u64, Ordering::Relaxed);
+    let left = shared.terminate_after.saturating_sub(before);
+    if (docs.docs.len() as u64) < left {
+        return false;
     }
-
-    /// Passes over the documents before `doc`. To be called before the first block.
-    fn skip_to(&mut self, doc: DocId) {
-        match &mut self.source {
-            Source::All { next, max_doc } => *next = doc.min(*max_doc),
-            Source::Scorer(scorer) => {
-                if scorer.doc() < doc {
-                    scorer.seek(doc);
-                }
-            }
-        }
-    }
-
-    /// Reads the next block, which may be empty; `finished` says that there was none.
-    fn next(&mut self, segment: &Segment) {
-        self.docs.clear();
-        self.scores.clear();
-        match &mut self.source {
-            Source::All { next, max_doc } => {
-                let end = next.saturating_add(BLOCK as u32).min(*max_doc);
-                self.docs.extend(*next..end);
-                *next = end;
-            }
-            Source::Scorer(scorer) if self.scoring => {
-                let mut doc = scorer.doc();
-                while doc != TERMINATED && self.docs.len() < BLOCK {
-                    self.docs.push(doc);
-                    self.scores.push(scorer.score());
-                    doc = scorer.advance();
-                }
-            }
-            Source::Scorer(scorer) => {
-                let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
-                while self.docs.len() + buffer.len() <= BLOCK {
-                    let count = scorer.fill_buffer(&mut buffer);
-                    self.docs.extend_from_slice(&buffer[..count]);
-                    if count < buffer.len() {
-                        break;
-                    }
-                }
-            }
-        }
-        self.finished = self.docs.is_empty();
-        if segment.deleted_count > 0 || segment.alive.is_some() {
-            self.keep(|doc, _| segment.is_alive(doc));
-        }
-        self.seen += self.docs.len() as u64;
-    }
-
-    fn keep(&mut self, mut wanted: impl FnMut(DocId, Score) -> bool) {
-        let mut kept = 0;
-        for position in 0..self.docs.len() {
-            let doc = self.docs[position];
-            let score = self.scores.get(position).copied().unwrap_or_default();
-            if wanted(doc, score) {
-                self.docs[kept] = doc;
-                if !self.scores.is_empty() {
-                    self.scores[kept] = score;
-                }
-                kept += 1;
-            }
-        }
-        self.docs.truncate(kept);
-        self.scores.truncate(kept);
-    }
-
-    fn keep_scores(&mut self, min_score: f32, constant: Option<Score>) {
-        match constant {
-            Some(score) if score < min_score => {
-                self.docs.clear();
-                self.scores.clear();
-            }
-            Some(_) => {}
-            None => self.keep(|_, score| score >= min_score),
-        }
-    }
-
-    /// Cuts the block at the shard's `terminate_after`; true when that is reached.
-    fn terminate(&mut self, shared: &Shared, plan: &ShardPlan) -> bool {
-        let before = plan.collected.fetch_add(self.docs.len() as u64, Ordering::Relaxed);
-        let left = shared.terminate_after.saturating_sub(before);
-        if (self.docs.len() as u64) < left {
-            return false;
-        }
-        // Whether anything follows is not looked at: reaching the limit is the early end.
-        self.docs.truncate(left as usize);
-        self.scores.truncate(left as usize);
-        true
-    }
+    // Whether anything follows is not looked at: reaching the limit is the early end.
+    docs.truncate(left as usize);
+    true
 }
 
 /// The first hits of a segment.
-struct Hits {
+pub(super) struct Hits {
     keys: Vec<SegmentKey>,
     /// Where hits begin.
     after: Option<EncodedAfter>,
@@ -460,7 +353,18 @@ impl Hits {
         }))
     }
 
-    fn collect(&mut self, docs: &[DocId], scores: &[Score]) -> Result<()> {
+    /// The most significant sort key.
+    pub(super) fn first_key(&self) -> &SegmentKey {
+        &self.keys[0]
+    }
+
+    /// Hits with a first key past this one are not among the first.
+    pub(super) fn bound(&self) -> u128 {
+        self.bound.min(self.kept.bound())
+    }
+
+    /// Takes a block of matching documents.
+    pub(super) fn collect(&mut self, docs: &[DocId], scores: &[Score]) -> Result<()> {
         for &score in scores {
             if self.max_score.is_none_or(|max| score > max) {
                 self.max_score = Some(score);
@@ -476,7 +380,7 @@ impl Hits {
         };
         let mut firsts = std::mem::take(&mut self.firsts);
         first_key.read_block(docs, scores, &mut self.scratch, &mut firsts);
-        let mut bound = self.bound.min(self.kept.bound());
+        let mut bound = self.bound();
         for (position, &first) in firsts.iter().enumerate() {
             if first > bound {
                 continue;

@@ -19,6 +19,7 @@ use super::config::ShardConfig;
 use super::deletes::DeleteSet;
 use super::filter::IdFilter;
 use crate::analysis;
+use crate::derived::Derived;
 use crate::directory::DiskDirectory;
 use crate::schema::{IGNORED, fields};
 use crate::segment::{AliveBits, Segment};
@@ -35,6 +36,7 @@ pub(super) struct OpenSegment {
     versions: Option<Column<u64>>,
     /// `None`: no user-given ids.
     pub(super) filter: Option<IdFilter>,
+    derived: Arc<Derived>,
 }
 
 /// A segment and what changes about it, under the shard's lock.
@@ -115,6 +117,7 @@ impl OpenSegment {
             seq_nos,
             versions,
             filter,
+            derived: Arc::default(),
         }))
     }
 
@@ -276,6 +279,7 @@ impl LiveSegment {
             seq_no_range: meta.seq_no_range,
             size_bytes: meta.size_bytes,
             committed: self.committed,
+            derived: Arc::clone(&self.open.derived),
         });
         self.published = Some(Arc::clone(&segment));
         segment

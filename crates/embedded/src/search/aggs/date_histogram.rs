@@ -1,4 +1,9 @@
 //! `date_histogram`: a bucket per interval.
+//!
+//! Where the segment's zones of time tell that a block of documents is within one interval, its
+//! instants are not read.
+
+use std::sync::Arc;
 
 use firn_engine::aggs::{Bucket, DateHistogram, DateHistogramPartial, Partial, ValueFormat};
 use firn_model::dates::Rounding;
@@ -8,9 +13,11 @@ use tantivy::DocId;
 use super::super::column::{NumColumn, Number, ValueBlock};
 use super::super::compile::Compiler;
 use super::super::field::Numeric;
+use super::super::prune::TIMESTAMP;
 use super::source::{self, Source};
 use super::table::Table;
 use super::{Collector, Level, Scope};
+use crate::derived::Zones;
 
 /// Up to so many intervals between the first and the last date of a segment are laid out at once.
 const STARTS_MAX: usize = 1 << 16;
@@ -77,6 +84,14 @@ impl HistogramPlan {
             multivalued: column
                 .as_ref()
                 .is_some_and(|column| column.column.get_cardinality().is_multivalue()),
+            zones: match (&self.source, &column) {
+                (Source::Numbers { path, .. }, Some(column))
+                    if path == TIMESTAMP && self.hard_bounds == (None, None) =>
+                {
+                    scope.segment.derived.time_zones(&column.column)
+                }
+                _ => None,
+            },
             column,
             units_per_ms,
             starts,
@@ -199,6 +214,8 @@ struct HistogramCollector {
     missing_ms: Option<i64>,
     hard_bounds: (Option<i64>, Option<i64>),
     multivalued: bool,
+    /// What blocks of documents are between, if that tells their interval.
+    zones: Option<Arc<Zones>>,
     table: Table,
     format: ValueFormat,
     sub: Level,
@@ -209,11 +226,32 @@ struct HistogramCollector {
     slots: Vec<u32>,
 }
 
+impl HistogramCollector {
+    /// The interval that all documents of a block are known to be in.
+    fn same_interval(&self, docs: &[DocId]) -> Option<u64> {
+        let (zones, column) = (self.zones.as_ref()?, self.column.as_ref()?);
+        let (min, max) = zones.bounds(*docs.first()?, *docs.last()?);
+        let key = |raw| {
+            let ms = source::stored_to_ms(column.as_i64(raw), self.units_per_ms);
+            self.starts.key(ms, &mut UNKNOWN.clone())
+        };
+        let (first, last) = (key(min), key(max));
+        (first == last).then_some(first)
+    }
+}
+
 /// No interval yet.
 const UNKNOWN: (i64, i64, u64) = (0, 0, 0);
 
 impl Collector for HistogramCollector {
     fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()> {
+        if let Some(key) = self.same_interval(docs) {
+            self.table.add_same(buckets, key, &mut self.slots)?;
+            return match self.sub.is_empty() {
+                true => Ok(()),
+                false => self.sub.collect(docs, &self.slots),
+            };
+        }
         self.keys.clear();
         let mut known = UNKNOWN;
         if let Some(column) = &self.column {

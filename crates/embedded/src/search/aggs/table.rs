@@ -73,11 +73,17 @@ impl Table {
         if keys.is_empty() {
             return Ok(());
         }
-        self.make_room(parents)?;
+        let (first, last) = bounds(parents);
+        self.make_room(last)?;
         match &mut self.places {
             Places::Direct { width, counts } => {
-                for (&parent, &key) in parents.iter().zip(keys) {
-                    counts[(u64::from(parent) * *width + key) as usize] += 1;
+                if first == last {
+                    let start = u64::from(first) * *width;
+                    count_row(&mut counts[start as usize..(start + *width) as usize], keys);
+                } else {
+                    for (&parent, &key) in parents.iter().zip(keys) {
+                        counts[(u64::from(parent) * *width + key) as usize] += 1;
+                    }
                 }
                 Ok(())
             }
@@ -112,14 +118,48 @@ impl Table {
         }
     }
 
+    /// As [`Self::add`] where all documents have the same key.
+    pub(super) fn add_same(&mut self, parents: &[u32], key: u64, slots: &mut Vec<u32>) -> Result<()> {
+        let (first, last) = bounds(parents);
+        if first != last || parents.is_empty() {
+            return self.add(parents, &vec![key; parents.len()], slots);
+        }
+        slots.clear();
+        // The first of them makes the bucket, the others are counted all at once.
+        self.add(&parents[..1], &[key], slots)?;
+        let others = parents.len() - 1;
+        match (&mut self.places, slots.first().copied()) {
+            (Places::Direct { width, counts }, _) => {
+                counts[(u64::from(first) * *width + key) as usize] += others as u32;
+            }
+            (_, Some(slot)) => {
+                self.entries[slot as usize].count += others as u64;
+                slots.resize(parents.len(), slot);
+            }
+            (_, None) => {}
+        }
+        Ok(())
+    }
+
+    /// The counts by key of one parent, if they are kept that way.
+    pub(super) fn row(&self, parent: u32) -> Option<&[u32]> {
+        match &self.places {
+            Places::Direct { width, counts } => {
+                let start = usize::try_from(u64::from(parent) * *width).ok()?;
+                Some(counts.get(start..start + *width as usize).unwrap_or(&[]))
+            }
+            _ => None,
+        }
+    }
+
     /// Makes the vectors reach to the largest parent, or gives them up for a hash table.
-    fn make_room(&mut self, parents: &[u32]) -> Result<()> {
+    fn make_room(&mut self, largest: u32) -> Result<()> {
         let (width, length, cell) = match &self.places {
             Places::Direct { width, counts } => (*width, counts.len() as u64, size_of::<u32>()),
             Places::Dense { width, slots } => (*width, slots.len() as u64, size_of::<u32>()),
             Places::Hashed(_) => return Ok(()),
         };
-        let largest = u64::from(parents.iter().copied().max().unwrap_or(0));
+        let largest = u64::from(largest);
         let needed = (largest + 1).saturating_mul(width);
         if needed <= length {
             return Ok(());
@@ -188,6 +228,45 @@ impl Table {
 impl Drop for Table {
     fn drop(&mut self) {
         self.memory.give(self.taken);
+    }
+}
+
+/// Smallest and largest; 0 and 0 of none.
+fn bounds(parents: &[u32]) -> (u32, u32) {
+    let Some(&first) = parents.first() else {
+        return (0, 0);
+    };
+    parents
+        .iter()
+        .fold((first, first), |(min, max), &parent| (min.min(parent), max.max(parent)))
+}
+
+/// Rows up to this long are counted in several lanes.
+const NARROW: usize = 64;
+
+/// Counts keys. Where there are few of them the same one often comes again at once, and its count
+/// could not be raised before the last raise has arrived in memory; lanes take turns instead.
+fn count_row(row: &mut [u32], keys: &[u64]) {
+    if row.len() > NARROW || keys.len() < NARROW {
+        for &key in keys {
+            row[key as usize] += 1;
+        }
+        return;
+    }
+    const LANES: usize = 4;
+    let mut lanes = [[0u32; NARROW]; LANES];
+    let (fours, rest) = keys.as_chunks::<LANES>();
+    for four in fours {
+        for (lane, key) in lanes.iter_mut().zip(four) {
+            // Keys are below the length of the row; the remainder spares a test.
+            lane[*key as usize % NARROW] += 1;
+        }
+    }
+    for &key in rest {
+        lanes[0][key as usize % NARROW] += 1;
+    }
+    for (key, count) in row.iter_mut().enumerate() {
+        *count += lanes.iter().map(|lane| lane[key]).sum::<u32>();
     }
 }
 

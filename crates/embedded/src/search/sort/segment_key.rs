@@ -203,6 +203,18 @@ impl SegmentKey {
         }
     }
 
+    /// The column of `@timestamp`, if that is what it compares and each document has one value.
+    pub(in super::super) fn time_column(&self) -> Option<&Column<u64>> {
+        match &self.values {
+            Values::Number(column)
+                if self.key.is_timestamp() && !self.is_computed() && column::is_full(&column.column) =>
+            {
+                Some(&column.column)
+            }
+            _ => None,
+        }
+    }
+
     /// In index order, the document of this segment that follows the one that `value` stands for;
     /// 0 where the order is another.
     pub(in super::super) fn first_doc_after(&self, value: &SortValue) -> DocId {
@@ -213,6 +225,11 @@ impl SegmentKey {
             }
             _ => 0,
         }
+    }
+
+    /// The earliest key of raw values within bounds.
+    pub(in super::super) fn best_within(&self, min: u64, max: u64) -> u128 {
+        self.of_raw(if self.key.descending { max } else { min })
     }
 
     /// Keys of a block of documents, in its order.
@@ -240,7 +257,7 @@ impl SegmentKey {
 
     fn read_full(&self, column: &Column<u64>, docs: &[DocId], scratch: &mut Vec<u64>, keys: &mut Vec<u128>) {
         scratch.resize(docs.len(), 0);
-        column.values.get_vals(docs, scratch);
+        column::read_values(column, docs, scratch);
         keys.extend(scratch.iter().map(|&raw| self.of_raw(raw)));
     }
 

@@ -9,3 +9,4 @@ mod hits;
 mod properties;
 mod queries;
 mod support;
+mod zones;

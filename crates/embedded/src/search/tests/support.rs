@@ -98,6 +98,7 @@ impl Shard {
             seq_no_range: (first_seq_no, self.next_seq_no.saturating_sub(1)),
             size_bytes: 0,
             committed: true,
+            derived: Arc::default(),
         }));
         self
     }

@@ -115,6 +115,14 @@ impl Collector for TermsCollector {
         let sub = std::mem::replace(&mut self.sub, Level(Vec::new()));
         let has_sub = !sub.is_empty();
         let mut below = if has_sub { sub.finish(sub_count)? } else { Vec::new() };
+        if let Some(cut) = self.cut.as_ref().filter(|_| !has_sub && !self.zeros)
+            && self.table.row(0).is_some()
+        {
+            let rows: Vec<CutRow> = (0..bucket_count as u32)
+                .map(|parent| cut_row(parent, self.table.row(parent).unwrap_or_default(), cut))
+                .collect();
+            return self.finish_rows(rows);
+        }
         let mut entries: Vec<(Entry, usize)> = self
             .table
             .entries()
@@ -166,6 +174,52 @@ fn insert(buckets: &mut HashMap<KeyBytes, Bucket>, key: KeyBytes, bucket: Bucket
     Ok(())
 }
 
+/// What a shard reports of one parent.
+struct CutRow {
+    kept: Vec<Entry>,
+    other_doc_count: u64,
+    /// Candidates were left out.
+    is_cut: bool,
+}
+
+/// Chooses among the counts of one parent by key, without making a list of all of them.
+fn cut_row(parent: u32, counts: &[u32], cut: &Cut) -> CutRow {
+    // Keys ascend, so among equal counts a later key loses, unless later keys are wanted.
+    let by_count_alone = cut.by_count_descending && cut.order.get(1).is_none_or(|second| second.1);
+    let keep = if cut.keep == 0 { usize::MAX } else { cut.keep };
+    let mut kept: Vec<Entry> = Vec::new();
+    let (mut total, mut candidates, mut floor) = (0u64, 0usize, 0u32);
+    for (key, &count) in counts.iter().enumerate() {
+        if count == 0 {
+            continue;
+        }
+        total += u64::from(count);
+        candidates += 1;
+        if count <= floor {
+            continue;
+        }
+        kept.push(Entry {
+            parent,
+            key: key as u64,
+            count: count.into(),
+        });
+        if kept.len() >= keep.saturating_mul(2) {
+            kept.select_nth_unstable_by(keep - 1, |a, b| cut.compare(a, b));
+            kept.truncate(keep);
+            if by_count_alone {
+                floor = kept.iter().map(|entry| entry.count as u32).min().unwrap_or_default();
+            }
+        }
+    }
+    kept.sort_unstable_by(|a, b| cut.compare(a, b));
+    kept.truncate(keep);
+    CutRow {
+        other_doc_count: total - kept.iter().map(|entry| entry.count).sum::<u64>(),
+        is_cut: candidates > kept.len(),
+        kept,
+    }
+}
+
 /// Keeps what a shard reports of each parent.
 fn cut_entries(entries: Vec<(Entry, usize)>, cut: &Cut, partials: &mut [TermsPartial]) -> Vec<(Entry, usize)> {
     let mut by_parent: Vec<Vec<(Entry, usize)>> = (0..partials.len()).map(|_| Vec::new()).collect();
@@ -194,6 +248,42 @@ fn cut_entries(entries: Vec<(Entry, usize)>, cut: &Cut, partials: &mut [TermsPar
 }
 
 impl TermsCollector {
+    /// Names what a shard reports.
+    fn finish_rows(&self, rows: Vec<CutRow>) -> Result<Vec<Partial>> {
+        let by_count_descending = self.cut.as_ref().is_some_and(|cut| cut.by_count_descending);
+        let by_key = self.cut.as_ref().is_some_and(|cut| cut.by_key);
+        let mut partials = Vec::with_capacity(rows.len());
+        let mut entries = Vec::new();
+        for row in rows {
+            let mut partial = TermsPartial {
+                format: self.format.clone(),
+                shards: 1,
+                other_doc_count: row.other_doc_count,
+                ..TermsPartial::default()
+            };
+            if row.is_cut && by_count_descending {
+                partial.error_upper_bound = row.kept.last().map_or(0, |last| last.count);
+            } else if row.is_cut && !by_key {
+                partial.error_unbounded = true;
+            }
+            entries.extend(row.kept.into_iter().map(|entry| (entry, 0)));
+            partials.push(partial);
+        }
+        self.table.memory().take(entries.len() * BUCKET_BYTES)?;
+        entries.sort_unstable_by_key(|(entry, _)| entry.key);
+        let names = self.resolve(&entries)?;
+        for ((entry, _), name) in entries.into_iter().zip(names) {
+            if let Some(partial) = partials.get_mut(entry.parent as usize) {
+                let bucket = Bucket {
+                    doc_count: entry.count,
+                    ..Bucket::default()
+                };
+                insert(&mut partial.buckets, name, bucket)?;
+            }
+        }
+        Ok(partials.into_iter().map(Partial::Terms).collect())
+    }
+
     /// The keys of entries, which are sorted by key.
     fn resolve(&self, entries: &[(Entry, usize)]) -> Result<Vec<KeyBytes>> {
         let missing = |is_ip, numeric: &Numeric| match &self.missing {

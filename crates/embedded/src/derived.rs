@@ -1,0 +1,77 @@
+//! What is computed from a segment once and kept as long as it is open: it never changes.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use tantivy::DocId;
+use tantivy::columnar::{Cardinality, Column, ColumnIndex};
+
+/// Documents of a zone: few enough that one cut by a range costs microseconds, and enough that a
+/// million documents have 4 KB of zones.
+pub(crate) const ZONE_DOCS: u32 = 4096;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Derived {
+    time_zones: OnceLock<Option<Arc<Zones>>>,
+}
+
+impl Derived {
+    /// The zones of `@timestamp`, whose column is given; `None`: some document has none or several.
+    pub(crate) fn time_zones(&self, column: &Column<u64>) -> Option<Arc<Zones>> {
+        self.time_zones.get_or_init(|| Zones::new(column).map(Arc::new)).clone()
+    }
+}
+
+/// Smallest and largest value of each run of [`ZONE_DOCS`] documents. Events come roughly in the
+/// order of time, so a range of time covers most zones wholly or not at all, and neither kind has
+/// to be read.
+pub(crate) struct Zones {
+    bounds: Box<[(u64, u64)]>,
+    max_doc: DocId,
+}
+
+impl Zones {
+    /// Reads the whole column; `None` unless each document has exactly one value.
+    fn new(column: &Column<u64>) -> Option<Self> {
+        if !is_full(column) {
+            return None;
+        }
+        let max_doc = column.values.num_vals();
+        let mut values = vec![0; ZONE_DOCS as usize];
+        let mut bounds = Vec::with_capacity(max_doc.div_ceil(ZONE_DOCS) as usize);
+        for start in (0..max_doc).step_by(ZONE_DOCS as usize) {
+            let count = ZONE_DOCS.min(max_doc - start) as usize;
+            column.values.get_range(start.into(), &mut values[..count]);
+            let zone = values[..count].iter().fold((u64::MAX, u64::MIN), |(min, max), &value| {
+                (min.min(value), max.max(value))
+            });
+            bounds.push(zone);
+        }
+        Some(Self {
+            bounds: bounds.into(),
+            max_doc,
+        })
+    }
+
+    /// Bounds that all of these documents keep, of which there is at least one.
+    pub(crate) fn bounds(&self, first: DocId, last: DocId) -> (u64, u64) {
+        let zones = &self.bounds[(first / ZONE_DOCS) as usize..=(last / ZONE_DOCS) as usize];
+        zones.iter().fold((u64::MAX, u64::MIN), |(min, max), zone| {
+            (min.min(zone.0), max.max(zone.1))
+        })
+    }
+
+    /// Each zone's documents and bounds.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Range<DocId>, (u64, u64))> + '_ {
+        self.bounds.iter().enumerate().map(|(number, bounds)| {
+            let start = number as u32 * ZONE_DOCS;
+            (start..(start + ZONE_DOCS).min(self.max_doc), *bounds)
+        })
+    }
+}
+
+/// Whether each document has exactly one value.
+pub(crate) fn is_full(column: &Column<u64>) -> bool {
+    column.index.get_cardinality() == Cardinality::Full && !matches!(column.index, ColumnIndex::Empty { .. })
+}

@@ -1,0 +1,133 @@
+//! The values of a column of strings as one text, to look for pieces in.
+//!
+//! A pattern without a literal start has to look at every value of a field. Read one by one from
+//! their dictionary, front-coded and in blocks, a hundred thousand take some milliseconds; laid end
+//! to end they are searched for the literal piece of the pattern at the speed of memory.
+
+use std::sync::Arc;
+
+use firn_model::Result;
+use memchr::memmem::Finder;
+use tantivy::SegmentReader;
+use tantivy::columnar::StrColumn;
+
+use super::column;
+use super::guard::Walk;
+use super::paths;
+use crate::schema::Class;
+use crate::segment_cache::{CACHE, CacheKey};
+
+/// The values of a column, in order.
+pub(super) struct Texts {
+    bytes: Vec<u8>,
+    /// Where each value ends.
+    ends: Vec<u32>,
+}
+
+impl Texts {
+    /// Those of a field on a segment; `None`: there is no such column, or they are too large to be
+    /// kept.
+    pub(super) fn of(reader: &SegmentReader, class: Class, path: &str, walk: &Walk) -> Result<Option<Arc<Self>>> {
+        let Some(name) = paths::string_column_name(class, path) else {
+            return Ok(None);
+        };
+        let key = CacheKey {
+            segment: reader.segment_id(),
+            name: format!("texts {name}").into(),
+        };
+        if let Some(texts) = CACHE.get(&key) {
+            return Ok(Some(texts));
+        }
+        let Some(strings) = column::open_strings(reader, class, path)? else {
+            return Ok(None);
+        };
+        let Some(texts) = Self::read(&strings, CACHE.entry_bytes_max(), walk)? else {
+            return Ok(None);
+        };
+        let texts = Arc::new(texts);
+        CACHE.put(key, Arc::clone(&texts), texts.size_bytes());
+        Ok(Some(texts))
+    }
+
+    fn read(strings: &StrColumn, bytes_max: usize, walk: &Walk) -> Result<Option<Self>> {
+        let count = strings.num_terms();
+        if count.saturating_mul(size_of::<u32>()) > bytes_max {
+            return Ok(None);
+        }
+        let mut texts = Self {
+            bytes: Vec::new(),
+            ends: Vec::with_capacity(count),
+        };
+        let mut stream = strings.dictionary().stream()?;
+        while stream.advance() {
+            walk.step()?;
+            texts.bytes.extend_from_slice(stream.key());
+            texts.ends.push(texts.bytes.len() as u32);
+            if texts.size_bytes() > bytes_max {
+                return Ok(None);
+            }
+        }
+        texts.bytes.shrink_to_fit();
+        Ok(Some(texts))
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.bytes.len() + self.ends.len() * size_of::<u32>()
+    }
+
+    /// Calls `found` with every value that contains `piece`, in order.
+    pub(super) fn containing(&self, piece: &[u8], mut found: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let finder = Finder::new(piece);
+        let mut from = 0;
+        while let Some(at) = finder.find(&self.bytes[from..]) {
+            let at = from + at;
+            let number = self.ends.partition_point(|end| *end as usize <= at);
+            let (start, end) = self.bounds(number);
+            // A piece that reaches into the next value is in neither.
+            if at + piece.len() <= end {
+                found(&self.bytes[start..end])?;
+                from = end;
+            } else {
+                from = at + 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn bounds(&self, number: usize) -> (usize, usize) {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        (start, self.ends[number] as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Texts;
+
+    #[test]
+    fn pieces_are_found_within_values() {
+        let mut texts = Texts {
+            bytes: Vec::new(),
+            ends: Vec::new(),
+        };
+        for value in ["", "ab", "abab", "ba", "cab", "xa", "by"] {
+            texts.bytes.extend_from_slice(value.as_bytes());
+            texts.ends.push(texts.bytes.len() as u32);
+        }
+        let containing = |piece: &str| {
+            let mut found = Vec::new();
+            texts
+                .containing(piece.as_bytes(), |value| {
+                    found.push(String::from_utf8_lossy(value).into_owned());
+                    Ok(())
+                })
+                .unwrap();
+            found.join(" ")
+        };
+        assert_eq!(containing("ab"), "ab abab cab");
+        assert_eq!(containing("ba"), "abab ba");
+        assert_eq!(containing("y"), "by");
+        assert_eq!(containing("aba"), "abab");
+        assert_eq!(containing("zz"), "");
+    }
+}

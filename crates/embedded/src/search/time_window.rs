@@ -1,0 +1,228 @@
+//! The condition on `@timestamp` that nearly every question has, taken out of its query.
+//!
+//! As a part of the query it would be tested document by document. As a window over a segment
+//! whose zones are known ([`crate::derived::Zones`]) it mostly becomes a few runs of documents that
+//! need no test at all; the rest of the query is asked for those runs only.
+
+use std::ops::{Range, RangeInclusive};
+
+use firn_engine::query::{Bool, ConstantScore, MatchAll, Query};
+use firn_model::Result;
+use tantivy::DocId;
+use tantivy::columnar::Column;
+
+use super::column::{NumColumn, NumRange, is_full, read_values};
+use super::compile::Compiler;
+use super::field::Target;
+use super::prune::TIMESTAMP;
+use super::query::range;
+use crate::segment::Segment;
+
+/// Takes the conditions out; `None`: there are none, or they are no mere conditions.
+pub(super) fn split(compiler: &Compiler, query: &Query) -> Option<(Query, NumRange)> {
+    match query {
+        Query::Range(_) => Some((Query::MatchAll(MatchAll::default()), window_of(compiler, query)?)),
+        Query::Bool(part) => split_bool(compiler, part),
+        Query::ConstantScore(part) => {
+            let (rest, window) = split(compiler, &part.filter)?;
+            let rest = ConstantScore {
+                filter: Box::new(rest),
+                boost: part.boost,
+            };
+            Some((Query::ConstantScore(rest), window))
+        }
+        _ => None,
+    }
+}
+
+fn split_bool(compiler: &Compiler, part: &Bool) -> Option<(Query, NumRange)> {
+    let mut rest = part.clone();
+    let mut window: Option<NumRange> = None;
+    rest.filter.retain(|query| match window_of(compiler, query) {
+        Some(own) => {
+            window = Some(window.map_or(own, |window| window.intersect(own)));
+            false
+        }
+        None => true,
+    });
+    // Whether one of `should` has to match may depend on there being a filter.
+    if rest.filter.is_empty() && rest.must.is_empty() && !rest.should.is_empty() && rest.minimum_should_match.is_none()
+    {
+        rest.minimum_should_match = Some("0".to_owned());
+    }
+    Some((Query::Bool(rest), window?))
+}
+
+/// The window of a range over `@timestamp`.
+fn window_of(compiler: &Compiler, query: &Query) -> Option<NumRange> {
+    let Query::Range(part) = query else {
+        return None;
+    };
+    let Target::Field(field) = compiler.resolve(&part.field) else {
+        return None;
+    };
+    let numeric = field.numeric().filter(|_| field.path == TIMESTAMP)?;
+    let format = numeric.date_format()?;
+    // What cannot be read fails where the query is compiled as a whole.
+    let (lower, upper) = range::date_bounds(compiler.now_ms, format, part).ok()?;
+    (lower.is_some() || upper.is_some()).then(|| range::date_range(&numeric, lower, upper))
+}
+
+/// A window on one segment.
+pub(super) enum SegmentWindow {
+    /// All documents are in it.
+    All,
+    /// None is.
+    Nothing,
+    /// Those of these runs are.
+    Runs(Runs),
+}
+
+/// Ascending runs of documents that may be in a window.
+pub(super) struct Runs {
+    runs: Vec<Run>,
+    /// The one that is read.
+    current: usize,
+    /// What documents of partial runs have to hold.
+    test: Option<(Column<u64>, RangeInclusive<u64>)>,
+    values: Vec<u64>,
+}
+
+/// Documents `start..end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) start: DocId,
+    pub(super) end: DocId,
+    /// Some documents may be outside of the window.
+    pub(super) is_partial: bool,
+}
+
+impl SegmentWindow {
+    /// Opens a window on a segment.
+    pub(super) fn open(window: &NumRange, segment: &Segment) -> Result<Self> {
+        let Some(column) = NumColumn::open(&segment.reader, TIMESTAMP)? else {
+            return Ok(Self::Nothing);
+        };
+        let Some(range) = column.raw_range(window) else {
+            return Ok(Self::Nothing);
+        };
+        let column = column.column;
+        let (min, max) = (column.values.min_value(), column.values.max_value());
+        if *range.start() > max || *range.end() < min {
+            return Ok(Self::Nothing);
+        }
+        if range.contains(&min) && range.contains(&max) && is_full(&column) {
+            return Ok(Self::All);
+        }
+        let mut runs: Vec<Run> = Vec::new();
+        match segment.derived.time_zones(&column) {
+            Some(zones) => {
+                for (docs, (min, max)) in zones.iter() {
+                    if *range.start() > max || *range.end() < min {
+                        continue;
+                    }
+                    let is_partial = !(range.contains(&min) && range.contains(&max));
+                    match runs.last_mut() {
+                        Some(run) if run.end == docs.start && run.is_partial == is_partial => run.end = docs.end,
+                        _ => runs.push(Run {
+                            start: docs.start,
+                            end: docs.end,
+                            is_partial,
+                        }),
+                    }
+                }
+            }
+            None => runs.push(Run {
+                start: 0,
+                end: segment.max_doc,
+                is_partial: true,
+            }),
+        }
+        Ok(Self::Runs(Runs {
+            runs,
+            current: 0,
+            test: Some((column, range)),
+            values: Vec::new(),
+        }))
+    }
+}
+
+impl Runs {
+    /// All of some documents.
+    pub(super) fn of(docs: Range<DocId>) -> Self {
+        Self {
+            runs: vec![Run {
+                start: docs.start,
+                end: docs.end,
+                is_partial: false,
+            }],
+            current: 0,
+            test: None,
+            values: Vec::new(),
+        }
+    }
+
+    /// Leaves out what is not among `docs`.
+    pub(super) fn clip(&mut self, docs: &Range<DocId>) {
+        for run in &mut self.runs {
+            run.start = run.start.max(docs.start);
+            run.end = run.end.min(docs.end);
+        }
+        self.runs.retain(|run| run.start < run.end);
+    }
+
+    /// The run that is read; `None`: that was all.
+    pub(super) fn current(&self) -> Option<Run> {
+        self.runs.get(self.current).copied()
+    }
+
+    /// Goes on after `doc`, exclusive, within the run or with the next one.
+    pub(super) fn advance_to(&mut self, doc: DocId) {
+        while let Some(run) = self.runs.get_mut(self.current) {
+            if doc < run.end {
+                run.start = run.start.max(doc);
+                return;
+            }
+            self.current += 1;
+        }
+    }
+
+    /// How many documents are left, if none of them needs a test.
+    pub(super) fn count(&self) -> Option<u64> {
+        self.runs[self.current.min(self.runs.len())..]
+            .iter()
+            .map(|run| (!run.is_partial).then_some(u64::from(run.end - run.start)))
+            .sum()
+    }
+
+    /// Drops those of `docs` from a position on that are not in the window.
+    pub(super) fn keep_inside(&mut self, docs: &mut Vec<DocId>, from: usize) {
+        let Some((column, range)) = &self.test else {
+            return;
+        };
+        let mut kept = from;
+        if is_full(column) {
+            self.values.resize(docs.len() - from, 0);
+            read_values(column, &docs[from..], &mut self.values);
+            for position in 0..self.values.len() {
+                docs[kept] = docs[from + position];
+                kept += usize::from(range.contains(&self.values[position]));
+            }
+        } else {
+            for position in from..docs.len() {
+                let doc = docs[position];
+                docs[kept] = doc;
+                kept += usize::from(self.contains(doc));
+            }
+        }
+        docs.truncate(kept);
+    }
+
+    /// Whether a document of a partial run is in the window.
+    pub(super) fn contains(&self, doc: DocId) -> bool {
+        match &self.test {
+            Some((column, range)) => column.values_for_doc(doc).any(|value| range.contains(&value)),
+            None => true,
+        }
+    }
+}

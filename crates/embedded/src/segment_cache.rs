@@ -1,0 +1,141 @@
+//! What questions computed from whole segments and may be asked again: bounded, the least recently
+//! used goes first.
+//!
+//! A segment never changes, so what was computed from all of it stays right as long as it exists. A
+//! dashboard that is looked at again computes only what the newest segments add. Entries of
+//! segments that are gone are never asked for, and fall out by age.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::Mutex;
+use tantivy::index::SegmentId;
+
+/// Bytes of all entries together, in rough figures: a share of the 200 MB that an idle server may
+/// hold, and room for what dashboards ask of some thousand segments.
+const LIMIT_BYTES: usize = 32 << 20;
+/// One entry takes this share of the limit at most.
+const SHARE_MAX: usize = 4;
+
+/// The cache of this process.
+pub(crate) static CACHE: LazyLock<SegmentCache> = LazyLock::new(|| SegmentCache::new(LIMIT_BYTES));
+
+/// What an entry is: by segment, whose number no other one ever has, and name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct CacheKey {
+    pub(crate) segment: SegmentId,
+    pub(crate) name: Box<str>,
+}
+
+type Value = Arc<dyn Any + Send + Sync>;
+
+/// See the module.
+pub(crate) struct SegmentCache {
+    limit_bytes: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    entries: HashMap<CacheKey, Entry>,
+    bytes: usize,
+    /// Counts uses; an entry keeps that of its last one.
+    uses: u64,
+}
+
+struct Entry {
+    value: Value,
+    bytes: usize,
+    used: u64,
+}
+
+impl SegmentCache {
+    fn new(limit_bytes: usize) -> Self {
+        Self {
+            limit_bytes,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The most bytes that an entry may have; larger ones need not be offered.
+    pub(crate) fn entry_bytes_max(&self) -> usize {
+        self.limit_bytes / SHARE_MAX
+    }
+
+    /// An entry, if it is of that type.
+    pub(crate) fn get<T: Send + Sync + 'static>(&self, key: &CacheKey) -> Option<Arc<T>> {
+        let mut state = self.state.lock();
+        state.uses += 1;
+        let used = state.uses;
+        let entry = state.entries.get_mut(key)?;
+        entry.used = used;
+        let value = Arc::clone(&entry.value);
+        drop(state);
+        value.downcast().ok()
+    }
+
+    /// Keeps a value of so many bytes, and lets others go for it.
+    pub(crate) fn put<T: Send + Sync + 'static>(&self, key: CacheKey, value: Arc<T>, bytes: usize) {
+        if bytes > self.entry_bytes_max() {
+            return;
+        }
+        let mut state = self.state.lock();
+        state.uses += 1;
+        let entry = Entry {
+            value,
+            bytes,
+            used: state.uses,
+        };
+        state.bytes += bytes;
+        if let Some(old) = state.entries.insert(key, entry) {
+            state.bytes -= old.bytes;
+        }
+        while state.bytes > self.limit_bytes {
+            let oldest = state.entries.iter().min_by_key(|(_, entry)| entry.used);
+            let Some(key) = oldest.map(|(key, _)| key.clone()) else {
+                break;
+            };
+            if let Some(old) = state.entries.remove(&key) {
+                state.bytes -= old.bytes;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u64) -> CacheKey {
+        CacheKey {
+            segment: SegmentId::from_uuid_string("00000000000000000000000000000000").unwrap(),
+            name: number.to_string().into(),
+        }
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_first() {
+        let cache = SegmentCache::new(100);
+        for segment in 0..4 {
+            cache.put(key(segment), Arc::new(segment), 25);
+        }
+        assert_eq!(cache.get::<u64>(&key(0)).as_deref(), Some(&0));
+        cache.put(key(4), Arc::new(4u64), 25);
+        let kept: Vec<bool> = (0..5).map(|segment| cache.get::<u64>(&key(segment)).is_some()).collect();
+        assert_eq!(kept, [true, false, true, true, true]);
+        assert_eq!(cache.state.lock().bytes, 100);
+    }
+
+    #[test]
+    fn what_is_too_large_or_of_another_type_is_not_there() {
+        let cache = SegmentCache::new(100);
+        cache.put(key(1), Arc::new(1u64), 26);
+        assert!(cache.get::<u64>(&key(1)).is_none());
+        cache.put(key(1), Arc::new(1u64), 20);
+        cache.put(key(1), Arc::new(2u64), 10);
+        assert!(cache.get::<u32>(&key(1)).is_none());
+        assert_eq!(cache.get::<u64>(&key(1)).as_deref(), Some(&2));
+        assert_eq!(cache.state.lock().bytes, 10);
+    }
+}
