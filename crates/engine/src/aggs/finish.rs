@@ -3,8 +3,10 @@
 use super::finished::{Finished, Level};
 use super::partial::Room;
 use super::{
-    Aggregation, AggregationKind, Aggregations, Partial, Partials, avg, cardinality, date_histogram, date_range,
-    extended_stats, filter, filters, histogram, ip_range, max, min, pipeline, range, stats, sum, terms, value_count,
+    Aggregation, AggregationKind, Aggregations, Partial, Partials, avg, boxplot, cardinality, date_histogram,
+    date_range, extended_stats, filter, filters, histogram, ip_range, max, median_absolute_deviation, min,
+    percentile_ranks, percentiles, pipeline, range, stats, string_stats, sum, terms, top_metrics, value_count,
+    weighted_avg,
 };
 use crate::expression::Steps;
 use crate::{Error, Result};
@@ -114,6 +116,22 @@ impl<'a> Finisher<'a> {
             }
             (AggregationKind::ExtendedStats(part), Partial::ExtendedStats(partial)) => {
                 Finished::Metric(extended_stats::answer(&partial, part.sigma))
+            }
+            (kind, Partial::Digest(partial)) => Finished::Metric(match kind {
+                AggregationKind::Percentiles(part) => percentiles::answer(part, partial),
+                AggregationKind::PercentileRanks(part) => percentile_ranks::answer(part, partial),
+                AggregationKind::MedianAbsoluteDeviation(_) => median_absolute_deviation::answer(partial),
+                AggregationKind::Boxplot(_) => boxplot::answer(partial),
+                _ => return Err(mismatch(name, kind)),
+            }),
+            (AggregationKind::WeightedAvg(_), Partial::WeightedAvg(partial)) => {
+                Finished::Metric(weighted_avg::answer(&partial))
+            }
+            (AggregationKind::StringStats(part), Partial::StringStats(partial)) => {
+                Finished::Metric(string_stats::answer(part, &partial)?)
+            }
+            (AggregationKind::TopMetrics(part), Partial::TopMetrics(partial)) => {
+                Finished::Metric(top_metrics::answer(part, partial))
             }
             (kind, Partial::Metric(partial)) => Finished::Metric(match kind {
                 AggregationKind::Min(_) => min::answer(&partial),

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use firn_model::dates::Zone;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::DecimalFormat;
 
@@ -44,6 +44,16 @@ impl ValueFormat {
             Self::Boolean => Some((value != 0.0).to_string()),
             Self::Decimal(format) => Some(format.print(value)),
         }
+    }
+
+    /// `{"value": …, "value_as_string": …}`; null without a value.
+    pub(super) fn print_value(&self, value: Option<f64>) -> Map<String, Value> {
+        let mut answer = Map::new();
+        answer.insert("value".into(), value.map_or(Value::Null, float));
+        if let Some(text) = value.and_then(|value| self.print(value)) {
+            answer.insert("value_as_string".into(), text.into());
+        }
+        answer
     }
 
     /// As [`Self::print`], but where metrics have several values: there Elasticsearch prints

@@ -55,7 +55,11 @@ impl Metric {
     }
 
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
+        self.print_with(Map::new())
+    }
+
+    /// As [`Metric::print`], beside what is in `body` already.
+    pub(super) fn print_with(&self, mut body: Map<String, Value>) -> Value {
         body.insert("field".into(), json!(self.field));
         if let Some(missing) = &self.missing {
             body.insert("missing".into(), missing.clone());
@@ -154,14 +158,9 @@ impl MetricPartial {
         self.sum = sum;
     }
 
-    /// `{"value": …, "value_as_string": …}`; null without a value.
+    /// See [`ValueFormat::print_value`].
     pub(super) fn print_value(&self, value: Option<f64>) -> Map<String, Value> {
-        let mut answer = Map::new();
-        answer.insert("value".into(), value.map_or(Value::Null, super::key::float));
-        if let Some(text) = value.and_then(|value| self.format.print(value)) {
-            answer.insert("value_as_string".into(), text.into());
-        }
-        answer
+        self.format.print_value(value)
     }
 }
 

@@ -6,10 +6,12 @@
 //! Sizes are bounded: depth 20 (const), `search.max_buckets` buckets in an answer.
 
 mod avg;
+mod boxplot;
 pub mod cardinality;
 mod date_histogram;
 mod date_range;
 mod decimal_format;
+pub mod digest;
 mod extended_stats;
 mod filter;
 mod filters;
@@ -20,21 +22,28 @@ mod ip_range;
 mod key;
 mod listed;
 mod max;
+mod median_absolute_deviation;
 mod metric;
 mod min;
 mod missing;
 mod order;
 mod parse;
 mod partial;
+mod percentile_ranks;
+mod percentiles;
 mod percents;
 pub mod pipeline;
 mod range;
 mod ranges;
+mod sort_value;
 mod stats;
+mod string_stats;
 mod sum;
 mod terms;
 mod top_hits;
+mod top_metrics;
 mod value_count;
+mod weighted_avg;
 
 use std::collections::BTreeSet;
 
@@ -44,9 +53,11 @@ use serde_json::{Map, Value};
 use finish::Finisher;
 use finished::Level;
 
+pub use boxplot::Boxplot;
 pub use cardinality::Cardinality;
 pub use date_histogram::{DateHistogram, DateHistogramPartial, Interval};
 pub use decimal_format::DecimalFormat;
+pub use digest::{Digest, DigestMethod, DigestPartial};
 pub use extended_stats::{ExtendedStats, ExtendedStatsPartial};
 pub use filters::Filters;
 pub use finish::FinishOptions;
@@ -54,15 +65,21 @@ pub use histogram::{DoubleBounds, Histogram, HistogramPartial};
 pub use ip_range::{IpBounds, address_of};
 pub use key::{Key, KeyBytes, ValueFormat};
 pub use listed::ListedPartial;
+pub use median_absolute_deviation::MedianAbsoluteDeviation;
 pub use metric::{Metric, MetricPartial};
 pub use missing::MissingField;
 pub use order::TermsOrder;
 pub use parse::{COUNT_MAX, DEPTH_MAX};
 pub use partial::{Bucket, Partial, Partials, too_many_buckets};
+pub use percentile_ranks::PercentileRanks;
+pub use percentiles::Percentiles;
 pub use pipeline::Pipeline;
 pub use ranges::{RangeSpec, Ranges};
+pub use string_stats::{StringStats, StringStatsPartial};
 pub use terms::{Terms, TermsFilter, TermsPartial};
 pub use top_hits::{FetchHits, TopHits, TopHitsPartial, TopRow, WantedHits};
+pub use top_metrics::{MetricsRow, TopMetrics, TopMetricsPartial};
+pub use weighted_avg::{Weighed, WeightedAvg, WeightedAvgPartial};
 
 /// Named aggregations of one level, in the order of the request.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -92,6 +109,13 @@ pub enum AggregationKind {
     Avg(Metric),
     Stats(Metric),
     ExtendedStats(ExtendedStats),
+    Percentiles(Percentiles),
+    PercentileRanks(PercentileRanks),
+    MedianAbsoluteDeviation(MedianAbsoluteDeviation),
+    Boxplot(Boxplot),
+    WeightedAvg(Box<WeightedAvg>),
+    StringStats(StringStats),
+    TopMetrics(TopMetrics),
     ValueCount(Metric),
     Cardinality(Cardinality),
     /// `filter`, with the query that bounds its one bucket.
@@ -130,6 +154,13 @@ impl Aggregation {
             | AggregationKind::IpRange(_) => Partial::Listed(ListedPartial::default()),
             AggregationKind::Histogram(_) => Partial::Histogram(HistogramPartial::default()),
             AggregationKind::ExtendedStats(_) => Partial::ExtendedStats(ExtendedStatsPartial::default()),
+            AggregationKind::Percentiles(part) => Partial::Digest(DigestPartial::new(part.method.digest())),
+            AggregationKind::PercentileRanks(part) => Partial::Digest(DigestPartial::new(part.method.digest())),
+            AggregationKind::MedianAbsoluteDeviation(part) => Partial::Digest(DigestPartial::new(part.digest())),
+            AggregationKind::Boxplot(part) => Partial::Digest(DigestPartial::new(part.digest())),
+            AggregationKind::WeightedAvg(_) => Partial::WeightedAvg(WeightedAvgPartial::default()),
+            AggregationKind::StringStats(_) => Partial::StringStats(StringStatsPartial::default()),
+            AggregationKind::TopMetrics(_) => Partial::TopMetrics(TopMetricsPartial::default()),
             AggregationKind::Pipeline(_) => return None,
         })
     }
@@ -166,6 +197,13 @@ impl AggregationKind {
             Self::Avg(_) => avg::NAME,
             Self::Stats(_) => stats::NAME,
             Self::ExtendedStats(_) => extended_stats::NAME,
+            Self::Percentiles(_) => percentiles::NAME,
+            Self::PercentileRanks(_) => percentile_ranks::NAME,
+            Self::MedianAbsoluteDeviation(_) => median_absolute_deviation::NAME,
+            Self::Boxplot(_) => boxplot::NAME,
+            Self::WeightedAvg(_) => weighted_avg::NAME,
+            Self::StringStats(_) => string_stats::NAME,
+            Self::TopMetrics(_) => top_metrics::NAME,
             Self::ValueCount(_) => value_count::NAME,
             Self::Cardinality(_) => cardinality::NAME,
             Self::Filter(_) => filter::NAME,
@@ -184,6 +222,8 @@ impl AggregationKind {
     /// depends on the type of their keys.
     fn type_name(&self) -> &'static str {
         match self {
+            Self::Percentiles(part) => part.type_name(),
+            Self::PercentileRanks(part) => part.type_name(),
             Self::Pipeline(pipeline) => pipeline.type_name(),
             _ => self.name(),
         }
@@ -207,6 +247,13 @@ impl AggregationKind {
             Self::Histogram(histogram) => histogram.print(),
             Self::TopHits(top) => top.print(),
             Self::ExtendedStats(part) => part.print(),
+            Self::Percentiles(part) => part.print(),
+            Self::PercentileRanks(part) => part.print(),
+            Self::MedianAbsoluteDeviation(part) => part.print(),
+            Self::Boxplot(part) => part.print(),
+            Self::WeightedAvg(part) => part.print(),
+            Self::StringStats(part) => part.print(),
+            Self::TopMetrics(part) => part.print(),
             Self::Pipeline(pipeline) => pipeline.print(),
         }
     }
@@ -229,6 +276,13 @@ impl AggregationKind {
             Self::Histogram(histogram) => histogram.fields(fields),
             Self::TopHits(top) => top.fields(fields),
             Self::ExtendedStats(part) => part.metric.fields(fields),
+            Self::Percentiles(part) => part.metric.fields(fields),
+            Self::PercentileRanks(part) => part.metric.fields(fields),
+            Self::MedianAbsoluteDeviation(part) => part.metric.fields(fields),
+            Self::Boxplot(part) => part.metric.fields(fields),
+            Self::WeightedAvg(part) => part.fields(fields),
+            Self::StringStats(part) => part.fields(fields),
+            Self::TopMetrics(part) => part.fields(fields),
             Self::Pipeline(_) => {}
         }
     }

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use serde_json::{Value, json};
 
-use super::{Aggregation, AggregationKind, Aggregations, Bucket, ExtendedStatsPartial, Key, Partial};
+use super::sort_value::SortValue;
+use super::{Aggregation, AggregationKind, Aggregations, Bucket, Key, Partial};
 use crate::json::token;
 use crate::{Error, Result};
 
@@ -88,19 +89,7 @@ pub(super) fn is_by_count_descending(order: &[(TermsOrder, bool)]) -> bool {
 struct Target<'a> {
     through: Vec<&'a str>,
     name: &'a str,
-    value: MetricValue,
-}
-
-enum MetricValue {
-    DocCount,
-    Count,
-    Min,
-    Max,
-    Sum,
-    Avg,
-    Cardinality,
-    /// A field of `extended_stats`, and its `sigma`.
-    Extended(String, f64),
+    value: SortValue,
 }
 
 impl<'a> Target<'a> {
@@ -153,7 +142,7 @@ impl<'a> Target<'a> {
         let aggregation = aggregation
             .filter(|found| !is_pipeline(found))
             .ok_or_else(|| missing(name))?;
-        let value = MetricValue::of(&aggregation.kind, key).ok_or_else(|| {
+        let value = SortValue::of(&aggregation.kind, key).ok_or_else(|| {
             Error::illegal_argument(format!(
                 "Invalid aggregator order path [{path}]. [{}] of aggregation [{name}] cannot be used to sort the buckets.",
                 key.unwrap_or("value"),
@@ -169,52 +158,7 @@ impl<'a> Target<'a> {
                 _ => return f64::NAN,
             }
         }
-        match (bucket.sub.0.get(self.name), &self.value) {
-            (Some(Partial::Single(inner)), MetricValue::DocCount) => inner.doc_count as f64,
-            (Some(Partial::Cardinality(sketch)), MetricValue::Cardinality) => sketch.estimate() as f64,
-            (Some(Partial::Metric(metric)), value) => match value {
-                MetricValue::Count => metric.count as f64,
-                MetricValue::Min => metric.min,
-                MetricValue::Max => metric.max,
-                MetricValue::Sum => metric.total(),
-                MetricValue::Avg => metric.average().unwrap_or(f64::NAN),
-                MetricValue::DocCount | MetricValue::Cardinality | MetricValue::Extended(..) => f64::NAN,
-            },
-            (Some(Partial::ExtendedStats(stats)), MetricValue::Extended(field, sigma)) => {
-                stats.field(field, *sigma).unwrap_or(f64::NAN)
-            }
-            _ => f64::NAN,
-        }
-    }
-}
-
-impl MetricValue {
-    fn of(kind: &AggregationKind, key: Option<&str>) -> Option<Self> {
-        let single = |value: Self| matches!(key, None | Some("value")).then_some(value);
-        match kind {
-            AggregationKind::Min(_) => single(Self::Min),
-            AggregationKind::Max(_) => single(Self::Max),
-            AggregationKind::Sum(_) => single(Self::Sum),
-            AggregationKind::Avg(_) => single(Self::Avg),
-            AggregationKind::ValueCount(_) => single(Self::Count),
-            AggregationKind::Cardinality(_) => single(Self::Cardinality),
-            kind if kind.is_single_bucket() => {
-                matches!(key, None | Some("_count" | "doc_count")).then_some(Self::DocCount)
-            }
-            AggregationKind::Stats(_) => match key {
-                Some("count") => Some(Self::Count),
-                Some("min") => Some(Self::Min),
-                Some("max") => Some(Self::Max),
-                Some("sum") => Some(Self::Sum),
-                Some("avg") => Some(Self::Avg),
-                _ => None,
-            },
-            AggregationKind::ExtendedStats(part) => {
-                let field = key.filter(|field| ExtendedStatsPartial::default().field(field, part.sigma).is_some())?;
-                Some(Self::Extended(field.to_owned(), part.sigma))
-            }
-            _ => None,
-        }
+        self.value.read(bucket.sub.0.get(self.name))
     }
 }
 

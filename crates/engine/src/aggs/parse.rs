@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Aggregation, AggregationKind, Aggregations, avg, cardinality, date_histogram, date_range, extended_stats, filter,
-    filters, histogram, ip_range, max, min, missing, pipeline, range, stats, sum, terms, top_hits, value_count,
+    Aggregation, AggregationKind, Aggregations, avg, boxplot, cardinality, date_histogram, date_range, extended_stats,
+    filter, filters, histogram, ip_range, max, median_absolute_deviation, min, missing, percentile_ranks, percentiles,
+    pipeline, range, stats, string_stats, sum, terms, top_hits, top_metrics, value_count, weighted_avg,
 };
 use crate::json::{as_bool, as_i64, as_text, token};
 use crate::{Error, Result};
@@ -25,6 +26,13 @@ const KINDS: &[Kind] = &[
     Kind::metric(avg::NAME, avg::parse),
     Kind::metric(stats::NAME, stats::parse),
     Kind::metric(extended_stats::NAME, extended_stats::parse),
+    Kind::metric(percentiles::NAME, percentiles::parse),
+    Kind::metric(percentile_ranks::NAME, percentile_ranks::parse),
+    Kind::metric(median_absolute_deviation::NAME, median_absolute_deviation::parse),
+    Kind::metric(boxplot::NAME, boxplot::parse),
+    Kind::metric(weighted_avg::NAME, weighted_avg::parse),
+    Kind::metric(string_stats::NAME, string_stats::parse),
+    Kind::metric(top_metrics::NAME, top_metrics::parse),
     Kind::metric(value_count::NAME, value_count::parse),
     Kind::metric(cardinality::NAME, cardinality::parse),
     Kind::bucket(filter::NAME, filter::parse),
@@ -41,7 +49,6 @@ const KINDS: &[Kind] = &[
 const NOT_YET: &[&str] = &[
     "adjacency_matrix",
     "auto_date_histogram",
-    "boxplot",
     "bucket_correlation",
     "bucket_count_ks_test",
     "categorize_text",
@@ -62,13 +69,10 @@ const NOT_YET: &[&str] = &[
     "inference",
     "ip_prefix",
     "matrix_stats",
-    "median_absolute_deviation",
     "moving_percentiles",
     "multi_terms",
     "nested",
     "parent",
-    "percentile_ranks",
-    "percentiles",
     "random_sampler",
     "rare_terms",
     "rate",
@@ -77,12 +81,9 @@ const NOT_YET: &[&str] = &[
     "scripted_metric",
     "significant_terms",
     "significant_text",
-    "string_stats",
     "t_test",
     "time_series",
-    "top_metrics",
     "variable_width_histogram",
-    "weighted_avg",
 ];
 
 /// What one aggregation's parser is given: its name, its body, and what is below it.

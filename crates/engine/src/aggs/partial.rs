@@ -3,8 +3,8 @@
 use indexmap::IndexMap;
 
 use super::{
-    DateHistogramPartial, ExtendedStatsPartial, HistogramPartial, ListedPartial, MetricPartial, TermsPartial,
-    TopHitsPartial, cardinality,
+    DateHistogramPartial, DigestPartial, ExtendedStatsPartial, HistogramPartial, ListedPartial, MetricPartial,
+    StringStatsPartial, TermsPartial, TopHitsPartial, TopMetricsPartial, WeightedAvgPartial, cardinality,
 };
 use crate::{Error, ErrorKind, Result};
 
@@ -27,6 +27,14 @@ pub enum Partial {
     Metric(MetricPartial),
     /// `extended_stats`.
     ExtendedStats(ExtendedStatsPartial),
+    /// Those that ask for ranks, such as `percentiles`.
+    Digest(DigestPartial),
+    /// `weighted_avg`.
+    WeightedAvg(WeightedAvgPartial),
+    /// `string_stats`.
+    StringStats(StringStatsPartial),
+    /// `top_metrics`.
+    TopMetrics(TopMetricsPartial),
     /// `cardinality`.
     Cardinality(cardinality::Sketch),
     /// Those with one bucket, such as `filter`.
@@ -91,7 +99,14 @@ impl Partial {
             Self::DateHistogram(histogram) => histogram.buckets.values().map(Bucket::bucket_count).sum(),
             Self::Histogram(histogram) => histogram.buckets.values().map(Bucket::bucket_count).sum(),
             Self::Listed(listed) => listed.bucket_count(),
-            Self::Metric(_) | Self::ExtendedStats(_) | Self::Cardinality(_) | Self::TopHits(_) => 0,
+            Self::Metric(_)
+            | Self::ExtendedStats(_)
+            | Self::Digest(_)
+            | Self::WeightedAvg(_)
+            | Self::StringStats(_)
+            | Self::TopMetrics(_)
+            | Self::Cardinality(_)
+            | Self::TopHits(_) => 0,
             Self::Single(bucket) => bucket.bucket_count(),
         }
     }
@@ -108,6 +123,22 @@ impl Partial {
             }
             (Self::ExtendedStats(own), Self::ExtendedStats(theirs)) => {
                 own.merge(&theirs);
+                Ok(())
+            }
+            (Self::Digest(own), Self::Digest(theirs)) => {
+                own.merge(theirs);
+                Ok(())
+            }
+            (Self::WeightedAvg(own), Self::WeightedAvg(theirs)) => {
+                own.merge(&theirs);
+                Ok(())
+            }
+            (Self::StringStats(own), Self::StringStats(theirs)) => {
+                own.merge(&theirs);
+                Ok(())
+            }
+            (Self::TopMetrics(own), Self::TopMetrics(theirs)) => {
+                own.merge(theirs);
                 Ok(())
             }
             (Self::Cardinality(own), Self::Cardinality(theirs)) => {

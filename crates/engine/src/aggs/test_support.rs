@@ -35,6 +35,15 @@ pub(super) fn metric(values: &[f64]) -> Partial {
     Partial::Metric(partial)
 }
 
+/// The partial result of what asks for ranks.
+pub(super) fn digest(values: &[f64]) -> Partial {
+    let mut digest = super::DigestMethod::default().digest();
+    values.iter().for_each(|value| {
+        digest.add(*value);
+    });
+    Partial::Digest(super::DigestPartial::new(digest))
+}
+
 /// What a definition answers about a partial result.
 pub(super) fn check_partial(definition: Value, partial: Partial, expected: Value) {
     let aggregations = parsed(serde_json::json!({ "x": definition.clone() }));

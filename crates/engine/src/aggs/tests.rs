@@ -50,8 +50,8 @@ fn refuses() {
     );
     check_refused(json!({"a": {"foo": {}}}), "Unknown aggregation type [foo]");
     check_refused(
-        json!({"a": {"percentiles": {}}}),
-        "aggregation [percentiles] is not implemented by firn",
+        json!({"a": {"scripted_metric": {}}}),
+        "aggregation [scripted_metric] is not implemented by firn",
     );
     check_refused(
         json!({"a>b": {"min": {"field": "x"}}}),

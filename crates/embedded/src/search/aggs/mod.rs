@@ -18,9 +18,12 @@ mod ranges;
 mod score_board;
 mod single;
 mod source;
+mod string_stats;
 mod table;
 mod terms;
 mod top_hits;
+mod top_metrics;
+mod weighted_avg;
 
 use std::sync::Arc;
 
@@ -54,6 +57,9 @@ enum Kind {
     Histogram(histogram::NumberHistogramPlan),
     TopHits(top_hits::TopHitsPlan),
     Numbers(numbers::NumbersPlan),
+    StringStats(string_stats::StringStatsPlan),
+    TopMetrics(top_metrics::TopMetricsPlan),
+    WeightedAvg(weighted_avg::WeightedAvgPlan),
 }
 
 impl Kind {
@@ -68,7 +74,10 @@ impl Kind {
             | Self::Missing(_)
             | Self::Ranges(_)
             | Self::Histogram(_)
-            | Self::Numbers(_) => false,
+            | Self::Numbers(_)
+            | Self::StringStats(_)
+            | Self::WeightedAvg(_) => false,
+            Self::TopMetrics(plan) => plan.wants_scores(),
             Self::TopHits(plan) => plan.needs_scores,
         }
     }
@@ -125,6 +134,23 @@ impl Plan {
                 )?),
                 AggregationKind::ExtendedStats(part) => {
                     Kind::Numbers(numbers::NumbersPlan::extended_stats(compiler, part)?)
+                }
+                AggregationKind::Percentiles(part) => Kind::Numbers(numbers::NumbersPlan::percentiles(compiler, part)?),
+                AggregationKind::PercentileRanks(part) => {
+                    Kind::Numbers(numbers::NumbersPlan::percentile_ranks(compiler, part)?)
+                }
+                AggregationKind::MedianAbsoluteDeviation(part) => {
+                    Kind::Numbers(numbers::NumbersPlan::median_absolute_deviation(compiler, part)?)
+                }
+                AggregationKind::Boxplot(part) => Kind::Numbers(numbers::NumbersPlan::boxplot(compiler, part)?),
+                AggregationKind::StringStats(part) => {
+                    Kind::StringStats(string_stats::StringStatsPlan::compile(compiler, part)?)
+                }
+                AggregationKind::TopMetrics(part) => {
+                    Kind::TopMetrics(top_metrics::TopMetricsPlan::compile(compiler, part)?)
+                }
+                AggregationKind::WeightedAvg(part) => {
+                    Kind::WeightedAvg(weighted_avg::WeightedAvgPlan::compile(compiler, part)?)
                 }
                 // They run over the finished results.
                 AggregationKind::Pipeline(_) => continue,
@@ -194,6 +220,9 @@ impl Plan {
                 Kind::DateHistogram(plan) => plan.open(scope, sub)?,
                 Kind::Metric(plan) => plan.open(scope)?,
                 Kind::Numbers(plan) => plan.open(scope)?,
+                Kind::StringStats(plan) => plan.open(scope)?,
+                Kind::TopMetrics(plan) => plan.open(scope)?,
+                Kind::WeightedAvg(plan) => plan.open(scope)?,
                 Kind::Cardinality(plan) => plan.open(scope)?,
                 Kind::Filter(plan) => plan.open(scope, sub)?,
                 Kind::Filters(plan) => plan.open(scope, sub)?,

@@ -1,6 +1,9 @@
 //! Metrics that look at every number of a field: `extended_stats` and the like.
 
-use firn_engine::aggs::{ExtendedStats, ExtendedStatsPartial, Partial, ValueFormat};
+use firn_engine::aggs::{
+    Boxplot, Digest, DigestPartial, ExtendedStats, ExtendedStatsPartial, MedianAbsoluteDeviation, Metric, Partial,
+    PercentileRanks, Percentiles, ValueFormat,
+};
 use firn_model::Result;
 use serde_json::Value;
 use tantivy::DocId;
@@ -105,6 +108,17 @@ impl State for ExtendedStatsPartial {
     }
 }
 
+impl State for DigestPartial {
+    fn add(&mut self, value: f64) -> usize {
+        self.digest.add(value)
+    }
+
+    fn into_partial(mut self, format: &ValueFormat) -> Partial {
+        self.format = format.clone();
+        Partial::Digest(self)
+    }
+}
+
 /// A metric of numbers, resolved.
 pub(super) struct NumbersPlan {
     source: NumbersSource,
@@ -115,22 +129,59 @@ pub(super) struct NumbersPlan {
 /// What is kept of the values.
 enum Kind {
     ExtendedStats,
+    /// The digest of no value.
+    Digest(Digest),
 }
 
 impl NumbersPlan {
     pub(super) fn extended_stats(compiler: &Compiler, part: &ExtendedStats) -> Result<Self> {
-        let metric = &part.metric;
-        let source = NumbersSource::compile(compiler, &metric.field, metric.missing.as_ref(), "extended_stats")?;
+        Self::compile(compiler, &part.metric, "extended_stats", Kind::ExtendedStats)
+    }
+
+    pub(super) fn percentiles(compiler: &Compiler, part: &Percentiles) -> Result<Self> {
+        Self::compile(
+            compiler,
+            &part.metric,
+            "percentiles",
+            Kind::Digest(part.method.digest()),
+        )
+    }
+
+    pub(super) fn percentile_ranks(compiler: &Compiler, part: &PercentileRanks) -> Result<Self> {
+        Self::compile(
+            compiler,
+            &part.metric,
+            "percentile_ranks",
+            Kind::Digest(part.method.digest()),
+        )
+    }
+
+    pub(super) fn median_absolute_deviation(compiler: &Compiler, part: &MedianAbsoluteDeviation) -> Result<Self> {
+        Self::compile(
+            compiler,
+            &part.metric,
+            "median_absolute_deviation",
+            Kind::Digest(part.digest()),
+        )
+    }
+
+    pub(super) fn boxplot(compiler: &Compiler, part: &Boxplot) -> Result<Self> {
+        Self::compile(compiler, &part.metric, "boxplot", Kind::Digest(part.digest()))
+    }
+
+    fn compile(compiler: &Compiler, metric: &Metric, name: &str, kind: Kind) -> Result<Self> {
+        let source = NumbersSource::compile(compiler, &metric.field, metric.missing.as_ref(), name)?;
         Ok(Self {
             format: source.value_format(metric.format.as_deref())?,
             source,
-            kind: Kind::ExtendedStats,
+            kind,
         })
     }
 
     pub(super) fn open(&self, scope: Scope) -> Result<Box<dyn Collector>> {
         match &self.kind {
             Kind::ExtendedStats => self.collector(scope, ExtendedStatsPartial::default()),
+            Kind::Digest(empty) => self.collector(scope, DigestPartial::new(empty.clone())),
         }
     }
 

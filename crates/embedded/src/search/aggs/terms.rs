@@ -384,11 +384,22 @@ fn missing_key(missing: &Missing, is_ip: bool, numeric: &Numeric) -> KeyBytes {
     }
 }
 
-fn string_key(text: &str, is_ip: bool) -> KeyBytes {
+/// The key of a stored string.
+pub(super) fn string_key(text: &str, is_ip: bool) -> KeyBytes {
     match is_ip.then(|| schema::decode_ip(text)).flatten() {
         Some(address) => KeyBytes::Str(address.to_string().into()),
         None => KeyBytes::Str(text.into()),
     }
+}
+
+/// The key of a stored number.
+pub(super) fn stored_key(column: &NumColumn, numeric: &Numeric, raw: u64) -> KeyBytes {
+    let number = match numeric {
+        Numeric::Scaled(_) => Number::Float(numeric.value(column.as_f64(raw))),
+        Numeric::DateNanos(_) => Number::Int(source::stored_to_ms(column.as_i64(raw), numeric.units_per_ms()).into()),
+        _ => column.number(raw),
+    };
+    number_key(number, numeric)
 }
 
 /// The key of a number in the units that aggregations compute with.

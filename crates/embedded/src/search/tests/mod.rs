@@ -6,6 +6,7 @@ mod buckets;
 mod groups;
 mod highlight;
 mod hits;
+mod metrics;
 mod properties;
 mod queries;
 mod support;

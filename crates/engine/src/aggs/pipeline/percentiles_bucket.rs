@@ -26,7 +26,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
     let (mut percents, mut keyed) = (PERCENTS.to_vec(), true);
     let common = Common::parse(request, |key, value| {
         match key {
-            "percents" => percents = percents::parse_percents(NAME, key, value)?,
+            "percents" => percents = percents::parse_percents(request.name, key, value)?,
             "keyed" => keyed = value.as_bool().ok_or_else(|| unexpected(request, key, value))?,
             _ => return Ok(false),
         }
@@ -98,7 +98,7 @@ mod tests {
     fn refuses() {
         check_refused_beside(
             json!({"percentiles_bucket": {"buckets_path": "days>total", "percents": [101]}}),
-            "percent must be in [0,100], got [101.0]: [percentiles_bucket]",
+            "percent must be in [0,100], got [101.0]: [p]",
         );
     }
 }

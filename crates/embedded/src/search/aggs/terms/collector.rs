@@ -6,11 +6,11 @@ use firn_engine::aggs::{Bucket, KeyBytes, Partial, TermsPartial, ValueFormat};
 use firn_model::Result;
 use tantivy::DocId;
 
-use super::super::super::column::{Number, ValueBlock};
+use super::super::super::column::ValueBlock;
 use super::super::super::field::Numeric;
 use super::super::table::{Entry, Table};
-use super::super::{Collector, Level, source};
-use super::{Allowed, Cut, Keys, Missing, missing_key, number_key, string_key};
+use super::super::{Collector, Level};
+use super::{Allowed, Cut, Keys, Missing, missing_key, stored_key, string_key};
 
 /// Rough bytes of a bucket that is handed on: key, count and place in a hash table.
 const BUCKET_BYTES: usize = 120;
@@ -299,15 +299,7 @@ impl TermsCollector {
                     if Some(entry.key) == self.missing_key {
                         return missing(false, numeric);
                     }
-                    let raw = entry.key + self.base;
-                    let number = match numeric {
-                        Numeric::Scaled(_) => Number::Float(numeric.value(column.as_f64(raw))),
-                        Numeric::DateNanos(_) => {
-                            Number::Int(source::stored_to_ms(column.as_i64(raw), numeric.units_per_ms()).into())
-                        }
-                        _ => column.number(raw),
-                    };
-                    number_key(number, numeric)
+                    stored_key(column, numeric, entry.key + self.base)
                 })
                 .collect()),
             Keys::Strings { strings, is_ip } => {
