@@ -11,7 +11,7 @@ use firn_engine::{Error, ErrorKind, Result};
 use http::StatusCode;
 use serde_json::Value;
 
-use crate::bulk::{OpType, write_item};
+use crate::bulk::{ID_BYTES_MAX, OpType, write_item};
 use crate::error::ApiError;
 use crate::params::Params;
 use crate::reply::{Body, Reply};
@@ -126,6 +126,13 @@ async fn write_expecting(
         ErrorKind::RequestValidation => Error::validation(&[error.reason().to_owned()]),
         _ => error,
     })?;
+    if let Some(id) = call.captured("id").filter(|id| id.len() > ID_BYTES_MAX) {
+        return Err(Error::validation(&[format!(
+            "id [{id}] is too long, must be no longer than {ID_BYTES_MAX} bytes but was: {}",
+            id.len()
+        )])
+        .into());
+    }
     let item = BulkItem {
         index: call.capture("index").to_owned(),
         id: call.captured("id").map(str::to_owned),

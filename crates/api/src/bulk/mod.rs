@@ -15,6 +15,7 @@ use crate::error::ApiError;
 use crate::reply::{Body, Reply};
 use crate::request::{Call, Edge};
 
+pub(crate) use parse::ID_BYTES_MAX;
 pub use parse::{BulkDefaults, OpType, ParsedBulk, Rejected, parse};
 pub(crate) use respond::{status as item_status, write_item};
 

@@ -18,6 +18,9 @@ use crate::document::{check_pipeline, expectation, parse_update};
 /// Operations of one bulk; far above what fits into the largest body in practice.
 const MAX_ITEMS: usize = 1_000_000;
 
+/// Bytes of an id at most, as in Elasticsearch.
+pub(crate) const ID_BYTES_MAX: usize = 512;
+
 /// What the URL says for all items.
 #[derive(Debug, Clone, Default)]
 pub struct BulkDefaults {
@@ -157,10 +160,10 @@ fn add_item(
         (Some(id), _) if id.is_empty() && op_type != OpType::Create => {
             problem(problems, "if _id is specified it must not be empty");
         }
-        (Some(id), _) if id.len() > 512 => problem(
+        (Some(id), _) if id.len() > ID_BYTES_MAX => problem(
             problems,
             &format!(
-                "id [{id}] is too long, must be no longer than 512 bytes but was: {}",
+                "id [{id}] is too long, must be no longer than {ID_BYTES_MAX} bytes but was: {}",
                 id.len()
             ),
         ),

@@ -137,6 +137,10 @@ pub(super) fn plan(
                 (target, index, table)
             }),
         };
+        let found = found.map_err(|error| match error.kind() {
+            ErrorKind::IndexNotFound if item.require_alias => no_alias(&item.index),
+            _ => error,
+        });
         let planned = found.and_then(|(target, index, table)| {
             last = Some((&item.index, target, index, table));
             check(core, item, target, index)?;
@@ -176,11 +180,7 @@ fn refused(item: &BulkItem, error: Error) -> BulkItemResponse {
 fn check(core: &Core, item: &BulkItem, target: &WriteTarget, index: &IndexState) -> Result<()> {
     let name = &item.index;
     if item.require_alias && !target.through_alias {
-        return Err(Error::new(
-            ErrorKind::IndexNotFound,
-            format!("no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias"),
-        )
-        .with_index(name));
+        return Err(no_alias(name));
     }
     if item.require_data_stream && !target.through_data_stream {
         return Err(Error::new(
@@ -208,6 +208,15 @@ fn check(core: &Core, item: &BulkItem, target: &WriteTarget, index: &IndexState)
     }
     core.disk_watch.check(&index.name)?;
     check_id(item)
+}
+
+/// Elasticsearch's words for a write that must go through an alias, whether an index has its name or nothing.
+fn no_alias(name: &str) -> Error {
+    Error::new(
+        ErrorKind::IndexNotFound,
+        format!("no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias"),
+    )
+    .with_index(name)
 }
 
 fn check_id(item: &BulkItem) -> Result<()> {

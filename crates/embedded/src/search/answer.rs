@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
 use firn_engine::aggs::{FinishOptions, WantedHits};
-use firn_engine::search::{Hit, SearchRequest, SearchResponse, SearchShards, SortBy, TotalHits, TrackTotalHits};
+use firn_engine::search::{Hit, SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits};
 use firn_model::{Error, Result};
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ impl Answering<'_> {
     pub(super) fn answer(&self) -> Result<(SearchResponse, Option<After>)> {
         let (request, shared) = (self.request, self.shared);
         let Top { rows, max_score } = std::mem::take(&mut *shared.top.lock());
-        let scores_shown = request.size > 0 && (request.sort.is_empty() || request.track_scores);
+        let scores_shown = request.size > 0 && request.shows_scores();
         let max_score = match self.constant_score() {
             Some(score) if !rows.is_empty() => Some(score),
             Some(_) => None,
@@ -91,8 +91,7 @@ impl Answering<'_> {
         let request = self.request;
         let places = rows.iter().map(Row::place).collect();
         let mut hits = self.fetch(places, &request.shape)?;
-        let by_score = request.sort.iter().any(|key| key.by == SortBy::Score);
-        let shows_scores = by_score || request.sort.is_empty() || request.track_scores;
+        let shows_scores = request.shows_scores();
         let shards: HashMap<u32, usize> = self.tasks.iter().map(|task| (task.order, task.shard)).collect();
         for (hit, row) in hits.iter_mut().zip(&rows) {
             let shard = &self.ready[shards[&row.order]];

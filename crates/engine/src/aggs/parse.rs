@@ -8,7 +8,7 @@ use super::{
     pipeline, range, stats, string_stats, sum, terms, top_hits, top_metrics, value_count, weighted_avg,
 };
 use crate::json::{as_bool, as_i64, as_text, token};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Levels of aggregations. Every level multiplies buckets, so real requests have two to five.
 pub const DEPTH_MAX: usize = 20;
@@ -266,7 +266,7 @@ pub(super) fn unknown_field(kind: &str, key: &str) -> Error {
         "script" | "value_type" | "shard_min_doc_count" | "params" => {
             Error::not_implemented(format!("parameter [{key}] of aggregation [{kind}]"))
         }
-        _ => Error::parsing(format!("[{kind}] unknown field [{key}]")),
+        _ => Error::new(ErrorKind::JsonParse, format!("[{kind}] unknown field [{key}]")),
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Ids {
     pub boost: f32,
 }
 
-/// `{"values": ["1", "2"]}`; one id may stand without a list.
+/// `{"values": ["1", "2"]}`; one id may stand without a list, and no list finds nothing.
 pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
     let mut ids = None;
     let mut score = 1.0;
@@ -31,7 +31,7 @@ pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
         }
     }
     let values = match ids {
-        None => return Err(Error::parsing("Required [values]")),
+        None => Vec::new(),
         Some(Value::Array(values)) if values.len() > TERMS_MAX => {
             return Err(Error::illegal_argument(format!(
                 "[{NAME}] lists [{}] ids, more than the allowed maximum of [{TERMS_MAX}]",
@@ -76,11 +76,11 @@ mod tests {
             json!({"ids": {"values": "a", "boost": 2}}),
             json!({"ids": {"values": ["a"], "boost": 2.0}}),
         );
+        check(json!({"ids": {}}), json!({"ids": {"values": []}}));
     }
 
     #[test]
     fn refuses() {
-        check_refused(json!({"ids": {}}), "Required [values]");
         check_refused(
             json!({"ids": {"values": [], "type": "_doc"}}),
             "[ids] query does not support [type]",

@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use super::params::{boost, object, print, put_boost, scalar, unsupported};
 use super::{Budget, Query};
-use crate::json::token;
 use crate::{Error, Result};
 
 pub(super) const NAME: &str = "terms";
@@ -45,12 +44,7 @@ pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
             }
             value if key == "boost" => score = boost(NAME, value)?,
             _ if key == "_name" => return Err(unsupported(NAME, key)),
-            value => {
-                return Err(Error::parsing(format!(
-                    "[{NAME}] unknown token [{}] after [{key}]",
-                    token(value)
-                )));
-            }
+            _ => return Err(Error::parsing(format!("[{NAME}] query does not support [{key}]"))),
         }
     }
     let Some((field, values)) = found else {
@@ -121,10 +115,7 @@ mod tests {
             json!({"terms": {"a": [1], "b": [2]}}),
             "[terms] query does not support multiple fields",
         );
-        check_refused(
-            json!({"terms": {"a": "x"}}),
-            "[terms] unknown token [VALUE_STRING] after [a]",
-        );
+        check_refused(json!({"terms": {"a": "x"}}), "[terms] query does not support [a]");
         check_refused(json!({"terms": {"a": [null]}}), "No value specified for terms query");
         check_refused(
             json!({"terms": {"a": {"index": "i", "id": "1", "path": "p"}}}),

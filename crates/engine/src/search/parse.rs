@@ -7,7 +7,7 @@ use firn_model::dates::parse_duration_ms;
 use serde_json::{Map, Value};
 
 use super::shape::{ShapeParser, unknown};
-use super::{Collapse, HitShape, IndexTarget, PointInTime, SearchRequest, Slice, TrackTotalHits, sort};
+use super::{Collapse, HitShape, IndexTarget, PointInTime, SearchRequest, Slice, SortBy, TrackTotalHits, sort};
 use crate::Error;
 use crate::aggs::Aggregations;
 use crate::json::{as_bool, as_f32, as_i64, as_text, token};
@@ -40,6 +40,12 @@ const NOT_YET: &[&str] = &[
 ];
 
 impl SearchRequest {
+    /// Whether hits have their scores and the answer the greatest of them: a sort that does not compare scores
+    /// leaves them out unless told otherwise.
+    pub fn shows_scores(&self) -> bool {
+        self.track_scores || self.sort.is_empty() || self.sort.iter().any(|key| key.by == SortBy::Score)
+    }
+
     /// A request with every default: match all, size 10.
     pub fn new(target: IndexTarget) -> Self {
         Self {

@@ -42,8 +42,9 @@ fn finish(report: &Report) {
 #[test]
 fn firn_answers_as_the_scenarios_say() {
     let folder = tempfile::tempdir().unwrap();
-    let binary = Path::new(env!("CARGO_BIN_EXE_firn"));
-    let node = Node::start(binary, folder.path(), &NodeOptions::default()).unwrap();
+    // Another one, such as a release build, by FIRN_BINARY.
+    let binary = std::env::var_os("FIRN_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_firn").into());
+    let node = Node::start(Path::new(&binary), folder.path(), &NodeOptions::default()).unwrap();
     let report = run::run_all(&files(), node.client(), Peer::Firn);
     finish(&report);
 }

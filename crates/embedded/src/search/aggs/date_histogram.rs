@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use firn_engine::aggs::{Bucket, DateHistogram, DateHistogramPartial, Partial, ValueFormat};
+use firn_model::Result;
 use firn_model::dates::Rounding;
-use firn_model::{Error, Result};
 use tantivy::DocId;
 
 use super::super::column::{NumColumn, Number, ValueBlock};
 use super::super::compile::Compiler;
 use super::super::field::Numeric;
 use super::super::prune::TIMESTAMP;
-use super::source::{self, Source};
+use super::source::{self, Source, unsupported};
 use super::table::Table;
 use super::{Collector, Level, Scope};
 use crate::derived::Zones;
@@ -42,11 +42,11 @@ impl HistogramPlan {
             Source::Nothing => Numeric::Integer,
             // Unmapped fields look like keywords that no segment has.
             Source::Strings { .. } if compiler.mapping.resolve(&part.field).is_none() => Numeric::Integer,
-            _ => return Err(unsupported(&part.field)),
+            _ => return Err(unsupported(compiler, &part.field, "date_histogram")),
         };
         let is_date = numeric.date_format().is_some();
         if matches!(&source, Source::Numbers { .. }) && !is_date && !matches!(numeric, Numeric::Integer) {
-            return Err(unsupported(&part.field));
+            return Err(unsupported(compiler, &part.field, "date_histogram"));
         }
         let missing_ms = match &part.missing {
             None => None,
@@ -106,12 +106,6 @@ impl HistogramPlan {
             slots: Vec::new(),
         }))
     }
-}
-
-fn unsupported(field: &str) -> Error {
-    Error::illegal_argument(format!(
-        "Field [{field}] of this type is not supported for aggregation [date_histogram]"
-    ))
 }
 
 /// The intervals of a segment. A bucket's key is its number among them.

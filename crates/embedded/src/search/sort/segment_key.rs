@@ -301,7 +301,7 @@ impl SegmentKey {
             return None;
         }
         let sum: f64 = values.iter().sum();
-        Some(match self.key.mode {
+        let value = match self.key.mode {
             Some(SortMode::Avg) => sum / values.len() as f64,
             Some(SortMode::Median) => {
                 values.sort_unstable_by(f64::total_cmp);
@@ -313,7 +313,13 @@ impl SegmentKey {
                 }
             }
             _ => sum,
-        })
+        };
+        // Between integers, and dates are such, Elasticsearch rounds half up.
+        Some(if self.is_long() { (value + 0.5).floor() } else { value })
+    }
+
+    fn is_long(&self) -> bool {
+        matches!(self.key.source, Source::Number { long: true, .. })
     }
 
     /// The raw value of one document; `None`: it has none. Fails if it has several.
@@ -337,6 +343,7 @@ impl SegmentKey {
             Values::Score => SortValue::Number(Number::Float(score.into())),
             Values::Doc(first) => SortValue::Number(Number::Int(i128::from(first + u64::from(doc)))),
             Values::Number(column) if self.is_computed() => match self.computed(column, doc) {
+                Some(value) if self.is_long() => SortValue::Number(Number::Int(value as i128)),
                 Some(value) => SortValue::Number(Number::Float(value)),
                 None => SortValue::Missing,
             },
