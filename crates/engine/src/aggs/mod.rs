@@ -69,6 +69,7 @@ pub use median_absolute_deviation::MedianAbsoluteDeviation;
 pub use metric::{Metric, MetricPartial};
 pub use missing::MissingField;
 pub use order::TermsOrder;
+pub(crate) use parse::inventory;
 pub use parse::{COUNT_MAX, DEPTH_MAX};
 pub use partial::{Bucket, Partial, Partials, too_many_buckets};
 pub use percentile_ranks::PercentileRanks;

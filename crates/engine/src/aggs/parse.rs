@@ -86,6 +86,15 @@ const NOT_YET: &[&str] = &[
     "variable_width_histogram",
 ];
 
+/// Aggregations by name, answered and refused.
+pub(crate) fn inventory() -> crate::inventory::Inventory {
+    let kinds = KINDS.iter().map(|kind| kind.name);
+    crate::inventory::Inventory {
+        answered: kinds.chain(pipeline::KINDS.iter().map(|(name, _)| *name)).collect(),
+        refused: NOT_YET,
+    }
+}
+
 /// What one aggregation's parser is given: its name, its body, and what is below it.
 pub(super) struct Request<'a> {
     pub(super) name: &'a str,

@@ -141,6 +141,14 @@ const NOT_YET: &[&str] = &[
     "wrapper",
 ];
 
+/// Queries by name, answered and refused.
+pub(crate) fn inventory() -> crate::inventory::Inventory {
+    crate::inventory::Inventory {
+        answered: QUERIES.iter().map(|(name, _)| *name).collect(),
+        refused: NOT_YET,
+    }
+}
+
 /// What is left of a request's bounds while it is parsed.
 #[derive(Debug, Default)]
 struct Budget {

@@ -25,6 +25,7 @@ pub use context::{PointInTime, Slice, parse_keep_alive};
 pub use highlight::{BoundaryScanner, Highlight, HighlightField, HighlightOptions, Highlighter};
 pub use hit::{Hit, InnerPage, write_score};
 pub use parse::parse_track_total_hits;
+pub(crate) use parse::refused_keys;
 pub use shape::HitShape;
 pub(crate) use shape::{ShapeParser, unknown as unknown_key};
 pub use sort::parse_sort_param;

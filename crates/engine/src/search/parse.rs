@@ -39,6 +39,11 @@ const NOT_YET: &[&str] = &[
     "suggest",
 ];
 
+/// Keys of a body that firn does not have.
+pub(crate) fn refused_keys() -> &'static [&'static str] {
+    NOT_YET
+}
+
 impl SearchRequest {
     /// Whether hits have their scores and the answer the greatest of them: a sort that does not compare scores
     /// leaves them out unless told otherwise.

@@ -67,6 +67,13 @@ fn there_are_enough_scenarios() {
     assert!(count >= SCENARIOS_MIN, "{count} scenarios");
 }
 
+#[test]
+fn every_query_and_aggregation_has_a_scenario() {
+    let files = scenario::read_all(&root().join("tests/rest")).unwrap();
+    let untold = page::untold(&files).unwrap_or_else(|error| panic!("{error:#}"));
+    assert!(untold.is_empty(), "no row with a scenario for {untold:?}");
+}
+
 /// `make docs` sets `UPDATE_DOCS` to have the page written instead of compared.
 #[test]
 fn the_compatibility_page_is_in_step() {

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::{Result, bail, ensure};
+use firn_engine::inventory;
 
 use crate::scenario::{Row, Scenario, ScenarioFile, Who};
 
 /// Prints the page. A line `<!-- table NAME: COLUMN | COLUMN -->` of the template becomes that table, the first
 /// column for the rows' names, `scenarios` for their counts and `status` for what firn makes of those; `<!-- differences -->` becomes the
-/// list of reasons and `<!-- counts -->` the numbers of files and scenarios.
+/// list of reasons, `<!-- counts -->` the numbers of files and scenarios, and `<!-- refused queries -->` the names that
+/// the parser of queries refuses as not implemented; so do `aggregations` and `search keys`.
 pub(crate) fn print(template: &str, files: &[ScenarioFile]) -> Result<String> {
     let mut tables = tables(files)?;
     let mut page = String::new();
@@ -26,6 +28,7 @@ pub(crate) fn print(template: &str, files: &[ScenarioFile]) -> Result<String> {
                 };
                 page += &table(name, &columns.split(" | ").collect::<Vec<_>>(), &rows)?;
             }
+            Some(("refused", what)) => writeln!(page, "{}", refused(what)?)?,
             Some(("differences", "")) => page += &differences(files),
             Some(("counts", "")) => {
                 let scenarios: usize = files.iter().map(|file| file.scenarios.len()).sum();
@@ -38,6 +41,37 @@ pub(crate) fn print(template: &str, files: &[ScenarioFile]) -> Result<String> {
         bail!("the template has no place for the table `{name}`");
     }
     Ok(page)
+}
+
+/// The names that the parsers' own lists refuse.
+fn refused(what: &str) -> Result<String> {
+    let names = match what {
+        "queries" => inventory::queries().refused,
+        "aggregations" => inventory::aggregations().refused,
+        "search keys" => inventory::refused_search_keys(),
+        _ => bail!("nothing is known of refused `{what}`"),
+    };
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    Ok(format!("{}.", names.join(", ")))
+}
+
+/// Queries and aggregations that firn answers and no row with a scenario names.
+pub(crate) fn untold(files: &[ScenarioFile]) -> Result<Vec<String>> {
+    let tables = tables(files)?;
+    let mut untold = Vec::new();
+    for (table, known) in [
+        ("queries", inventory::queries()),
+        ("aggregations", inventory::aggregations()),
+    ] {
+        let rows = tables.get(table).into_iter().flatten();
+        let told: Vec<&str> = rows
+            .filter(|(_, (_, scenarios))| !scenarios.is_empty())
+            .flat_map(|(row, _)| row.split('`'))
+            .collect();
+        let missing = known.answered.iter().filter(|name| !told.contains(*name));
+        untold.extend(missing.map(|name| format!("{table}: {name}")));
+    }
+    Ok(untold)
 }
 
 type Rows<'a> = BTreeMap<&'a str, (&'a Row, Vec<&'a Scenario>)>;
