@@ -1,7 +1,7 @@
 //! docs/compatibility.md: a template, with tables that are made of the scenario files' rows and with
 //! the reasons that scenarios give where the peers differ.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use anyhow::{Result, bail, ensure};
@@ -10,7 +10,7 @@ use firn_engine::inventory;
 use crate::scenario::{Row, Scenario, ScenarioFile, Who};
 
 /// Prints the page. A line `<!-- table NAME: COLUMN | COLUMN -->` of the template becomes that table, the first
-/// column for the rows' names, `scenarios` for their counts and `status` for what firn makes of those; `<!-- differences -->` becomes the
+/// column for the rows' names, `scenarios` for their counts and `status` for what firn makes of those; `<!-- differences firn -->` becomes the
 /// list of reasons, `<!-- counts -->` the numbers of files and scenarios, and `<!-- refused queries -->` the names that
 /// the parser of queries refuses as not implemented; so do `aggregations` and `search keys`.
 pub(crate) fn print(template: &str, files: &[ScenarioFile]) -> Result<String> {
@@ -28,8 +28,10 @@ pub(crate) fn print(template: &str, files: &[ScenarioFile]) -> Result<String> {
                 };
                 page += &table(name, &columns.split(" | ").collect::<Vec<_>>(), &rows)?;
             }
+            Some(("differences", "firn")) => page += &differences(files, Who::Firn),
+            Some(("differences", "OpenSearch")) => page += &differences(files, Who::OpenSearch),
+            Some(("refused", "scenarios")) => page += &refused_scenarios(files),
             Some(("refused", what)) => writeln!(page, "{}", refused(what)?)?,
-            Some(("differences", "")) => page += &differences(files),
             Some(("counts", "")) => {
                 let scenarios: usize = files.iter().map(|file| file.scenarios.len()).sum();
                 writeln!(page, "{scenarios} scenarios in {} files.", files.len())?;
@@ -118,37 +120,54 @@ fn status(scenarios: &[&Scenario]) -> &'static str {
     }
 }
 
-/// Every reason that a scenario gives, once, under the row that it belongs to.
-fn differences(files: &[ScenarioFile]) -> String {
-    let mut lines = Vec::new();
-    for file in files {
-        for scenario in &file.scenarios {
-            for (who, why) in reasons(scenario) {
-                lines.push(format!("- {} ({who}): {}", scenario.row, why.trim()));
+/// Every reason that a scenario gives why `who` differs from the rest, once, with the rows that it belongs to.
+fn differences(files: &[ScenarioFile], who: Who) -> String {
+    let mut rows_by_reason: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for scenario in files.iter().flat_map(|file| &file.scenarios) {
+        for (other, why) in reasons(scenario) {
+            if other == who {
+                rows_by_reason.entry(why.trim()).or_default().insert(&scenario.row);
             }
         }
     }
+    let line = |(why, rows): (&str, BTreeSet<&str>)| {
+        let rows: Vec<&str> = rows.into_iter().collect();
+        format!("- {}: {why}\n", rows.join("; "))
+    };
+    let mut lines: Vec<String> = rows_by_reason.into_iter().map(line).collect();
     lines.sort();
-    lines.dedup();
-    lines.into_iter().map(|line| line + "\n").collect()
+    lines.concat()
 }
 
-fn reasons(scenario: &Scenario) -> Vec<(&'static str, String)> {
+/// Who differs, and why.
+fn reasons(scenario: &Scenario) -> Vec<(Who, &str)> {
     let mut reasons = Vec::new();
     if let (Some(only), Some(why)) = (scenario.only, &scenario.why) {
-        // What one alone answers, the other answers differently.
+        // What one alone answers, the other lacks or answers in its own way.
         let other = match only {
-            Who::Firn => "OpenSearch",
-            Who::OpenSearch => "firn",
+            Who::Firn => Who::OpenSearch,
+            Who::OpenSearch => Who::Firn,
         };
-        reasons.push((other, why.clone()));
-    }
-    if scenario.refused.is_some() {
-        reasons.push(("firn", format!("refuses: {}", scenario.name)));
+        reasons.push((scenario.differs.unwrap_or(other), why.as_str()));
     }
     for step in &scenario.steps {
-        reasons.extend(step.opensearch.iter().map(|other| ("OpenSearch", other.why.clone())));
-        reasons.extend(step.firn.iter().map(|other| ("firn", other.why.clone())));
+        reasons.extend(
+            step.opensearch
+                .iter()
+                .map(|other| (Who::OpenSearch, other.why.as_str())),
+        );
+        reasons.extend(step.firn.iter().map(|other| (Who::Firn, other.why.as_str())));
     }
     reasons
+}
+
+/// What scenarios show and firn refuses.
+fn refused_scenarios(files: &[ScenarioFile]) -> String {
+    let scenarios = files.iter().flat_map(|file| &file.scenarios);
+    let refused = scenarios.filter_map(|scenario| Some((scenario, scenario.refused.as_ref()?)));
+    let mut lines: Vec<String> = refused
+        .map(|(scenario, words)| format!("- {}: {} (\"{words}\")\n", scenario.row, scenario.name))
+        .collect();
+    lines.sort();
+    lines.concat()
 }

@@ -55,6 +55,8 @@ pub(crate) struct Scenario {
     pub(crate) only: Option<Who>,
     /// Why the peers differ: a sentence for the page.
     pub(crate) why: Option<String>,
+    /// Who the sentence is about, if it is not the peer that is left out.
+    pub(crate) differs: Option<Who>,
     /// firn does not have it: it answers 400 with these words where the scenario expects something else.
     pub(crate) refused: Option<String>,
     pub(crate) steps: Vec<Step>,
@@ -174,7 +176,7 @@ impl Step {
 }
 
 /// Keys of a scenario besides those of the one step that it may be.
-const SCENARIO_KEYS: &[&str] = &["name", "row", "only", "why", "refused", "steps"];
+const SCENARIO_KEYS: &[&str] = &["name", "row", "only", "why", "differs", "refused", "steps"];
 
 impl Scenario {
     fn parse(mut value: Map<String, Value>, default_row: &str) -> Result<Self> {
@@ -197,10 +199,12 @@ impl Scenario {
         for step in &steps {
             step.check().with_context(|| name.clone())?;
         }
-        let only = value.get("only").cloned().map(serde_json::from_value).transpose()?;
+        let who = |key: &str| value.get(key).cloned().map(serde_json::from_value).transpose();
+        let (only, differs) = (who("only")?, who("differs")?);
         let scenario = Self {
             row: text("row").unwrap_or_else(|| default_row.to_owned()),
             only,
+            differs,
             why: text("why"),
             refused: text("refused"),
             steps,
