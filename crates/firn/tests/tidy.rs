@@ -143,6 +143,10 @@ const AMBIENT: &[Ambient] = &[
             ),
             ("crates/embedded/src/pool.rs", "bounds the wait for a pool to end"),
             (
+                "crates/embedded/src/search/guard.rs",
+                "ends the making of a query at the timeout of its search",
+            ),
+            (
                 "crates/embedded/src/search/segment_run.rs",
                 "ends a search at its timeout",
             ),

@@ -222,7 +222,7 @@ impl Engine for Embedded {
 
     async fn open_point_in_time(&self, ctx: &RequestContext, request: OpenPointInTime) -> Result<OpenedPointInTime> {
         self.core.check_open()?;
-        searching::on_search_pool(&self.core, ctx, move |core, _| core.open_point_in_time(&request)).await
+        searching::on_search_pool(&self.core, ctx, move |core, ctx| core.open_point_in_time(ctx, &request)).await
     }
 
     async fn points_in_time(&self, _ctx: &RequestContext) -> Result<Vec<PointInTimeInfo>> {

@@ -15,7 +15,11 @@ use crate::search::{FailedShard, can_match};
 
 impl Core {
     /// Holds what is searchable now.
-    pub(super) fn open_point_in_time(&self, request: &OpenPointInTime) -> Result<OpenedPointInTime> {
+    pub(super) fn open_point_in_time(
+        &self,
+        ctx: &RequestContext,
+        request: &OpenPointInTime,
+    ) -> Result<OpenedPointInTime> {
         let keep_alive_ms = self.contexts.keep_alive_ms(Some(request.keep_alive))?;
         let now_ms = self.now_ms();
         let mut addressed = self.address(&request.target, &request.routing, &[], now_ms)?;
@@ -27,7 +31,7 @@ impl Core {
             let mut kept = Vec::new();
             for shard in addressed {
                 match &shard.search {
-                    Ok(search) if !can_match(search, filter, now_ms)? => shards.skipped += 1,
+                    Ok(search) if !can_match(search, filter, now_ms, ctx)? => shards.skipped += 1,
                     _ => kept.push(shard),
                 }
             }

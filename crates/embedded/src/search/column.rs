@@ -18,6 +18,12 @@ use crate::schema::Class;
 
 /// Turns a failure of the segment library into ours.
 pub(super) fn failed(error: tantivy::TantivyError) -> Error {
+    // One of ours that went through Tantivy comes out as it was.
+    if let tantivy::TantivyError::IoError(io) = &error
+        && let Some(own) = io.get_ref().and_then(|inner| inner.downcast_ref::<Error>())
+    {
+        return own.clone();
+    }
     Error::internal(format!("reading a segment failed: {error}"))
 }
 
@@ -271,7 +277,7 @@ impl ValueBlock {
 
 /// Carries our error through a callback of the segment library.
 pub(super) fn into_tantivy(error: Error) -> tantivy::TantivyError {
-    tantivy::TantivyError::InternalError(error.to_string())
+    tantivy::TantivyError::from(std::io::Error::other(error))
 }
 
 impl ValueBlock {

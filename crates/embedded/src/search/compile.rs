@@ -5,7 +5,9 @@ use firn_model::Result;
 use firn_model::mapping::Mapping;
 use tantivy::query::EnableScoring;
 
+use super::guard::Guard;
 use super::marks::Marks;
+use super::query::text::Kind;
 use super::statistics::Statistics;
 use super::weight::Compiled;
 use super::{field, query};
@@ -20,6 +22,8 @@ pub(super) struct Compiler<'a> {
     /// `index.query.default_field`.
     pub(super) default_fields: &'a [String],
     pub(super) now_ms: i64,
+    /// What keeps the compiled query within bounds.
+    pub(super) guard: &'a Guard,
     /// `None`: which documents match is all that is asked.
     pub(super) statistics: Option<&'a Statistics>,
     /// Where to note what the query looks for; `None`: nobody asks.
@@ -56,6 +60,7 @@ impl Compiler<'_> {
     /// Compiles a query.
     pub(super) fn compile(&self, query: &Query) -> Result<Compiled> {
         let scoring = self.scoring();
+        self.guard.take_clauses(1)?;
         match query {
             Query::MatchAll(all) => Ok(Compiled::All.constant(all.boost, scoring)),
             Query::MatchNone => Ok(Compiled::None),
@@ -64,13 +69,22 @@ impl Compiler<'_> {
             Query::Range(range) => query::range::compile(self, range),
             Query::Exists(exists) => query::exists::compile(self, exists),
             Query::Ids(ids) => query::ids::compile(self, ids),
-            Query::Match(part) => query::match_query::compile(self, part),
-            Query::MatchPhrase(part) => query::match_phrase::compile(self, part),
+            Query::Match(part) => query::text::compile(self, part, Kind::Terms),
+            Query::MatchPhrase(part) => query::text::compile(self, part, Kind::Phrase),
+            Query::MatchPhrasePrefix(part) => query::text::compile(self, part, Kind::PhrasePrefix),
+            Query::MatchBoolPrefix(part) => query::text::compile(self, part, Kind::BoolPrefix),
+            Query::MultiMatch(part) => query::multi_match::compile(self, part),
             Query::Bool(part) => query::bool_query::compile(self, part),
+            Query::DisMax(part) => query::dis_max::compile(self, part),
+            Query::Boosting(part) => query::boosting::compile(self, part),
+            Query::ConstantScore(part) => Ok(self.filter().compile(&part.filter)?.constant(part.boost, scoring)),
             Query::QueryString(part) => query::query_string::compile(self, part),
+            Query::SimpleQueryString(part) => query::query_string::compile_simple(self, part),
             Query::Prefix(part) => query::prefix::compile(self, part),
             Query::Wildcard(part) => query::wildcard::compile(self, part),
-            Query::ConstantScore(part) => Ok(self.filter().compile(&part.filter)?.constant(part.boost, scoring)),
+            Query::Regexp(part) => query::regexp::compile(self, part),
+            Query::Fuzzy(part) => query::fuzzy::compile(self, part),
+            Query::Named(part) => self.compile(&part.query),
         }
     }
 }

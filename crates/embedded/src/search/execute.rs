@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use firn_engine::RequestContext;
 use firn_engine::aggs::{AggregationKind, Partials};
-use firn_engine::query::Query;
+use firn_engine::query::{Query, Rewrite};
 use firn_engine::search::{SearchRequest, SearchResponse, SortBy};
-use firn_model::{Error, Result};
+use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 use super::aggs::Plan;
@@ -16,6 +16,7 @@ use super::answer::Answering;
 use super::collapse::GroupField;
 use super::compile::Compiler;
 use super::docs::Selection;
+use super::guard::{Guard, Stop};
 use super::memory::Memory;
 use super::segment_run::{self, ShardPlan, Shared, Top, fails_request};
 use super::sort::ShardKey;
@@ -33,6 +34,8 @@ const PRE_FILTER_SHARDS: usize = 128;
 /// A shard made ready.
 pub(super) struct Ready {
     pub(super) search: ShardSearch,
+    /// Whether to stop, for what is compiled later on.
+    pub(super) stop: Stop,
     plan: ShardPlan,
     partials: Mutex<Partials>,
     failure: Mutex<Option<Error>>,
@@ -199,12 +202,22 @@ fn attempt(
     let mut failed = Vec::new();
     let mut skipped = 0u32;
     let mut order = 0u32;
+    // A timeout past the end of time is none.
+    let deadline = request.timeout.and_then(|timeout| ctx.started.checked_add(timeout));
+    let memory = Memory::new(limits.memory_bytes_max);
+    let stop = Stop::new(ctx, deadline, &memory);
+    let mut timed_out = false;
     for shard in shards {
         if let Some(first) = shard.first_segment {
             order = first;
         }
-        let prepared = match prepare(shard, request, now_ms, after) {
+        let prepared = match prepare(shard, request, now_ms, after, &stop) {
             Ok(prepared) => prepared,
+            Err(error) if fails_request(error.kind()) => return Err(error),
+            Err(error) if error.kind() == ErrorKind::Timeout => {
+                timed_out = true;
+                continue;
+            }
             Err(error) => {
                 failed.push(failed_shard(shard, error));
                 continue;
@@ -227,6 +240,7 @@ fn attempt(
         skipped += u32::from(tasks.len() == before && bounds.is_some());
         ready.push(Ready {
             search: shard.clone(),
+            stop: stop.clone(),
             plan,
             partials: Mutex::new(request.aggs.empty()),
             failure: Mutex::new(None),
@@ -238,9 +252,8 @@ fn attempt(
     sort_tasks(&mut tasks, ready.first());
     let shared = Arc::new(Shared {
         ctx: ctx.clone(),
-        // A timeout past the end of time is none.
-        deadline: request.timeout.and_then(|timeout| ctx.started.checked_add(timeout)),
-        memory: Memory::new(limits.memory_bytes_max),
+        deadline,
+        memory,
         track_total_hits: request.track_total_hits,
         min_score: request.min_score,
         terminate_after: request.terminate_after,
@@ -251,7 +264,7 @@ fn attempt(
         },
         total: AtomicU64::new(0),
         total_cut: AtomicBool::new(false),
-        timed_out: AtomicBool::new(false),
+        timed_out: AtomicBool::new(timed_out),
         terminated: AtomicBool::new(false),
         top: Mutex::new(Top::default()),
     });
@@ -306,8 +319,10 @@ fn prepare(
     request: &SearchRequest,
     now_ms: i64,
     after: Option<&After>,
+    stop: &Stop,
 ) -> Result<(ShardPlan, TimeBounds)> {
-    let filter = shard.compiler(now_ms);
+    let guard = Guard::new(stop);
+    let filter = shard.compiler(now_ms, &guard);
     let mut keys = request
         .sort
         .iter()
@@ -409,8 +424,9 @@ fn constant_score(query: &Query) -> Option<f32> {
         Query::Terms(part) => part.boost,
         Query::Exists(part) => part.boost,
         Query::Ids(part) => part.boost,
-        Query::Prefix(part) => part.boost,
-        Query::Wildcard(part) => part.boost,
+        Query::Prefix(part) | Query::Wildcard(part) if part.rewrite == Rewrite::Constant => part.boost,
+        Query::Regexp(part) if part.pattern.rewrite == Rewrite::Constant => part.pattern.boost,
+        Query::Named(part) => return constant_score(&part.query),
         Query::Bool(part) if part.should.is_empty() => {
             if part.must.is_empty() && part.filter.is_empty() && part.must_not.is_empty() {
                 return Some(part.boost.0);

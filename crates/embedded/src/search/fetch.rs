@@ -131,7 +131,13 @@ impl Shown {
         let one = |shard: &Ready| {
             Ok(ShownShard {
                 highlight: match &shape.highlight {
-                    Some(highlight) => Some(HighlightPlan::compile(&shard.search, highlight, query, now_ms)?),
+                    Some(highlight) => Some(HighlightPlan::compile(
+                        &shard.search,
+                        highlight,
+                        query,
+                        now_ms,
+                        &shard.stop,
+                    )?),
                     None => None,
                 },
                 fields: source_fields::Fields::new(&shard.search.mapping, &shape.fields)?,

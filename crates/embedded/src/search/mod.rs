@@ -15,6 +15,7 @@ mod execute;
 mod fetch;
 mod field;
 mod format;
+mod guard;
 mod highlight;
 mod inner_hits;
 mod kept;
@@ -44,6 +45,8 @@ use firn_model::mapping::Mapping;
 use firn_model::{Error, Result};
 
 use self::compile::Compiler;
+use self::guard::{Guard, Stop};
+use self::memory::Memory;
 use crate::pool::Pool;
 use crate::segment::ShardSnapshot;
 
@@ -71,12 +74,13 @@ pub struct ShardSearch {
 
 impl ShardSearch {
     /// Compiles queries that only ask which documents match.
-    fn compiler(&self, now_ms: i64) -> Compiler<'_> {
+    fn compiler<'a>(&'a self, now_ms: i64, guard: &'a Guard) -> Compiler<'a> {
         Compiler {
             snapshot: &self.snapshot,
             mapping: &self.mapping,
             default_fields: &self.default_fields,
             now_ms,
+            guard,
             statistics: None,
             marks: None,
         }
@@ -132,8 +136,9 @@ pub fn search_page(
 }
 
 /// Whether a shard can hold a match of `filter`; false is certain, true a guess.
-pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64) -> Result<bool> {
-    let compiler = shard.compiler(now_ms);
+pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64, ctx: &RequestContext) -> Result<bool> {
+    let guard = Guard::new(&Stop::new(ctx, None, &Memory::new(0)));
+    let compiler = shard.compiler(now_ms, &guard);
     if matches!(compiler.compile(filter)?, weight::Compiled::None) {
         return Ok(false);
     }

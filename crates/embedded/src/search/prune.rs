@@ -31,6 +31,9 @@ pub(super) fn time_bounds(compiler: &Compiler, query: &Query) -> Option<(i64, i6
             Some((min, max))
         }
         Query::ConstantScore(part) => time_bounds(compiler, &part.filter),
+        Query::Named(part) => time_bounds(compiler, &part.query),
+        Query::Boosting(part) => time_bounds(compiler, &part.positive),
+        Query::DisMax(part) => any_bounds(compiler, &part.queries),
         Query::Bool(part) => bool_bounds(compiler, part),
         _ => None,
     }

@@ -123,6 +123,17 @@ impl Shared {
         top.rows.last().and_then(|row| row.values.first().cloned())
     }
 
+    /// What was opened; `None` if the time was over before it was open, which is no failure.
+    fn in_time<T>(&self, opened: Result<T>) -> Result<Option<T>> {
+        match opened {
+            Err(error) if error.kind() == ErrorKind::Timeout => {
+                self.timed_out.store(true, Ordering::Relaxed);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
     /// Whether the work should stop with what it has; an error if the client went away.
     pub(super) fn should_stop(&self) -> Result<bool> {
         self.ctx.check()?;
@@ -163,9 +174,14 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         true => Some(plan.aggs.open(segment, order, &shared.memory, plan.single_segment)?),
         false => None,
     };
-    let mut docs = plan.selection.open(segment, plan.scoring)?;
+    let Some(mut docs) = shared.in_time(plan.selection.open(segment, plan.scoring))? else {
+        return Ok(None);
+    };
     let mut post_filter = match &plan.post_filter {
-        Some(weight) => Some(weight.scorer(&segment.reader, 1.0).map_err(failed)?),
+        Some(weight) => match shared.in_time(weight.scorer(&segment.reader, 1.0).map_err(failed))? {
+            Some(scorer) => Some(scorer),
+            None => return Ok(None),
+        },
         None => None,
     };
     if !all_needed
@@ -235,7 +251,9 @@ fn count_only(shared: &Shared, plan: &ShardPlan, segment: &Segment) -> Result<()
         shared.total_cut.store(true, Ordering::Relaxed);
         return Ok(());
     }
-    let mut docs = plan.selection.open(segment, plan.scoring)?;
+    let Some(mut docs) = shared.in_time(plan.selection.open(segment, plan.scoring))? else {
+        return Ok(());
+    };
     if let Some(rest) = docs.rest_count(segment) {
         shared.count(rest);
         return Ok(());

@@ -2,10 +2,13 @@
 
 use std::sync::{Arc, LazyLock};
 
+use firn_model::Result;
 use tantivy::query::{Bm25StatisticsProvider, EnableScoring};
 use tantivy::schema::Field;
 use tantivy::{Index, Searcher, Term};
 
+use super::column::failed;
+use super::paths;
 use crate::schema;
 use crate::segment::Segment;
 
@@ -33,10 +36,47 @@ impl Statistics {
 
     /// What makes a weight score with these statistics.
     pub(super) fn enable(&self) -> EnableScoring<'_> {
-        match &*EMPTY {
-            Some(searcher) => EnableScoring::enabled_from_statistics_provider(self, searcher),
-            None => EnableScoring::disabled_from_schema(&schema::fields().schema),
-        }
+        enable(self)
+    }
+
+    /// How many documents hold a term.
+    pub(super) fn doc_freq_of(&self, field: Field, path: &str, value: &str) -> Result<u64> {
+        self.doc_freq(&paths::term(field, path, value)).map_err(failed)
+    }
+}
+
+fn enable(statistics: &(impl Bm25StatisticsProvider + Sync)) -> EnableScoring<'_> {
+    match &*EMPTY {
+        Some(searcher) => EnableScoring::enabled_from_statistics_provider(statistics, searcher),
+        None => EnableScoring::disabled_from_schema(&schema::fields().schema),
+    }
+}
+
+/// The same statistics, only that every term is as frequent as this: terms that stand for one
+/// another are to score alike.
+pub(super) struct Blended<'a> {
+    pub(super) statistics: &'a Statistics,
+    pub(super) doc_freq: u64,
+}
+
+impl Blended<'_> {
+    /// What makes a weight score with these statistics.
+    pub(super) fn enable(&self) -> EnableScoring<'_> {
+        enable(self)
+    }
+}
+
+impl Bm25StatisticsProvider for Blended<'_> {
+    fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
+        self.statistics.total_num_tokens(field)
+    }
+
+    fn total_num_docs(&self) -> tantivy::Result<u64> {
+        self.statistics.total_num_docs()
+    }
+
+    fn doc_freq(&self, _: &Term) -> tantivy::Result<u64> {
+        Ok(self.doc_freq)
     }
 }
 

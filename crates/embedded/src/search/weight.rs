@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tantivy::columnar::Column;
 use tantivy::postings::TermInfo;
 use tantivy::query::{
-    AllScorer, AllWeight, BitSetDocSet, BooleanWeight, BoostWeight, ConstScorer, EmptyScorer, EmptyWeight, Explanation,
-    Occur, Scorer, SumCombiner, Weight,
+    AllScorer, AllWeight, BitSetDocSet, BooleanWeight, BoostWeight, ConstScorer, DisjunctionMaxCombiner, EmptyScorer,
+    EmptyWeight, Explanation, Occur, Scorer, SumCombiner, Weight,
 };
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{
@@ -61,6 +61,24 @@ impl Compiled {
     /// What any of `parts` matches; scores are summed.
     pub(super) fn any(parts: Vec<Self>, scoring: bool) -> Self {
         Self::at_least(parts, 1, scoring)
+    }
+
+    /// What any of `parts` matches; the best score counts, and `tie_breaker` of the others.
+    pub(super) fn best(mut parts: Vec<Self>, tie_breaker: Score, scoring: bool) -> Self {
+        if !scoring || tie_breaker == 1.0 {
+            return Self::any(parts, scoring);
+        }
+        parts.retain(|part| !matches!(part, Self::None));
+        if parts.len() < 2 {
+            return parts.pop().unwrap_or(Self::None);
+        }
+        let clauses = parts.into_iter().map(|part| (Occur::Should, part.into_weight()));
+        Self::Some(Box::new(BooleanWeight::with_minimum_number_should_match(
+            clauses.collect(),
+            1,
+            scoring,
+            Box::new(move || DisjunctionMaxCombiner::with_tie_breaker(tie_breaker)),
+        )))
     }
 
     /// What all of `parts` match; scores are summed.
@@ -161,12 +179,7 @@ impl Weight for ExcludeWeight {
         let base = self.base.scorer(reader, boost)?;
         let mut excluded = Vec::with_capacity(self.excluded.len());
         for weight in &self.excluded {
-            let scorer = weight.scorer(reader, 1.0)?;
-            excluded.push(Excluded {
-                next: scorer.doc(),
-                is_match: true,
-                scorer,
-            });
+            excluded.push(Excluded::new(weight.scorer(reader, 1.0)?));
         }
         let mut docs = ExcludeDocs { base, excluded };
         docs.skip();
@@ -178,8 +191,8 @@ impl Weight for ExcludeWeight {
     }
 }
 
-/// A scorer whose documents are left out; asked for ascending documents only.
-struct Excluded {
+/// A scorer that is asked whether it holds documents, ascending ones only.
+pub(super) struct Excluded {
     scorer: Box<dyn Scorer>,
     /// No document from the last one asked for up to this one, exclusive, is in it.
     next: DocId,
@@ -188,7 +201,16 @@ struct Excluded {
 }
 
 impl Excluded {
-    fn contains(&mut self, doc: DocId) -> bool {
+    pub(super) fn new(scorer: Box<dyn Scorer>) -> Self {
+        Self {
+            next: scorer.doc(),
+            is_match: true,
+            scorer,
+        }
+    }
+
+    /// Whether `doc`, not before the one asked for last, is in it.
+    pub(super) fn contains(&mut self, doc: DocId) -> bool {
         if doc > self.next || doc == self.next && !self.is_match {
             match self.scorer.seek_danger(doc) {
                 SeekDangerResult::Found => (self.next, self.is_match) = (doc, true),
@@ -245,7 +267,7 @@ impl Scorer for ExcludeDocs {
     }
 }
 
-fn no_explanation() -> tantivy::Result<Explanation> {
+pub(super) fn no_explanation() -> tantivy::Result<Explanation> {
     Err(TantivyError::InvalidArgument("explain is not implemented".to_owned()))
 }
 
@@ -477,10 +499,14 @@ impl DocSet for ColumnDocs {
     }
 }
 
-/// Finds the terms of a segment.
-pub(super) type TermFinder = dyn Fn(&SegmentReader) -> tantivy::Result<Vec<TermInfo>> + Send + Sync;
+/// Takes one term after the other.
+pub(super) type FoundTerm<'f> = dyn FnMut(&TermInfo) -> tantivy::Result<()> + 'f;
 
-/// Documents that hold any of some terms of one field.
+/// Finds the terms of a segment.
+pub(super) type TermFinder = dyn Fn(&SegmentReader, &mut FoundTerm<'_>) -> tantivy::Result<()> + Send + Sync;
+
+/// Documents that hold any of some terms of one field. Terms are read as they are found, so that
+/// a pattern which finds millions takes no more memory than a bit per document.
 pub(super) struct TermsWeight {
     pub(super) field: Field,
     pub(super) find: Box<TermFinder>,
@@ -488,27 +514,41 @@ pub(super) struct TermsWeight {
 
 impl Weight for TermsWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let infos = (self.find)(reader)?;
         let index = reader.inverted_index(self.field)?;
-        match infos.as_slice() {
-            [] => Ok(Box::new(EmptyScorer)),
-            [info] => {
-                let postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+        let mut first: Option<TermInfo> = None;
+        let mut docs: Option<BitSet> = None;
+        let read = |info: &TermInfo, docs: &mut BitSet| -> tantivy::Result<()> {
+            let mut block = index.read_block_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+            while !block.docs().is_empty() {
+                for &doc in block.docs() {
+                    docs.insert(doc);
+                }
+                block.advance();
+            }
+            Ok(())
+        };
+        (self.find)(reader, &mut |info| {
+            if let Some(docs) = &mut docs {
+                return read(info, docs);
+            }
+            match &first {
+                None => first = Some(info.clone()),
+                Some(first) => {
+                    let mut both = BitSet::with_max_value(reader.max_doc());
+                    read(first, &mut both)?;
+                    read(info, &mut both)?;
+                    docs = Some(both);
+                }
+            }
+            Ok(())
+        })?;
+        match (docs, first) {
+            (Some(docs), _) => Ok(Box::new(ConstScorer::new(BitSetDocSet::from(docs), boost))),
+            (None, Some(info)) => {
+                let postings = index.read_postings_from_terminfo(&info, IndexRecordOption::Basic)?;
                 Ok(Box::new(ConstScorer::new(postings, boost)))
             }
-            infos => {
-                let mut docs = BitSet::with_max_value(reader.max_doc());
-                for info in infos {
-                    let mut block = index.read_block_postings_from_terminfo(info, IndexRecordOption::Basic)?;
-                    while !block.docs().is_empty() {
-                        for &doc in block.docs() {
-                            docs.insert(doc);
-                        }
-                        block.advance();
-                    }
-                }
-                Ok(Box::new(ConstScorer::new(BitSetDocSet::from(docs), boost)))
-            }
+            (None, None) => Ok(Box::new(EmptyScorer)),
         }
     }
 

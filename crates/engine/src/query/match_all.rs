@@ -79,8 +79,8 @@ mod tests {
             "[match_all] query does not support [foo]",
         );
         check_refused(
-            json!({"match_none": {"_name": "x"}}),
-            "named query ([_name] of [match_none]) is not implemented by firn",
+            json!({"match_none": {"foo": 1}}),
+            "[match_none] query does not support [foo]",
         );
         check_refused(
             json!({"match_all": {"boost": -1}}),

@@ -1,80 +1,18 @@
-//! `match_phrase`.
+//! `match_phrase`: full text, the terms one after another.
 
-use std::collections::BTreeSet;
+use serde_json::Value;
 
-use serde_json::{Map, Value};
-
-use super::params::{boost, count, not_yet, print_field, put_boost, scalar, single_field, unsupported, zero_terms};
-use super::{Budget, Query};
-use crate::{Error, Result};
+use super::text_options::TEXT;
+use super::{Budget, Query, TextQuery};
+use crate::Result;
 
 pub(super) const NAME: &str = "match_phrase";
 
-/// Full text: the terms one after another.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MatchPhrase {
-    /// Full path.
-    pub field: String,
-    /// The text.
-    pub query: Value,
-    /// Moves allowed between terms.
-    pub slop: u32,
-    /// `zero_terms_query: all`.
-    pub zero_terms_all: bool,
-    /// Multiplies the score.
-    pub boost: f32,
-}
+/// Parameters beside those of all texts.
+const OWN: &[&str] = &["slop", "zero_terms_query"];
 
-/// `{"field": "text"}` or `{"field": {"query": "text", …}}`.
 pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
-    let (field, value) = single_field(NAME, body)?;
-    let mut query = MatchPhrase {
-        field: field.to_owned(),
-        query: Value::Null,
-        slop: 0,
-        zero_terms_all: false,
-        boost: 1.0,
-    };
-    match value {
-        Value::Object(params) => {
-            for (key, value) in params {
-                match key.as_str() {
-                    "query" if value.is_null() => {}
-                    "query" => query.query = scalar(NAME, key, value)?,
-                    "slop" => query.slop = count(NAME, key, value)?,
-                    "zero_terms_query" => query.zero_terms_all = zero_terms(NAME, value)?,
-                    "boost" => query.boost = boost(NAME, value)?,
-                    "analyzer" => return Err(not_yet(NAME, key)),
-                    _ => return Err(unsupported(NAME, key)),
-                }
-            }
-        }
-        Value::Null => {}
-        value => query.query = scalar(NAME, "query", value)?,
-    }
-    if query.query.is_null() {
-        return Err(Error::parsing("No text specified for text query"));
-    }
-    Ok(Query::MatchPhrase(query))
-}
-
-impl MatchPhrase {
-    pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("query".into(), self.query.clone());
-        if self.slop > 0 {
-            body.insert("slop".into(), self.slop.into());
-        }
-        if self.zero_terms_all {
-            body.insert("zero_terms_query".into(), "ALL".into());
-        }
-        put_boost(&mut body, self.boost);
-        print_field(NAME, &self.field, body)
-    }
-
-    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
-        fields.insert(self.field.clone());
-    }
+    TextQuery::parse(NAME, &[TEXT, OWN], body).map(Query::MatchPhrase)
 }
 
 #[cfg(test)]
@@ -90,8 +28,12 @@ mod tests {
             json!({"match_phrase": {"a": {"query": "x y"}}}),
         );
         check(
-            json!({"match_phrase": {"a": {"query": "x y", "slop": 2, "zero_terms_query": "ALL", "boost": 2}}}),
-            json!({"match_phrase": {"a": {"query": "x y", "slop": 2, "zero_terms_query": "ALL", "boost": 2.0}}}),
+            json!({"match_phrase": {"a": {
+                "query": "x y", "slop": 2, "zero_terms_query": "ALL", "analyzer": "simple", "boost": 2
+            }}}),
+            json!({"match_phrase": {"a": {
+                "query": "x y", "analyzer": "simple", "slop": 2, "zero_terms_query": "ALL", "boost": 2.0
+            }}}),
         );
     }
 
@@ -105,10 +47,6 @@ mod tests {
         check_refused(
             json!({"match_phrase": {"a": {"query": "x", "operator": "and"}}}),
             "[match_phrase] query does not support [operator]",
-        );
-        check_refused(
-            json!({"match_phrase": {"a": {"query": "x", "analyzer": "simple"}}}),
-            "parameter [analyzer] of query [match_phrase] is not implemented by firn",
         );
     }
 

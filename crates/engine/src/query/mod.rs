@@ -5,20 +5,36 @@
 //! Parsing is bounded: depth 100 (a const), 1024 × 16 clauses in all.
 
 mod bool_query;
+mod boosting;
 mod constant_score;
+mod dis_max;
 mod exists;
+mod fuzziness;
+mod fuzzy;
 mod ids;
 mod match_all;
+mod match_bool_prefix;
 mod match_phrase;
+mod match_phrase_prefix;
 mod match_query;
+mod multi_match;
+mod named;
 mod params;
 mod prefix;
 pub mod query_string;
 mod range;
+mod regexp;
+mod rewrite;
 mod should_match;
+mod simple_query_string;
 mod term;
+mod term_pattern;
 mod terms;
+mod text_options;
+mod text_query;
+mod weighted_fields;
 mod wildcard;
+mod wrapper;
 
 use std::collections::BTreeSet;
 
@@ -27,19 +43,29 @@ use serde_json::Value;
 use crate::{Error, Result};
 
 pub use bool_query::{Bool, Boost};
+pub use boosting::Boosting;
 pub use constant_score::ConstantScore;
+pub use dis_max::DisMax;
 pub use exists::Exists;
+pub use fuzziness::{Fuzziness, Fuzzy};
+pub use fuzzy::FuzzyTerm;
 pub use ids::Ids;
 pub use match_all::MatchAll;
-pub use match_phrase::MatchPhrase;
-pub use match_query::Match;
-pub use prefix::Prefix;
+pub use multi_match::{MultiMatch, MultiMatchType};
+pub use named::Named;
 pub use query_string::QueryString;
 pub use range::Range;
+pub use regexp::{Regexp, RegexpFlags};
+pub use rewrite::{REWRITE_TERMS_MAX, Rewrite};
 pub use should_match::minimum_should_match;
+pub use simple_query_string::SimpleQueryString;
 pub use term::Term;
+pub use term_pattern::TermPattern;
 pub use terms::{TERMS_MAX, Terms};
-pub use wildcard::Wildcard;
+pub use text_options::TextOptions;
+pub use text_query::TextQuery;
+
+use named::Params;
 
 /// A query. Fields are full paths as the user wrote them; the engine resolves them per index.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,13 +78,22 @@ pub enum Query {
     Range(Range),
     Exists(Exists),
     Ids(Ids),
-    Match(Match),
+    Match(TextQuery),
+    MatchPhrase(TextQuery),
+    MatchPhrasePrefix(TextQuery),
+    MatchBoolPrefix(TextQuery),
+    MultiMatch(MultiMatch),
     Bool(Bool),
-    QueryString(QueryString),
-    Prefix(Prefix),
-    Wildcard(Wildcard),
-    MatchPhrase(MatchPhrase),
+    DisMax(DisMax),
+    Boosting(Boosting),
     ConstantScore(ConstantScore),
+    QueryString(QueryString),
+    SimpleQueryString(SimpleQueryString),
+    Prefix(TermPattern),
+    Wildcard(TermPattern),
+    Regexp(Regexp),
+    Fuzzy(FuzzyTerm),
+    Named(Named),
 }
 
 /// How deep queries nest, `query_string` parentheses apart. Elasticsearch allows 30
@@ -72,32 +107,38 @@ pub const CLAUSES_MAX: usize = 1024 * 16;
 type Parse = fn(&Value, &mut Budget) -> Result<Query>;
 
 /// One line per query.
-const QUERIES: &[(&str, Parse)] = &[
-    (match_all::NAME, match_all::parse),
-    (match_all::NAME_NONE, match_all::parse_none),
-    (term::NAME, term::parse),
-    (terms::NAME, terms::parse),
-    (range::NAME, range::parse),
-    (exists::NAME, exists::parse),
-    (ids::NAME, ids::parse),
-    (match_query::NAME, match_query::parse),
-    (match_phrase::NAME, match_phrase::parse),
-    (bool_query::NAME, bool_query::parse),
-    (query_string::NAME, query_string::parse_query),
-    (prefix::NAME, prefix::parse),
-    (wildcard::NAME, wildcard::parse),
-    (constant_score::NAME, constant_score::parse),
+const QUERIES: &[(&str, Params, Parse)] = &[
+    (match_all::NAME, Params::InBody, match_all::parse),
+    (match_all::NAME_NONE, Params::InBody, match_all::parse_none),
+    (term::NAME, Params::InField, term::parse),
+    (terms::NAME, Params::InBody, terms::parse),
+    (range::NAME, Params::InField, range::parse),
+    (exists::NAME, Params::InBody, exists::parse),
+    (ids::NAME, Params::InBody, ids::parse),
+    (match_query::NAME, Params::InField, match_query::parse),
+    (match_phrase::NAME, Params::InField, match_phrase::parse),
+    (match_phrase_prefix::NAME, Params::InField, match_phrase_prefix::parse),
+    (match_bool_prefix::NAME, Params::InField, match_bool_prefix::parse),
+    (multi_match::NAME, Params::InBody, multi_match::parse),
+    (bool_query::NAME, Params::InBody, bool_query::parse),
+    (dis_max::NAME, Params::InBody, dis_max::parse),
+    (boosting::NAME, Params::InBody, boosting::parse),
+    (constant_score::NAME, Params::InBody, constant_score::parse),
+    (query_string::NAME, Params::InBody, query_string::parse_query),
+    (simple_query_string::NAME, Params::InBody, simple_query_string::parse),
+    (prefix::NAME, Params::InField, prefix::parse),
+    (wildcard::NAME, Params::InField, wildcard::parse),
+    (regexp::NAME, Params::InField, regexp::parse),
+    (fuzzy::NAME, Params::InField, fuzzy::parse),
+    (wrapper::NAME, Params::Fixed, wrapper::parse),
 ];
 
 /// Queries that Elasticsearch has and firn does not.
 const NOT_YET: &[&str] = &[
-    "boosting",
     "combined_fields",
-    "dis_max",
     "distance_feature",
     "field_masking_span",
     "function_score",
-    "fuzzy",
     "geo_bounding_box",
     "geo_distance",
     "geo_grid",
@@ -107,23 +148,18 @@ const NOT_YET: &[&str] = &[
     "has_parent",
     "intervals",
     "knn",
-    "match_bool_prefix",
-    "match_phrase_prefix",
     "more_like_this",
-    "multi_match",
     "nested",
     "parent_id",
     "percolate",
     "pinned",
     "rank_feature",
-    "regexp",
     "rule",
     "rule_query",
     "script",
     "script_score",
     "semantic",
     "shape",
-    "simple_query_string",
     "span_containing",
     "span_field_masking",
     "span_first",
@@ -138,13 +174,12 @@ const NOT_YET: &[&str] = &[
     "terms_set",
     "text_expansion",
     "weighted_tokens",
-    "wrapper",
 ];
 
 /// Queries by name, answered and refused.
 pub(crate) fn inventory() -> crate::inventory::Inventory {
     crate::inventory::Inventory {
-        answered: QUERIES.iter().map(|(name, _)| *name).collect(),
+        answered: QUERIES.iter().map(|(name, ..)| *name).collect(),
         refused: NOT_YET,
     }
 }
@@ -166,7 +201,7 @@ impl Budget {
         let Some((name, body)) = entries.next() else {
             return Err(Error::illegal_argument("query malformed, empty clause found"));
         };
-        let Some((_, parse)) = QUERIES.iter().find(|(known, _)| known == name) else {
+        let Some((_, place, parse)) = QUERIES.iter().find(|(known, ..)| known == name) else {
             return Err(if NOT_YET.contains(&name.as_str()) {
                 Error::not_implemented(format!("query [{name}]"))
             } else {
@@ -185,7 +220,14 @@ impl Budget {
                 "The nested depth of the query exceeds the maximum nested depth of [{DEPTH_MAX}]"
             )));
         }
-        let query = parse(body, self)?;
+        let (query_name, body) = named::split(name, *place, body)?;
+        let mut query = parse(&body, self)?;
+        if let Some(name) = query_name {
+            query = Query::Named(Named {
+                name,
+                query: Box::new(query),
+            });
+        }
         self.depth -= 1;
         Ok(query)
     }
@@ -219,13 +261,22 @@ impl Query {
             Self::Range(query) => query.print(),
             Self::Exists(query) => query.print(),
             Self::Ids(query) => query.print(),
-            Self::Match(query) => query.print(),
+            Self::Match(query) => query.print(match_query::NAME),
+            Self::MatchPhrase(query) => query.print(match_phrase::NAME),
+            Self::MatchPhrasePrefix(query) => query.print(match_phrase_prefix::NAME),
+            Self::MatchBoolPrefix(query) => query.print(match_bool_prefix::NAME),
+            Self::MultiMatch(query) => query.print(),
             Self::Bool(query) => query.print(),
-            Self::QueryString(query) => query.print(),
-            Self::Prefix(query) => query.print(),
-            Self::Wildcard(query) => query.print(),
-            Self::MatchPhrase(query) => query.print(),
+            Self::DisMax(query) => query.print(),
+            Self::Boosting(query) => query.print(),
             Self::ConstantScore(query) => query.print(),
+            Self::QueryString(query) => query.print(),
+            Self::SimpleQueryString(query) => query.print(),
+            Self::Prefix(query) => query.print(prefix::NAME),
+            Self::Wildcard(query) => query.print(wildcard::NAME),
+            Self::Regexp(query) => query.print(),
+            Self::Fuzzy(query) => query.print(),
+            Self::Named(query) => query.print(),
         }
     }
 
@@ -244,13 +295,21 @@ impl Query {
             Self::Range(query) => query.fields(fields),
             Self::Exists(query) => query.fields(fields),
             Self::Ids(query) => query.fields(fields),
-            Self::Match(query) => query.fields(fields),
+            Self::Match(query)
+            | Self::MatchPhrase(query)
+            | Self::MatchPhrasePrefix(query)
+            | Self::MatchBoolPrefix(query) => query.fields(fields),
+            Self::MultiMatch(query) => query.fields(fields),
             Self::Bool(query) => query.fields(fields),
-            Self::QueryString(query) => query.fields(fields),
-            Self::Prefix(query) => query.fields(fields),
-            Self::Wildcard(query) => query.fields(fields),
-            Self::MatchPhrase(query) => query.fields(fields),
+            Self::DisMax(query) => query.fields(fields),
+            Self::Boosting(query) => query.fields(fields),
             Self::ConstantScore(query) => query.fields(fields),
+            Self::QueryString(query) => query.fields(fields),
+            Self::SimpleQueryString(query) => query.fields(fields),
+            Self::Prefix(query) | Self::Wildcard(query) => query.fields(fields),
+            Self::Regexp(query) => query.fields(fields),
+            Self::Fuzzy(query) => query.fields(fields),
+            Self::Named(named) => named.query.collect_fields(fields),
         }
     }
 }

@@ -25,15 +25,9 @@ pub(super) fn single_field<'v>(query: &str, body: &'v Value) -> Result<(&'v str,
         )));
     };
     if let Some((second, _)) = entries.next() {
-        // `_name` stands beside the parameters; as a second field it is only confusing.
-        let named = [field.as_str(), second].contains(&"_name");
-        return Err(if named {
-            unsupported(query, "_name")
-        } else {
-            Error::parsing(format!(
-                "[{query}] query doesn't support multiple fields, found [{field}] and [{second}]"
-            ))
-        });
+        return Err(Error::parsing(format!(
+            "[{query}] query doesn't support multiple fields, found [{field}] and [{second}]"
+        )));
     }
     if field.is_empty() {
         return Err(Error::illegal_argument(format!(
@@ -43,13 +37,30 @@ pub(super) fn single_field<'v>(query: &str, body: &'v Value) -> Result<(&'v str,
     Ok((field, value))
 }
 
-/// The error of a parameter that a query does not take; features of Elasticsearch that firn lacks
-/// are named as such.
-pub(super) fn unsupported(query: &str, param: &str) -> Error {
-    match param {
-        "_name" => Error::not_implemented(format!("named query ([_name] of [{query}])")),
-        _ => Error::parsing(format!("[{query}] query does not support [{param}]")),
+/// Reads `{"field": {…}}`, or `{"field": value}` for `{"field": {main: value}}`: hands every
+/// parameter to `read` and answers the field.
+pub(super) fn by_field<'v>(
+    query: &str,
+    main: &str,
+    body: &'v Value,
+    mut read: impl FnMut(&str, &'v Value) -> Result<()>,
+) -> Result<String> {
+    let (field, value) = single_field(query, body)?;
+    match value {
+        Value::Object(params) => {
+            for (key, value) in params {
+                read(key, value)?;
+            }
+        }
+        Value::Null => {}
+        value => read(main, value)?,
     }
+    Ok(field.to_owned())
+}
+
+/// The error of a parameter that a query does not take.
+pub(super) fn unsupported(query: &str, param: &str) -> Error {
+    Error::parsing(format!("[{query}] query does not support [{param}]"))
 }
 
 /// The error of a parameter that Elasticsearch takes and firn does not yet.
@@ -57,7 +68,7 @@ pub(super) fn not_yet(query: &str, param: &str) -> Error {
     Error::not_implemented(format!("parameter [{param}] of query [{query}]"))
 }
 
-fn wrong_type(query: &str, param: &str, value: &Value) -> Error {
+pub(super) fn wrong_type(query: &str, param: &str, value: &Value) -> Error {
     Error::parsing(format!(
         "[{query}] query does not support [{}] for [{param}]",
         token(value)
@@ -86,6 +97,12 @@ pub(super) fn flag(query: &str, param: &str, value: &Value) -> Result<bool> {
     as_bool(value).ok_or_else(|| wrong_type(query, param, value))
 }
 
+/// A finite number.
+pub(super) fn number(query: &str, param: &str, value: &Value) -> Result<f32> {
+    // Not -0.0, which would print and compare otherwise.
+    Ok(as_f32(value).ok_or_else(|| wrong_type(query, param, value))? + 0.0)
+}
+
 /// A whole number from 0.
 pub(super) fn count(query: &str, param: &str, value: &Value) -> Result<u32> {
     let number = as_i64(value).ok_or_else(|| wrong_type(query, param, value))?;
@@ -107,13 +124,17 @@ pub(super) fn scalar(query: &str, param: &str, value: &Value) -> Result<Value> {
     }
 }
 
-/// `rewrite`: the ways that give every match the boost as its score are what firn does; the
-/// others score.
-pub(super) fn rewrite(query: &str, value: &Value) -> Result<()> {
-    match text(query, "rewrite", value)?.as_str() {
-        "constant_score" | "constant_score_blended" | "constant_score_boolean" => Ok(()),
-        other => Err(Error::not_implemented(format!("[rewrite: {other}] of query [{query}]"))),
+/// The text of a full-text query: a string, number or boolean; null is none.
+pub(super) fn query_text(query: &str, value: &Value) -> Result<Option<Value>> {
+    match value {
+        Value::Null => Ok(None),
+        value => scalar(query, "query", value).map(Some),
     }
+}
+
+/// The text of a full-text query that must be there.
+pub(super) fn required_text(found: Option<Value>) -> Result<Value> {
+    found.ok_or_else(|| Error::parsing("No text specified for text query"))
 }
 
 /// `zero_terms_query`: true for `all`.

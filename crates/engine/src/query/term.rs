@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::params::{boost, flag, print_field, put_boost, put_flag, scalar, single_field, unsupported};
+use super::params::{boost, by_field, flag, print_field, put_boost, put_flag, scalar, unsupported};
 use super::{Budget, Query};
 use crate::{Error, Result};
 
@@ -25,30 +25,27 @@ pub struct Term {
 
 /// `{"field": value}` or `{"field": {"value": value, …}}`.
 pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
-    let (field, value) = single_field(NAME, body)?;
-    let mut query = Term {
-        field: field.to_owned(),
-        value: Value::Null,
-        boost: 1.0,
-        case_insensitive: false,
-    };
-    match value {
-        Value::Object(params) => {
-            for (key, value) in params {
-                match key.as_str() {
-                    "value" | "term" => query.value = scalar(NAME, key, value)?,
-                    "boost" => query.boost = boost(NAME, value)?,
-                    "case_insensitive" => query.case_insensitive = flag(NAME, key, value)?,
-                    _ => return Err(unsupported(NAME, key)),
-                }
-            }
+    let mut found = None;
+    let mut score = 1.0;
+    let mut case_insensitive = false;
+    let field = by_field(NAME, "value", body, |key, value| {
+        match key {
+            "value" | "term" => found = Some(scalar(NAME, key, value)?),
+            "boost" => score = boost(NAME, value)?,
+            "case_insensitive" => case_insensitive = flag(NAME, key, value)?,
+            _ => return Err(unsupported(NAME, key)),
         }
-        value => query.value = scalar(NAME, "value", value)?,
+        Ok(())
+    })?;
+    match found {
+        Some(value) => Ok(Query::Term(Term {
+            field,
+            value,
+            boost: score,
+            case_insensitive,
+        })),
+        None => Err(Error::illegal_argument("value cannot be null")),
     }
-    if query.value.is_null() {
-        return Err(Error::illegal_argument("value cannot be null"));
-    }
-    Ok(Query::Term(query))
 }
 
 impl Term {
@@ -98,10 +95,6 @@ mod tests {
         check_refused(json!({"term": {"a": null}}), "value cannot be null");
         check_refused(json!({"term": {"a": {"boost": 1}}}), "value cannot be null");
         check_refused(json!({"term": {}}), "[term] field name is null or empty");
-        check_refused(
-            json!({"term": {"a": {"value": 1, "_name": "n"}}}),
-            "named query ([_name] of [term]) is not implemented by firn",
-        );
     }
 
     #[test]

@@ -43,8 +43,7 @@ pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
                 )));
             }
             value if key == "boost" => score = boost(NAME, value)?,
-            _ if key == "_name" => return Err(unsupported(NAME, key)),
-            _ => return Err(Error::parsing(format!("[{NAME}] query does not support [{key}]"))),
+            _ => return Err(unsupported(NAME, key)),
         }
     }
     let Some((field, values)) = found else {

@@ -1,5 +1,6 @@
 //! All queries together: the round trip, the bounds, and input that is no query.
 
+use firn_model::mapping::Analyzer;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -11,7 +12,7 @@ fn what_is_no_query() {
     check_refused(json!(null), "[_na] query malformed, must start with start_object");
     check_refused(json!({}), "query malformed, empty clause found");
     check_refused(json!({"foo": {}}), "unknown query [foo]");
-    check_refused(json!({"fuzzy": {}}), "query [fuzzy] is not implemented by firn");
+    check_refused(json!({"nested": {}}), "query [nested] is not implemented by firn");
     check_refused(
         json!({"term": {"a": 1}, "range": {}}),
         "[term] malformed query, expected [END_OBJECT] but found [FIELD_NAME]",
@@ -48,9 +49,9 @@ fn clauses_are_bounded() {
 
 #[test]
 fn every_query_is_known_once() {
-    for (index, (name, _)) in QUERIES.iter().enumerate() {
+    for (index, (name, ..)) in QUERIES.iter().enumerate() {
         assert!(!NOT_YET.contains(name), "{name}");
-        assert!(QUERIES[..index].iter().all(|(other, _)| other != name), "{name}");
+        assert!(QUERIES[..index].iter().all(|(other, ..)| other != name), "{name}");
     }
 }
 
@@ -110,71 +111,170 @@ fn leaf() -> impl Strategy<Value = Query> {
         (field(), boosted()).prop_map(|(field, boost)| Query::Exists(Exists { field, boost })),
         (prop::collection::vec("\\PC{0,8}", 0..4), boosted())
             .prop_map(|(values, boost)| Query::Ids(Ids { values, boost })),
+        text_query(&[]).prop_map(Query::Match),
+        text_query(&["slop"]).prop_map(Query::MatchPhrase),
+        text_query(&["slop"]).prop_map(Query::MatchPhrasePrefix),
+        text_query(&[]).prop_map(Query::MatchBoolPrefix),
+        term_pattern().prop_map(Query::Prefix),
+        term_pattern().prop_map(Query::Wildcard),
+        (term_pattern(), 0..64_i64, 1..20_000_u32).prop_map(|(pattern, flags, states)| {
+            let mut body = pattern.print("regexp");
+            let params = body["regexp"][&pattern.field].as_object_mut().unwrap();
+            params.insert("flags_value".into(), flags.into());
+            params.insert("max_determinized_states".into(), states.into());
+            Query::parse(&body).unwrap()
+        }),
+        (field(), "\\PC{0,8}", fuzziness(), fuzzy(), boosted()).prop_map(|(field, value, fuzziness, fuzzy, boost)| {
+            Query::Fuzzy(FuzzyTerm {
+                field,
+                value,
+                fuzziness,
+                fuzzy,
+                boost,
+            })
+        }),
         (
-            (field(), scalar(), any::<bool>(), should_match_spec()),
-            (any::<bool>(), any::<bool>(), boosted())
+            (scalar(), weighted_fields(), 0..6_usize),
+            (prop::option::of(0.0_f32..1.0), options(&[]), boosted())
         )
-            .prop_map(
-                |((field, query, operator_and, minimum_should_match), (lenient, zero_terms_all, boost))| {
-                    Query::Match(Match {
-                        field,
-                        query,
-                        operator_and,
-                        minimum_should_match,
-                        lenient,
-                        zero_terms_all,
-                        boost,
-                    })
+            .prop_map(|((query, fields, kind), (tie_breaker, mut options, boost))| {
+                use MultiMatchType::*;
+                let kind = [BestFields, MostFields, CrossFields, Phrase, PhrasePrefix, BoolPrefix][kind];
+                if matches!(kind, CrossFields | Phrase | PhrasePrefix) {
+                    options.fuzziness = None;
                 }
-            ),
-        (field(), scalar(), 0..5_u32, any::<bool>(), boosted()).prop_map(
-            |(field, query, slop, zero_terms_all, boost)| {
-                Query::MatchPhrase(MatchPhrase {
-                    field,
+                Query::MultiMatch(MultiMatch {
                     query,
-                    slop,
-                    zero_terms_all,
+                    fields,
+                    kind,
+                    tie_breaker,
+                    options,
                     boost,
-                })
-            }
-        ),
-        (field(), "\\PC{0,8}", any::<bool>(), boosted()).prop_map(|(field, value, case_insensitive, boost)| {
-            Query::Prefix(Prefix {
-                field,
-                value,
-                case_insensitive,
-                boost,
-            })
-        }),
-        (field(), "\\PC{0,8}", any::<bool>(), boosted()).prop_map(|(field, value, case_insensitive, boost)| {
-            Query::Wildcard(Wildcard {
-                field,
-                value,
-                case_insensitive,
-                boost,
-            })
-        }),
-        (
-            words,
-            prop::collection::vec((field(), boosted()), 2..4),
-            any::<bool>(),
-            any::<bool>(),
-            boosted()
-        )
-            .prop_map(|(query, default_fields, operator_and, lenient, boost)| {
-                let parsed = query_string::parse(&query, operator_and).unwrap();
-                Query::QueryString(QueryString {
-                    query,
-                    default_fields,
-                    operator_and,
-                    lenient,
-                    analyze_wildcard: lenient,
-                    time_zone: None,
-                    boost,
-                    parsed,
                 })
             }),
+        (
+            (words, weighted_fields(), options(&["slop"])),
+            (any::<bool>(), any::<bool>(), boosted(), rewrite())
+        )
+            .prop_map(
+                |((query, default_fields, mut options), (analyze_wildcard, escape, boost, rewrite))| {
+                    options.zero_terms_all = false;
+                    let body = Query::QueryString(QueryString {
+                        default_fields,
+                        options,
+                        analyze_wildcard,
+                        escape,
+                        rewrite,
+                        boost,
+                        ..QueryString::new(&query).unwrap()
+                    })
+                    .print();
+                    Query::parse(&body).unwrap()
+                }
+            ),
+        ("\\PC{0,12}", weighted_fields(), 0..1024_i64, boosted()).prop_map(|(query, fields, flags, boost)| {
+            let mut body = serde_json::Map::new();
+            body.insert("query".into(), query.into());
+            body.insert("flags".into(), flags.into());
+            super::weighted_fields::put(&mut body, &fields);
+            params::put_boost(&mut body, boost);
+            Query::parse(&json!({"simple_query_string": body})).unwrap()
+        }),
     ]
+}
+
+fn weighted_fields() -> impl Strategy<Value = Vec<(String, f32)>> {
+    prop::collection::vec((field(), boosted()), 2..4)
+}
+
+fn fuzziness() -> impl Strategy<Value = Fuzziness> {
+    prop_oneof![
+        (0..3_u8).prop_map(Fuzziness::Edits),
+        (0..5_u32, 5..9_u32).prop_map(|(low, high)| Fuzziness::Auto { low, high }),
+        Just(Fuzziness::default()),
+    ]
+}
+
+fn rewrite() -> impl Strategy<Value = Rewrite> {
+    prop_oneof![
+        Just(Rewrite::Constant),
+        Just(Rewrite::Scoring),
+        (0..=REWRITE_TERMS_MAX).prop_map(Rewrite::TopTerms),
+        (0..=REWRITE_TERMS_MAX).prop_map(Rewrite::TopTermsBoost),
+        (0..=REWRITE_TERMS_MAX).prop_map(Rewrite::TopTermsBlended),
+    ]
+}
+
+fn fuzzy() -> impl Strategy<Value = Fuzzy> {
+    (0..5_u32, 1..100_u32, any::<bool>(), rewrite()).prop_map(
+        |(prefix_length, max_expansions, transpositions, rewrite)| Fuzzy {
+            prefix_length,
+            max_expansions,
+            transpositions,
+            rewrite,
+        },
+    )
+}
+
+/// Options that a query with `slop`, or without, can have.
+fn options(with: &'static [&'static str]) -> impl Strategy<Value = TextOptions> {
+    let analyzer = prop::option::of(prop_oneof![Just(Analyzer::Simple), Just(Analyzer::Keyword)]);
+    (
+        (analyzer, any::<bool>(), should_match_spec()),
+        (prop::option::of(fuzziness()), fuzzy(), 0..4_u32),
+        (any::<bool>(), any::<bool>()),
+    )
+        .prop_map(
+            move |((analyzer, operator_and, minimum), (fuzziness, fuzzy, slop), (lenient, zero_terms_all))| {
+                TextOptions {
+                    analyzer,
+                    operator_and,
+                    minimum_should_match: minimum,
+                    fuzziness,
+                    fuzzy,
+                    slop: if with.contains(&"slop") { slop } else { 0 },
+                    zero_terms_all,
+                    lenient,
+                }
+            },
+        )
+}
+
+/// A text query with the options that it has: what its parser takes of what is printed.
+fn text_query(with: &'static [&'static str]) -> impl Strategy<Value = TextQuery> {
+    (field(), scalar(), options(with), boosted()).prop_map(move |(field, query, options, boost)| {
+        let default = TextOptions::default();
+        let is_phrase = with.contains(&"slop");
+        TextQuery {
+            field,
+            query,
+            options: match is_phrase {
+                true => TextOptions {
+                    analyzer: options.analyzer,
+                    slop: options.slop,
+                    ..default
+                },
+                false => TextOptions {
+                    zero_terms_all: false,
+                    lenient: false,
+                    ..options
+                },
+            },
+            boost,
+        }
+    })
+}
+
+fn term_pattern() -> impl Strategy<Value = TermPattern> {
+    (field(), "\\PC{0,8}", any::<bool>(), rewrite(), boosted()).prop_map(
+        |(field, value, case_insensitive, rewrite, boost)| TermPattern {
+            field,
+            value,
+            case_insensitive,
+            rewrite,
+            boost,
+        },
+    )
 }
 
 fn query() -> impl Strategy<Value = Query> {
@@ -199,13 +299,39 @@ fn query() -> impl Strategy<Value = Query> {
                     boost,
                 })
             }),
+            (prop::collection::vec(inner.clone(), 1..3), 0.0_f32..1.0, boosted()).prop_map(
+                |(queries, tie_breaker, boost)| {
+                    Query::DisMax(DisMax {
+                        queries,
+                        tie_breaker,
+                        boost,
+                    })
+                }
+            ),
+            (inner.clone(), inner.clone(), 0.0_f32..1.0, boosted()).prop_map(
+                |(positive, negative, negative_boost, boost)| {
+                    Query::Boosting(Boosting {
+                        positive: Box::new(positive),
+                        negative: Box::new(negative),
+                        negative_boost,
+                        boost,
+                    })
+                }
+            ),
+            ("\\PC{0,8}", inner.clone()).prop_map(|(name, query)| match query {
+                Query::Named(named) => Query::Named(Named { name, ..named }),
+                query => Query::Named(Named {
+                    name,
+                    query: Box::new(query),
+                }),
+            }),
         ]
     })
 }
 
 /// JSON that looks a little like queries.
 fn json() -> impl Strategy<Value = Value> {
-    let names: Vec<&str> = QUERIES.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = QUERIES.iter().map(|(name, ..)| *name).collect();
     let params = [
         "query",
         "value",
@@ -221,6 +347,15 @@ fn json() -> impl Strategy<Value = Value> {
         "a",
         "minimum_should_match",
         "_name",
+        "queries",
+        "positive",
+        "negative",
+        "negative_boost",
+        "fuzziness",
+        "flags",
+        "type",
+        "rewrite",
+        "analyzer",
     ];
     let key = prop_oneof![prop::sample::select(names), prop::sample::select(params.to_vec())];
     let leaf = prop_oneof![scalar(), Just(Value::Null)];

@@ -3,6 +3,7 @@
 mod collector;
 
 use firn_engine::aggs::{KeyBytes, Terms, TermsFilter, TermsOrder, ValueFormat};
+use firn_engine::query::RegexpFlags;
 use firn_model::{Error, Result};
 use serde_json::Value;
 use tantivy::BitSet;
@@ -12,7 +13,7 @@ use self::collector::{Nothing, TermsCollector};
 use super::super::column::{self, NumColumn, Number, Place, ValueBlock};
 use super::super::compile::Compiler;
 use super::super::field::{Numeric, Parsed};
-use super::super::query::pattern::Pattern;
+use super::super::query::pattern::{Matcher, Pattern};
 use super::source::{self, Source};
 use super::table::{Entry, Table};
 use super::{Collector, Level, Scope};
@@ -42,7 +43,7 @@ enum Missing {
 }
 
 enum Filter {
-    Pattern(regex::bytes::Regex),
+    Pattern(Matcher),
     Texts(Vec<String>),
     Numbers(Vec<Number>),
 }
@@ -256,10 +257,10 @@ impl Filter {
                  be applied to string fields. Use an array of numeric values for include/exclude clauses used to filter \
                  numeric fields"
             ))),
-            TermsFilter::Pattern(text) => match Pattern::regexp(text)?.compile()? {
-                Some(regex) => Ok(Self::Pattern(regex)),
-                None => Err(Error::illegal_argument(format!("[{name}] has an empty pattern"))),
-            },
+            TermsFilter::Pattern(text) => {
+                let pattern = Pattern::regexp(text, RegexpFlags::default(), false)?;
+                Ok(Self::Pattern(pattern.compile()?))
+            }
             TermsFilter::Values(values) if is_number => {
                 let numeric = source.numeric();
                 let mut numbers = Vec::with_capacity(values.len());

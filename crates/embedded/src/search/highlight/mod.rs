@@ -26,6 +26,7 @@ use super::ShardSearch;
 use super::compile::Compiler;
 use super::fetch::{source_path, walk};
 use super::field::{self, Field, Target, scalar_text};
+use super::guard::{Guard, Stop};
 use super::marks::{Mark, Marks};
 use crate::schema::Class;
 
@@ -53,14 +54,20 @@ struct FieldPlan {
 
 impl HighlightPlan {
     /// Resolves fields, and what `query` looks for in them.
-    pub(super) fn compile(shard: &ShardSearch, highlight: &Highlight, query: &Query, now_ms: i64) -> Result<Self> {
-        let of_query = marks_of(shard, query, now_ms)?;
+    pub(super) fn compile(
+        shard: &ShardSearch,
+        highlight: &Highlight,
+        query: &Query,
+        now_ms: i64,
+        stop: &Stop,
+    ) -> Result<Self> {
+        let of_query = marks_of(shard, query, now_ms, stop)?;
         let mut fields: Vec<FieldPlan> = Vec::new();
         for asked in &highlight.fields {
             let own;
             let marks = match &asked.options.query {
                 Some(query) => {
-                    own = marks_of(shard, query, now_ms)?;
+                    own = marks_of(shard, query, now_ms, stop)?;
                     &own
                 }
                 None => &of_query,
@@ -123,11 +130,12 @@ impl HighlightPlan {
 }
 
 /// What a query looks for on a shard.
-fn marks_of(shard: &ShardSearch, query: &Query, now_ms: i64) -> Result<Vec<(String, Mark)>> {
+fn marks_of(shard: &ShardSearch, query: &Query, now_ms: i64, stop: &Stop) -> Result<Vec<(String, Mark)>> {
+    let guard = Guard::new(stop);
     let marks = Marks::default();
     let compiler = Compiler {
         marks: Some(&marks),
-        ..shard.compiler(now_ms)
+        ..shard.compiler(now_ms, &guard)
     };
     compiler.compile(query)?;
     Ok(marks.into_inner())

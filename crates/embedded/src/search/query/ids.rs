@@ -41,13 +41,14 @@ pub(in super::super) fn by_ids(compiler: &Compiler, ids: &[String]) -> Result<Co
         let terms: Vec<Term> = given.iter().map(|id| Term::from_field_text(field, id)).collect();
         parts.push(Compiled::Some(Box::new(TermsWeight {
             field,
-            find: Box::new(move |reader| {
+            find: Box::new(move |reader, found| {
                 let index = reader.inverted_index(field)?;
-                let mut found = Vec::new();
                 for term in &terms {
-                    found.extend(index.get_term_info(term)?);
+                    if let Some(info) = index.get_term_info(term)? {
+                        found(&info)?;
+                    }
                 }
-                Ok(found)
+                Ok(())
             }),
         })));
     }

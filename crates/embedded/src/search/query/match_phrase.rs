@@ -1,6 +1,7 @@
-//! `match_phrase`: terms one after another.
+//! Phrases: terms one after another, the last of which may go on.
 
-use firn_engine::query::MatchPhrase;
+use std::collections::BTreeSet;
+
 use firn_model::Result;
 use firn_model::mapping::Analyzer;
 use tantivy::query::{PhraseQuery, Query as _};
@@ -8,42 +9,22 @@ use tantivy::schema::IndexRecordOption;
 
 use super::super::column::failed;
 use super::super::compile::Compiler;
-use super::super::field::{Target, scalar_text};
 use super::super::marks::Mark;
+use super::super::paths;
 use super::super::weight::Compiled;
-use super::super::{paths, text};
-use super::{match_query, term};
-use crate::schema::Class;
-
-pub(in super::super) fn compile(compiler: &Compiler, part: &MatchPhrase) -> Result<Compiled> {
-    let scoring = compiler.scoring();
-    let compiled = match compiler.resolve(&part.field) {
-        Target::Nothing => Compiled::None,
-        Target::Meta(meta) => term::on_meta(compiler, meta, &part.query)?,
-        Target::Field(field) => match (match_query::search_analyzer(&field), field.class) {
-            (Some(analyzer), Class::Text(indexed)) => {
-                let tokens = text::tokens(analyzer, &scalar_text(&part.query).unwrap_or_default());
-                match tokens.is_empty() {
-                    true if part.zero_terms_all => Compiled::All,
-                    _ => phrase(compiler, indexed, &field.path, tokens, part.slop)?,
-                }
-            }
-            _ => term::on_field(compiler, &field, &part.query, false)?,
-        },
-    };
-    Ok(compiled.boost(part.boost, scoring))
-}
+use super::term;
 
 /// Documents with these terms at these distances; `slop` moves are allowed.
 pub(in super::super) fn phrase(
     compiler: &Compiler,
     indexed: Analyzer,
     path: &str,
-    tokens: Vec<(usize, String)>,
+    tokens: &[(usize, String)],
     slop: u32,
 ) -> Result<Compiled> {
     let field = paths::text_field(indexed);
-    match tokens.as_slice() {
+    compiler.guard.take_clauses(tokens.len())?;
+    match tokens {
         [] => Ok(Compiled::None),
         [(_, token)] => term::terms_weight(compiler, field, IndexRecordOption::WithFreqs, path, token),
         tokens => {
@@ -60,4 +41,62 @@ pub(in super::super) fn phrase(
             Ok(Compiled::Some(query.weight(compiler.enable()).map_err(failed)?))
         }
     }
+}
+
+/// The same where the last term is only the start of one. As in Lucene it stands for the first
+/// terms of the dictionary that begin so, `max_expansions` at most.
+pub(in super::super) fn phrase_prefix(
+    compiler: &Compiler,
+    indexed: Analyzer,
+    path: &str,
+    tokens: &[(usize, String)],
+    slop: u32,
+    max_expansions: u32,
+) -> Result<Compiled> {
+    let Some(((position, start), before)) = tokens.split_last() else {
+        return Ok(Compiled::None);
+    };
+    let scoring = compiler.scoring();
+    let mut parts = Vec::new();
+    for last in terms_from(compiler, indexed, path, start, max_expansions as usize)? {
+        let mut tokens = before.to_vec();
+        tokens.push((*position, last));
+        parts.push(phrase(compiler, indexed, path, &tokens, slop)?);
+    }
+    Ok(Compiled::any(parts, scoring))
+}
+
+/// The first terms of a shard that begin so.
+fn terms_from(
+    compiler: &Compiler,
+    indexed: Analyzer,
+    path: &str,
+    start: &str,
+    limit: usize,
+) -> Result<BTreeSet<String>> {
+    let field = paths::text_field(indexed);
+    let key_start = paths::key_prefix(field, path);
+    let from = [key_start.as_slice(), start.as_bytes()].concat();
+    let walk = compiler.guard.stop.walk();
+    let mut terms = BTreeSet::new();
+    for segment in &compiler.snapshot.segments {
+        let index = segment.reader.inverted_index(field).map_err(failed)?;
+        let mut stream = index
+            .terms()
+            .range()
+            .ge(&from)
+            .limit(limit as u64)
+            .into_stream()
+            .map_err(|error| failed(error.into()))?;
+        let mut count = 0;
+        while count < limit && stream.advance() && stream.key().starts_with(&from) {
+            walk.step()?;
+            count += 1;
+            terms.insert(String::from_utf8_lossy(&stream.key()[key_start.len()..]).into_owned());
+        }
+        while terms.len() > limit {
+            terms.pop_last();
+        }
+    }
+    Ok(terms)
 }

@@ -1,20 +1,25 @@
 //! Patterns over the terms of a field: wildcards, prefixes, regular expressions.
 //!
-//! All of them become one anchored regular expression of bounded size and the literal start that
-//! every match has. The terms of the field that begin so are read in order and tested; the
+//! All of them become anchored regular expressions of bounded size and the literal start that
+//! every match has. The terms of the field that begin so are read in order and tested; an
 //! expression runs in time linear in the term, whatever the pattern.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
+use firn_engine::query::{RegexpFlags, Rewrite};
+use firn_model::mapping::FieldType;
 use firn_model::{Error, ErrorKind, Result};
 use regex::bytes::{Regex, RegexBuilder};
 
+use super::super::column::{self, failed, into_tantivy};
 use super::super::compile::Compiler;
 use super::super::field::Field;
+use super::super::guard::{Stop, Walk};
 use super::super::marks::Mark;
+use super::super::paths;
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
-use super::super::{column, paths};
+use super::expand::{self, Nearest, TermsOf};
+use super::lucene_regexp::{self, Expression, push_literal};
 use crate::schema::Class;
 
 /// Longer patterns are refused, as in Elasticsearch (`index.max_regex_length`).
@@ -27,222 +32,246 @@ const COMPILED_BYTES_MAX: usize = 1 << 20;
 pub(in super::super) struct Pattern {
     /// Every match begins so.
     pub(in super::super) prefix: String,
-    /// The rest as an expression; `None`: anything.
-    rest: Option<String>,
-    ignore_case: bool,
+    /// What a match is; `None`: whatever begins so.
+    expression: Option<Expression>,
+    /// The pattern as written, for messages.
+    length: usize,
+    kind: &'static str,
 }
 
 impl Pattern {
     /// Terms that begin so.
     pub(in super::super) fn prefix(text: &str, ignore_case: bool) -> Self {
-        if ignore_case {
-            return Self {
-                prefix: String::new(),
-                rest: Some(format!("{}(?s:.*)", regex::escape(text))),
-                ignore_case,
-            };
-        }
-        Self {
+        let mut pattern = Self {
             prefix: text.to_owned(),
-            rest: None,
-            ignore_case,
+            expression: None,
+            length: text.chars().count(),
+            kind: "prefix",
+        };
+        if ignore_case {
+            let mut expression = String::new();
+            text.chars()
+                .for_each(|letter| push_literal(&mut expression, letter, true));
+            pattern.prefix = String::new();
+            pattern.expression = Some(Expression::Regex(expression + "(?s:.*)"));
         }
+        pattern
     }
 
     /// `*`, `?` and `\` as an escape.
     pub(in super::super) fn wildcard(text: &str, ignore_case: bool) -> Self {
         let mut prefix = String::new();
-        let mut rest = String::new();
+        let mut expression = String::new();
         let mut letters = text.chars();
+        let mut is_literal = true;
         let mut only_any = false;
         while let Some(letter) = letters.next() {
             let literal = match letter {
                 '*' => {
-                    only_any = rest.is_empty();
-                    rest.push_str("(?s:.*)");
+                    only_any = is_literal;
+                    is_literal = false;
+                    expression.push_str("(?s:.*)");
                     continue;
                 }
                 '?' => {
                     only_any = false;
-                    rest.push_str("(?s:.)");
+                    is_literal = false;
+                    expression.push_str("(?s:.)");
                     continue;
                 }
                 '\\' => letters.next().unwrap_or('\\'),
                 other => other,
             };
             only_any = false;
-            if rest.is_empty() && !ignore_case {
+            if is_literal && !ignore_case {
                 prefix.push(literal);
-            } else {
-                push_literal(&mut rest, literal);
             }
+            push_literal(&mut expression, literal, ignore_case);
         }
         Self {
+            // `abc*` is all that begins so.
+            expression: (!only_any || ignore_case).then_some(Expression::Regex(expression)),
             prefix,
-            rest: (!only_any).then_some(rest),
-            ignore_case,
+            length: text.chars().count(),
+            kind: "wildcard",
         }
     }
 
-    /// Lucene's regular expressions, anchored. Their rarer operators (`~`, `&`, `<1-9>`) are
-    /// refused by name.
-    pub(in super::super) fn regexp(text: &str) -> Result<Self> {
+    /// Lucene's regular expressions.
+    pub(in super::super) fn regexp(text: &str, flags: RegexpFlags, ignore_case: bool) -> Result<Self> {
+        let length = text.chars().count();
+        if length > PATTERN_CHARS_MAX {
+            return Err(Error::illegal_argument(format!(
+                "The length of regex [{length}] used in the Regexp Query request has exceeded the allowed maximum of [{PATTERN_CHARS_MAX}]. \
+                 This maximum can be set by changing the [index.max_regex_length] index level setting."
+            )));
+        }
         Ok(Self {
-            prefix: String::new(),
-            rest: Some(translate(text)?),
-            ignore_case: false,
+            prefix: match ignore_case {
+                true => String::new(),
+                false => lucene_regexp::literal_start(text, flags),
+            },
+            expression: Some(lucene_regexp::translate(text, flags, ignore_case)?),
+            length,
+            kind: "regexp",
         })
     }
 
-    /// The expression over a whole term, or `None` if the prefix says it all.
-    pub(in super::super) fn compile(&self) -> Result<Option<Regex>> {
-        let Some(rest) = &self.rest else {
-            return Ok(None);
-        };
-        if rest.len() > PATTERN_CHARS_MAX * 8 {
+    /// The test of whole terms that begin as they should.
+    pub(in super::super) fn compile(&self) -> Result<Matcher> {
+        if self.length > PATTERN_CHARS_MAX && self.expression.is_some() {
             return Err(Error::illegal_argument(format!(
-                "The length of regex [{}] used in the request has exceeded the allowed maximum of [{PATTERN_CHARS_MAX}]",
-                rest.chars().count()
+                "The length of {} [{}] used in the request has exceeded the allowed maximum of [{PATTERN_CHARS_MAX}]",
+                self.kind, self.length
             )));
         }
-        let expression = format!("^(?:{}(?:{rest}))$", regex::escape(&self.prefix));
-        RegexBuilder::new(&expression)
-            .case_insensitive(self.ignore_case)
-            .size_limit(COMPILED_BYTES_MAX)
-            .dfa_size_limit(COMPILED_BYTES_MAX)
-            .build()
-            .map(Some)
-            .map_err(|error| Error::new(ErrorKind::QueryShard, format!("failed to create query: {error}")))
+        match &self.expression {
+            None => Ok(Matcher::Anything),
+            Some(expression) => Matcher::new(expression),
+        }
+    }
+
+    /// Whether a text matches.
+    pub(in super::super) fn is_match(&self, text: &str) -> Result<bool> {
+        Ok(text.starts_with(&self.prefix) && self.compile()?.is_match(text.as_bytes()))
+    }
+}
+
+/// A compiled test of whole terms.
+pub(in super::super) enum Matcher {
+    Anything,
+    Regex(Regex),
+    Any(Vec<Matcher>),
+    All(Vec<Matcher>),
+    Not(Box<Matcher>),
+}
+
+impl Matcher {
+    fn new(expression: &Expression) -> Result<Self> {
+        let each = |parts: &[Expression]| parts.iter().map(Self::new).collect::<Result<Vec<_>>>();
+        Ok(match expression {
+            Expression::Any(parts) => Self::Any(each(parts)?),
+            Expression::All(parts) => Self::All(each(parts)?),
+            Expression::Not(part) => Self::Not(Box::new(Self::new(part)?)),
+            Expression::Regex(text) => Self::Regex(
+                RegexBuilder::new(&format!("^(?:{text})$"))
+                    .size_limit(COMPILED_BYTES_MAX)
+                    .dfa_size_limit(COMPILED_BYTES_MAX)
+                    .build()
+                    .map_err(|error| Error::new(ErrorKind::QueryShard, format!("failed to create query: {error}")))?,
+            ),
+        })
+    }
+
+    /// Whether it matches a term, of which the pattern's prefix was looked at already.
+    pub(in super::super) fn is_match(&self, term: &[u8]) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::Regex(regex) => regex.is_match(term),
+            Self::Any(parts) => parts.iter().any(|part| part.is_match(term)),
+            Self::All(parts) => parts.iter().all(|part| part.is_match(term)),
+            Self::Not(part) => !part.is_match(term),
+        }
     }
 }
 
 /// One value, ASCII letters in either case.
 pub(in super::super) fn ignoring_case(text: &str) -> Pattern {
+    let mut expression = String::new();
+    text.chars()
+        .for_each(|letter| push_literal(&mut expression, letter, true));
     Pattern {
         prefix: String::new(),
-        rest: Some(regex::escape(text)),
-        ignore_case: true,
+        expression: Some(Expression::Regex(expression)),
+        // A value, not a pattern: it may be as long as values are.
+        length: 0,
+        kind: "value",
     }
 }
 
-fn push_literal(out: &mut String, literal: char) {
-    out.push_str(&regex::escape(literal.encode_utf8(&mut [0; 4])));
-}
-
-/// Lucene's syntax to that of the regex crate.
-fn translate(text: &str) -> Result<String> {
-    if text.chars().count() > PATTERN_CHARS_MAX {
-        return Err(Error::illegal_argument(format!(
-            "The length of regex [{}] used in the Regexp Query request has exceeded the allowed maximum of [{PATTERN_CHARS_MAX}]. \
-             This maximum can be set by changing the [index.max_regex_length] index level setting.",
-            text.chars().count()
-        )));
+/// Documents with a term of a field that matches, scored as `rewrite` says.
+pub(in super::super) fn rewritten(
+    compiler: &Compiler,
+    field: &Field,
+    pattern: &Pattern,
+    rewrite: Rewrite,
+) -> Result<Compiled> {
+    let Some((terms, option)) = paths::term_field(field.class) else {
+        return Ok(on_field(compiler, field, pattern)?.constant(1.0, compiler.scoring()));
+    };
+    if rewrite == Rewrite::Constant || field.field_type == FieldType::ConstantKeyword {
+        return Ok(on_field(compiler, field, pattern)?.constant(1.0, compiler.scoring()));
     }
-    let mut out = String::new();
-    let mut letters = text.chars().peekable();
-    let mut in_class = false;
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' => match letters.next() {
-                Some(class @ ('d' | 'D' | 's' | 'S' | 'w' | 'W')) => {
-                    let _ = write!(out, "(?-u:\\{class})");
-                    if in_class {
-                        return Err(unsupported("character classes inside of brackets"));
-                    }
-                }
-                Some(literal) => push_literal(&mut out, literal),
-                None => push_literal(&mut out, '\\'),
-            },
-            ']' if in_class => {
-                in_class = false;
-                out.push(']');
-            }
-            '[' if in_class => out.push_str("\\["),
-            '&' | '~' | '-' if in_class && letters.peek() == Some(&letter) => {
-                out.push('\\');
-                out.push(letter);
-            }
-            other if in_class => out.push(other),
-            '[' => {
-                in_class = true;
-                out.push('[');
-                if letters.next_if_eq(&'^').is_some() {
-                    out.push('^');
+    let matcher = Arc::new(pattern.compile()?);
+    mark(compiler, field, &pattern.prefix, &matcher);
+    let start = paths::key_prefix(terms, &field.path);
+    let from = [start.as_slice(), pattern.prefix.as_bytes()].concat();
+    let walk = compiler.guard.stop.walk();
+    let mut found = Nearest::new(expand::limit(rewrite));
+    for segment in &compiler.snapshot.segments {
+        let index = segment.reader.inverted_index(terms).map_err(failed)?;
+        let mut stream = index
+            .terms()
+            .range()
+            .ge(&from)
+            .into_stream()
+            .map_err(|error| failed(error.into()))?;
+        let mut count = 0;
+        while stream.advance() && stream.key().starts_with(&from) {
+            walk.step()?;
+            let value = &stream.key()[start.len()..];
+            if matcher.is_match(value) {
+                found.add(value, 1.0);
+                count += 1;
+                // All are equally near and come in order, so those that follow stay behind.
+                if count > expand::limit(rewrite) {
+                    break;
                 }
             }
-            '"' => {
-                for literal in letters.by_ref().take_while(|&letter| letter != '"') {
-                    push_literal(&mut out, literal);
-                }
-            }
-            '.' => out.push_str("(?s:.)"),
-            '@' => out.push_str("(?s:.*)"),
-            '#' => out.push_str("[^\\x00-\\x{10FFFF}]"),
-            '^' | '$' => push_literal(&mut out, letter),
-            '~' => return Err(unsupported("the regexp operator [~]")),
-            '&' => return Err(unsupported("the regexp operator [&]")),
-            '<' => return Err(unsupported("the regexp operator [<>]")),
-            '(' => out.push_str("(?:"),
-            other => out.push(other),
         }
     }
-    Ok(out)
-}
-
-fn unsupported(what: &str) -> Error {
-    Error::not_implemented(what)
+    let terms = TermsOf {
+        field: terms,
+        option,
+        path: &field.path,
+    };
+    // The pattern is noted already, not the terms that it stands for.
+    expand::scored(&compiler.unmarked(), &terms, found, rewrite)
 }
 
 /// Documents with a term of a field that matches.
 pub(in super::super) fn on_field(compiler: &Compiler, field: &Field, pattern: &Pattern) -> Result<Compiled> {
-    let expression = pattern.compile()?;
+    let matcher = Arc::new(pattern.compile()?);
     let prefix = pattern.prefix.clone();
-    compiler.mark(&field.path, || {
-        let (prefix, expression) = (prefix.clone(), expression.clone());
-        Mark::Test(Arc::new(move |term| {
-            term.starts_with(&prefix) && expression.as_ref().is_none_or(|regex| regex.is_match(term.as_bytes()))
-        }))
-    });
-    if field
-        .mapping
-        .as_ref()
-        .is_some_and(|mapping| mapping.field_type == firn_model::mapping::FieldType::ConstantKeyword)
+    mark(compiler, field, &prefix, &matcher);
+    if let Some(mapping) = &field.mapping
+        && mapping.field_type == FieldType::ConstantKeyword
     {
-        let hit = field
-            .mapping
-            .as_ref()
-            .and_then(|mapping| mapping.constant.as_deref())
-            .is_some_and(|constant| {
-                constant.starts_with(&prefix)
-                    && expression
-                        .as_ref()
-                        .is_none_or(|regex| regex.is_match(constant.as_bytes()))
-            });
+        let constant = mapping.constant.as_deref();
+        let hit = constant.is_some_and(|text| text.starts_with(&prefix) && matcher.is_match(text.as_bytes()));
         return Ok(if hit {
             Compiled::All.constant(1.0, compiler.scoring())
         } else {
             Compiled::None
         });
     }
+    let stop = compiler.guard.stop.clone();
     if let Some((terms, _)) = paths::term_field(field.class) {
         let start = paths::key_prefix(terms, &field.path);
         return Ok(Compiled::Some(Box::new(TermsWeight {
             field: terms,
-            find: Box::new(move |reader| {
+            find: Box::new(move |reader, found| {
+                let walk = stop.walk();
                 let index = reader.inverted_index(terms)?;
                 let from = [start.as_slice(), prefix.as_bytes()].concat();
                 let mut stream = index.terms().range().ge(&from).into_stream()?;
-                let mut found = Vec::new();
-                while stream.advance() {
-                    if !stream.key().starts_with(&from) {
-                        break;
-                    }
-                    let value = &stream.key()[start.len()..];
-                    if expression.as_ref().is_none_or(|regex| regex.is_match(value)) {
-                        found.push(stream.value().clone());
+                while stream.advance() && stream.key().starts_with(&from) {
+                    walk.step().map_err(into_tantivy)?;
+                    if matcher.is_match(&stream.key()[start.len()..]) {
+                        found(stream.value())?;
                     }
                 }
-                Ok(found)
+                Ok(())
             }),
         })));
     }
@@ -251,31 +280,86 @@ pub(in super::super) fn on_field(compiler: &Compiler, field: &Field, pattern: &P
     }
     let path = field.path.clone();
     Ok(Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
-        let Some(strings) = column::open_strings(reader, Class::KeywordColumn, &path).map_err(column::into_tantivy)?
-        else {
+        let Some(strings) = column::open_strings(reader, Class::KeywordColumn, &path).map_err(into_tantivy)? else {
             return Ok(None);
         };
         let mut stream = strings.dictionary().range().ge(prefix.as_bytes()).into_stream()?;
-        let mut ordinals = Vec::new();
-        while stream.advance() {
-            if !stream.key().starts_with(prefix.as_bytes()) {
-                break;
-            }
-            if expression.as_ref().is_none_or(|regex| regex.is_match(stream.key())) {
-                ordinals.push(stream.term_ord());
+        let mut ordinals = Ordinals::new(&stop);
+        while stream.advance() && stream.key().starts_with(prefix.as_bytes()) {
+            ordinals.step().map_err(into_tantivy)?;
+            if matcher.is_match(stream.key()) {
+                ordinals.push(stream.term_ord()).map_err(into_tantivy)?;
             }
         }
-        Ok((!ordinals.is_empty()).then(|| (strings.ords().clone(), Test::Set(ordinals.into()))))
+        Ok(ordinals.test().map(|test| (strings.ords().clone(), test)))
     })))))
+}
+
+/// Notes what a pattern looks for.
+fn mark(compiler: &Compiler, field: &Field, prefix: &str, matcher: &Arc<Matcher>) {
+    compiler.mark(&field.path, || {
+        let (prefix, matcher) = (prefix.to_owned(), Arc::clone(matcher));
+        Mark::Test(Arc::new(move |term| {
+            term.starts_with(&prefix) && matcher.is_match(term.as_bytes())
+        }))
+    });
+}
+
+/// Ordinals found in the dictionary of a column; they may be as many as it has values, so they
+/// are counted as memory of the search.
+pub(in super::super) struct Ordinals {
+    stop: Stop,
+    walk: Walk,
+    found: Vec<u64>,
+}
+
+impl Ordinals {
+    /// How many are paid for at once.
+    const STEP: usize = 4096;
+
+    pub(in super::super) fn new(stop: &Stop) -> Self {
+        Self {
+            stop: stop.clone(),
+            walk: stop.walk(),
+            found: Vec::new(),
+        }
+    }
+
+    /// To be called for every value of the dictionary.
+    pub(in super::super) fn step(&self) -> Result<()> {
+        self.walk.step()
+    }
+
+    pub(in super::super) fn push(&mut self, ordinal: u64) -> Result<()> {
+        if self.found.len().is_multiple_of(Self::STEP) {
+            self.stop.take(Self::STEP * size_of::<u64>())?;
+        }
+        self.found.push(ordinal);
+        Ok(())
+    }
+
+    /// The test for them; `None`: there are none.
+    pub(in super::super) fn test(self) -> Option<Test> {
+        (!self.found.is_empty()).then(|| Test::Set(self.found.into()))
+    }
 }
 
 /// The refusal to look for a pattern among numbers and the like.
 pub(in super::super) fn check_strings(field: &Field, query: &str) -> Result<()> {
-    if field.numeric().is_some() || matches!(field.field_type, firn_model::mapping::FieldType::GeoPoint) {
+    let (types, takes_ip) = match query {
+        "prefix" | "wildcard" => ("keyword, text and wildcard", true),
+        _ => ("keyword and text", false),
+    };
+    let is_other = match field.field_type {
+        FieldType::GeoPoint => true,
+        FieldType::Ip => !takes_ip,
+        _ => field.numeric().is_some(),
+    };
+    if is_other {
         return Err(Error::new(
             ErrorKind::QueryShard,
             format!(
-                "Can only use {query} queries on keyword, text and wildcard fields - not on [{}] which is of type [{}]",
+                "Can only use {query} queries on {types} fields - not on [{}] which is of type [{}]",
                 field.path,
                 field.type_name()
             ),
@@ -284,20 +368,32 @@ pub(in super::super) fn check_strings(field: &Field, query: &str) -> Result<()> 
     Ok(())
 }
 
+/// The refusal to look for terms where a field has none.
+pub(in super::super) fn not_indexed(field: &Field) -> Result<Compiled> {
+    match field.class {
+        Class::KeywordColumn => Err(Error::new(
+            ErrorKind::QueryShard,
+            format!(
+                "failed to create query: Cannot search on field [{}] since it is not indexed.",
+                field.path
+            ),
+        )),
+        _ => Ok(Compiled::None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use firn_engine::query::RegexpFlags;
+
     use super::Pattern;
 
     fn check(pattern: &Pattern, yes: &[&str], no: &[&str]) {
-        let regex = pattern.compile().unwrap();
-        let hit = |text: &str| {
-            text.starts_with(&pattern.prefix) && regex.as_ref().is_none_or(|regex| regex.is_match(text.as_bytes()))
-        };
         for text in yes {
-            assert!(hit(text), "{pattern:?} on {text:?}");
+            assert!(pattern.is_match(text).unwrap(), "{pattern:?} on {text:?}");
         }
         for text in no {
-            assert!(!hit(text), "{pattern:?} on {text:?}");
+            assert!(!pattern.is_match(text).unwrap(), "{pattern:?} on {text:?}");
         }
     }
 
@@ -311,20 +407,77 @@ mod tests {
         check(&Pattern::wildcard("aB*", true), &["AbC", "ab"], &["b"]);
         check(&Pattern::wildcard("*", false), &["", "x"], &[]);
         check(&Pattern::prefix("ab", true), &["ABC"], &["a"]);
+        check(&Pattern::wildcard("*a*b*", false), &["ab", "xaxbx"], &["ba"]);
+        // Only letters of ASCII have two cases.
+        check(
+            &Pattern::wildcard("ks\u{e4}*", true),
+            &["KS\u{e4}"],
+            &["\u{212a}s\u{e4}", "ks\u{c4}"],
+        );
+    }
+
+    fn regexp(text: &str) -> Pattern {
+        Pattern::regexp(text, RegexpFlags::default(), false).unwrap()
     }
 
     #[test]
     fn regular_expressions() {
-        let regexp = |text| Pattern::regexp(text).unwrap();
-        check(&regexp("a.*c"), &["abc", "ac"], &["xabc", "abcd"]);
+        check(&regexp("a.*c"), &["abc", "ac", "a\nc"], &["xabc", "abcd"]);
         check(&regexp("(ab|cd)+"), &["ab", "abcd"], &["a"]);
+        check(&regexp("ab|cd"), &["ab", "cd"], &["abd"]);
         check(&regexp("[a-c]{2}"), &["ab"], &["ad", "abc"]);
+        check(&regexp("[^a-c&&]"), &["d"], &["a", "&"]);
+        check(&regexp("[]a]"), &["]", "a"], &["b"]);
+        check(&regexp("[a\\]-]"), &["]", "a", "-"], &["\\"]);
         check(&regexp("a\"b.c\"d"), &["ab.cd"], &["abxcd"]);
         check(&regexp("x@"), &["x", "xyz"], &["y"]);
+        check(&regexp("#|x"), &["x"], &["", "#"]);
         check(&regexp("^a$"), &["^a$"], &["a"]);
-        check(&regexp(r"\d+"), &["12"], &["a"]);
-        assert!(Pattern::regexp("~a").is_err());
-        assert!(Pattern::regexp("a{1,").unwrap().compile().is_err());
-        assert!(Pattern::regexp("((a{1000}){1000}){1000}").unwrap().compile().is_err());
+        check(&regexp(r"\d+\w[\s\d]"), &["12a ", "1_7"], &["a", "12"]);
+        check(&regexp("()|a"), &["", "a"], &["b"]);
+        check(&regexp("a{2,3}b{1,}"), &["aab", "aaabb"], &["ab", "aaaab"]);
+        check(&regexp("v<1-12>"), &["v1", "v12", "v007"], &["v0", "v13", "v"]);
+        check(&regexp("<08-12>"), &["08", "11"], &["8", "13", "008"]);
+    }
+
+    #[test]
+    fn not_and_and_of_whole_terms() {
+        check(&regexp("~(ab.*)"), &["a", "b"], &["ab", "abc"]);
+        check(&regexp("a.*&.*z&~(.*m.*)"), &["az", "abz"], &["amz", "a"]);
+        check(&regexp("x|~(.+)"), &["x", ""], &["y"]);
+        check(&regexp("(a|b)&~a"), &["b"], &["a"]);
+        for text in ["a~b", "(a&b)c", "(~a)*"] {
+            let error = Pattern::regexp(text, RegexpFlags::default(), false).unwrap_err();
+            assert!(
+                error.reason().contains("on a part of a term is not implemented"),
+                "{text}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn either_case() {
+        let pattern = Pattern::regexp("wEb-[a-c]x", RegexpFlags::default(), true).unwrap();
+        check(&pattern, &["WeB-aX"], &["web-Ax"]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_or_explodes_is_refused() {
+        for text in [
+            "a{1,", "a{2,1}", "(a", "a)", "*a", "[b-a]", "[a", "\\", "a||b", "<1-x>", "\"a",
+        ] {
+            assert!(Pattern::regexp(text, RegexpFlags::default(), false).is_err(), "{text}");
+        }
+        assert!(regexp("((a{1000}){1000}){1000}").compile().is_err());
+        assert!(Pattern::regexp(&"(".repeat(500), RegexpFlags::default(), false).is_err());
+        assert!(Pattern::regexp(&"a".repeat(1001), RegexpFlags::default(), false).is_err());
+        assert!(Pattern::wildcard(&"*a".repeat(501), false).compile().is_err());
+        // Lucene's classical ones cost no more than their length here.
+        check(&regexp("(x+x+)+y"), &["xxy"], &[&"x".repeat(30_000)]);
+        check(
+            &Pattern::wildcard(&"*a".repeat(100), false),
+            &[&"a".repeat(100)],
+            &[&"ab".repeat(90)],
+        );
     }
 }

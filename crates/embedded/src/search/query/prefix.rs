@@ -1,6 +1,6 @@
 //! `prefix`: terms that start so.
 
-use firn_engine::query::Prefix;
+use firn_engine::query::{Rewrite, TermPattern};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
 
@@ -10,13 +10,16 @@ use super::super::weight::Compiled;
 use super::pattern::{self, Pattern};
 use super::{term, wildcard};
 
-pub(in super::super) fn compile(compiler: &Compiler, part: &Prefix) -> Result<Compiled> {
+pub(in super::super) fn compile(compiler: &Compiler, part: &TermPattern) -> Result<Compiled> {
+    let scoring = compiler.scoring();
     let compiled = match compiler.resolve(&part.field) {
         Target::Nothing => Compiled::None,
-        Target::Meta(meta) => on_meta(compiler, meta, &Pattern::prefix(&part.value, part.case_insensitive))?,
-        Target::Field(field) => on_field(compiler, &field, &part.value, part.case_insensitive)?,
+        Target::Meta(meta) => {
+            on_meta(compiler, meta, &Pattern::prefix(&part.value, part.case_insensitive))?.constant(1.0, scoring)
+        }
+        Target::Field(field) => on_field(compiler, &field, &part.value, part.case_insensitive, part.rewrite)?,
     };
-    Ok(compiled.constant(part.boost, compiler.scoring()))
+    Ok(compiled.boost(part.boost, scoring))
 }
 
 /// Documents with a term that begins so.
@@ -25,27 +28,24 @@ pub(in super::super) fn on_field(
     field: &Field,
     start: &str,
     ignore_case: bool,
+    rewrite: Rewrite,
 ) -> Result<Compiled> {
     pattern::check_strings(field, "prefix")?;
     if field.field_type == FieldType::Ip {
-        return wildcard::on_ip(compiler, field, &Pattern::prefix(start, ignore_case));
+        let pattern = Pattern::prefix(start, ignore_case);
+        return Ok(wildcard::on_ip(compiler, field, &pattern)?.constant(1.0, compiler.scoring()));
     }
-    pattern::on_field(
-        compiler,
-        field,
-        &Pattern::prefix(&term::normalized(field, start), ignore_case),
-    )
+    let pattern = Pattern::prefix(&term::normalized(field, start), ignore_case);
+    pattern::rewritten(compiler, field, &pattern, rewrite)
 }
 
 /// A pattern on a metadata field.
 pub(in super::super) fn on_meta(compiler: &Compiler, meta: Meta, pattern: &Pattern) -> Result<Compiled> {
     match meta {
-        Meta::Index => {
-            let regex = pattern.compile()?;
-            let index = &compiler.snapshot.index;
-            let hit = index.starts_with(&pattern.prefix) && regex.is_none_or(|regex| regex.is_match(index.as_bytes()));
-            Ok(if hit { Compiled::All } else { Compiled::None })
-        }
+        Meta::Index => Ok(match pattern.is_match(&compiler.snapshot.index)? {
+            true => Compiled::All,
+            false => Compiled::None,
+        }),
         Meta::Ignored => {
             let field = Field {
                 path: crate::schema::IGNORED.to_owned(),

@@ -1,77 +1,97 @@
-//! `query_string`: Lucene's query syntax.
+//! `query_string` and `simple_query_string`: trees of clauses over several fields.
 
 use firn_engine::query::query_string::Node;
-use firn_engine::query::{QueryString, Range};
-use firn_model::mapping::FieldType;
-use firn_model::names::matches_pattern;
+use firn_engine::query::{MultiMatchType, QueryString, Range, RegexpFlags, Rewrite, SimpleQueryString, TextOptions};
+use firn_model::mapping::Analyzer;
 use firn_model::{Error, Result};
 use serde_json::Value;
-use tantivy::query::{FuzzyTermQuery, Query as _};
-use tantivy::schema::IndexRecordOption;
 
-use super::super::column::failed;
 use super::super::compile::Compiler;
 use super::super::field::{Field, Target};
 use super::super::weight::{Compiled, combine};
-use super::super::{paths, text};
-use super::pattern::{self, Pattern};
-use super::{exists, match_phrase, match_query, prefix, range, term, wildcard};
-use crate::schema::Class;
-
-/// A clause over all fields reads at most so many (`indices.query.bool.max_clause_count`).
-const FIELDS_MAX: usize = 1024;
+use super::pattern::Pattern;
+use super::targets::Fields;
+use super::text::{self, Analyzed, Kind};
+use super::{exists, fuzzy, minimum, multi_match, prefix, range, regexp, term, wildcard};
 
 pub(in super::super) fn compile(compiler: &Compiler, part: &QueryString) -> Result<Compiled> {
-    let defaults = if part.default_fields.is_empty() {
-        compiler
-            .default_fields
-            .iter()
-            .map(|field| (field.clone(), 1.0))
-            .collect()
-    } else {
-        part.default_fields.clone()
-    };
     let scope = Scope {
-        part,
-        // All fields, however that is written, means those that a text can be looked for in.
-        lenient: part.lenient || defaults.iter().any(|(field, _)| field == "*") || defaults.is_empty(),
-        fields: if defaults.is_empty() {
-            vec![("*".to_owned(), 1.0)]
-        } else {
-            defaults
-        },
+        options: &part.options,
+        kind: part.kind,
+        tie_breaker: part.tie_breaker.unwrap_or(part.kind.tie_breaker()),
+        quote_analyzer: part.quote_analyzer,
+        quote_field_suffix: part.quote_field_suffix.as_deref(),
+        rewrite: part.rewrite,
+        time_zone: part.time_zone.as_deref(),
+        fields: Fields::new(compiler, &part.default_fields, part.options.lenient),
     };
-    let compiled = scope.compile(compiler, &part.parsed)?;
+    let compiled = scope.top(compiler, &part.parsed)?;
     Ok(compiled.boost(part.boost, compiler.scoring()))
 }
 
+/// Every field that has a word counts here, as in Elasticsearch.
+pub(in super::super) fn compile_simple(compiler: &Compiler, part: &SimpleQueryString) -> Result<Compiled> {
+    let scope = Scope {
+        options: &part.options,
+        kind: MultiMatchType::MostFields,
+        tie_breaker: MultiMatchType::MostFields.tie_breaker(),
+        quote_analyzer: None,
+        quote_field_suffix: part.quote_field_suffix.as_deref(),
+        rewrite: Rewrite::Constant,
+        time_zone: None,
+        fields: Fields::new(compiler, &part.fields, part.options.lenient),
+    };
+    let compiled = scope.top(compiler, &part.parsed)?;
+    Ok(compiled.boost(part.boost, compiler.scoring()))
+}
+
+/// What a clause needs to know of the query around it.
+#[derive(Clone)]
 struct Scope<'a> {
-    part: &'a QueryString,
-    fields: Vec<(String, f32)>,
-    lenient: bool,
+    options: &'a TextOptions,
+    kind: MultiMatchType,
+    tie_breaker: f32,
+    quote_analyzer: Option<Analyzer>,
+    quote_field_suffix: Option<&'a str>,
+    rewrite: Rewrite,
+    time_zone: Option<&'a str>,
+    fields: Fields,
 }
 
 impl Scope<'_> {
+    /// The whole tree. `minimum_should_match` is about its optional clauses: those at the top, or
+    /// the words of a text in one field.
+    fn top(&self, compiler: &Compiler, node: &Node) -> Result<Compiled> {
+        let Some(spec) = &self.options.minimum_should_match else {
+            return self.compile(compiler, node);
+        };
+        match node {
+            Node::Bool { must, should, must_not } if !should.is_empty() => {
+                let least = usize::from(must.is_empty());
+                let minimum = minimum::calculate(spec, should.len())?.max(least);
+                self.bool(compiler, [must, should, must_not], minimum)
+            }
+            Node::Word(_) if self.fields.names.len() == 1 => self.on_fields(compiler, node, self.options),
+            _ => self.compile(compiler, node),
+        }
+    }
+
     fn compile(&self, compiler: &Compiler, node: &Node) -> Result<Compiled> {
         let scoring = compiler.scoring();
         match node {
             Node::All => Ok(Compiled::All.constant(1.0, scoring)),
             Node::Bool { must, should, must_not } => {
-                let each = |compiler: &Compiler, nodes: &[Node]| -> Result<Vec<Compiled>> {
-                    nodes.iter().map(|node| self.compile(compiler, node)).collect()
-                };
-                let must = each(compiler, must)?;
                 let minimum = usize::from(must.is_empty() && !should.is_empty());
-                let should = each(compiler, should)?;
-                let must_not = each(&compiler.filter(), must_not)?;
-                Ok(combine(must, should, must_not, minimum, scoring))
+                self.bool(compiler, [must, should, must_not], minimum)
             }
             Node::Scoped { field, boost, node } => {
                 let inner = match field {
                     Some(field) => Scope {
-                        part: self.part,
-                        lenient: self.part.lenient || field.contains('*'),
-                        fields: vec![(field.clone(), 1.0)],
+                        fields: Fields {
+                            lenient: self.options.lenient || field.contains('*'),
+                            names: vec![(field.clone(), 1.0)],
+                        },
+                        ..self.clone()
                     }
                     .compile(compiler, node)?,
                     None => self.compile(compiler, node)?,
@@ -82,14 +102,37 @@ impl Scope<'_> {
             // `field:*` asks for the field, not for its terms.
             Node::Wildcard(pattern) if pattern == "*" => self.any_value(compiler),
             Node::Prefix(start) if start.is_empty() => self.any_value(compiler),
-            leaf => self.on_fields(compiler, leaf),
+            Node::Word(_) if self.options.minimum_should_match.is_some() => {
+                let options = TextOptions {
+                    minimum_should_match: None,
+                    ..self.options.clone()
+                };
+                self.on_fields(compiler, node, &options)
+            }
+            leaf => self.on_fields(compiler, leaf, self.options),
         }
+    }
+
+    /// Clauses that must, should and must not match.
+    fn bool(&self, compiler: &Compiler, clauses: [&Vec<Node>; 3], minimum: usize) -> Result<Compiled> {
+        let filter = compiler.filter().unmarked();
+        let each = |compiler: &Compiler, nodes: &[Node]| -> Result<Vec<Compiled>> {
+            nodes.iter().map(|node| self.compile(compiler, node)).collect()
+        };
+        let [must, should, must_not] = clauses;
+        Ok(combine(
+            each(compiler, must)?,
+            each(compiler, should)?,
+            each(&filter, must_not)?,
+            minimum,
+            compiler.scoring(),
+        ))
     }
 
     fn any_value(&self, compiler: &Compiler) -> Result<Compiled> {
         let scoring = compiler.scoring();
         let mut parts = Vec::new();
-        for (field, _) in &self.fields {
+        for (field, _) in &self.fields.names {
             if field == "*" {
                 return Ok(Compiled::All.constant(1.0, scoring));
             }
@@ -98,47 +141,49 @@ impl Scope<'_> {
         Ok(Compiled::any(parts, false).constant(1.0, scoring))
     }
 
-    /// The fields that a clause reads, patterns expanded, with their boosts.
-    fn targets(&self, compiler: &Compiler) -> Result<Vec<(Target, f32)>> {
-        let mut targets = Vec::new();
-        for (name, boost) in &self.fields {
-            if !name.contains('*') {
-                targets.push((compiler.resolve(name), *boost));
-                continue;
+    /// What matches a leaf in the fields.
+    fn on_fields(&self, compiler: &Compiler, leaf: &Node, options: &TextOptions) -> Result<Compiled> {
+        let (kind, fields, tie_breaker) = (self.kind, &self.fields, self.tie_breaker);
+        // `fuzziness` is about words with a `~`, which say theirs.
+        let options = &TextOptions {
+            fuzziness: None,
+            slop: 0,
+            ..options.clone()
+        };
+        match leaf {
+            Node::Word(text) => {
+                let value = Value::String(text.clone());
+                multi_match::in_fields(compiler, fields, kind, tie_breaker, &value, options)
             }
-            for (path, mapping) in compiler.mapping.leaves() {
-                if mapping.field_type == FieldType::Alias || !matches_pattern(name, &path) {
-                    continue;
-                }
-                if matches!(mapping.field_type, FieldType::GeoPoint | FieldType::Binary) {
-                    continue;
-                }
-                targets.push((compiler.resolve(&path), *boost));
+            Node::Phrase(text, slop) => {
+                let value = Value::String(text.clone());
+                let options = TextOptions {
+                    analyzer: self.quote_analyzer.or(options.analyzer),
+                    slop: *slop,
+                    ..options.clone()
+                };
+                let fields = self.quoted(compiler);
+                multi_match::in_fields(compiler, &fields, MultiMatchType::Phrase, tie_breaker, &value, &options)
+            }
+            leaf => {
+                let parts = fields.each(compiler, |target| self.on_target(compiler, target, leaf))?;
+                Ok(Compiled::best(parts, tie_breaker, compiler.scoring()))
             }
         }
-        if targets.len() > FIELDS_MAX {
-            return Err(Error::illegal_argument(format!(
-                "field expansion for [{}] matches too many fields, limit: {FIELDS_MAX}, got: {}",
-                self.fields.first().map_or("*", |(name, _)| name),
-                targets.len()
-            )));
-        }
-        Ok(targets)
     }
 
-    /// What matches a leaf in any of the fields. (Elasticsearch takes the best score of the
-    /// fields, this adds them up; the documents are the same.)
-    fn on_fields(&self, compiler: &Compiler, leaf: &Node) -> Result<Compiled> {
-        let scoring = compiler.scoring();
-        let mut parts = Vec::new();
-        for (target, boost) in self.targets(compiler)? {
-            match self.on_target(compiler, &target, leaf) {
-                Ok(part) => parts.push(part.boost(boost, scoring)),
-                Err(_) if self.lenient => {}
-                Err(error) => return Err(error),
+    /// The fields of phrases: those with the suffix, where there are such.
+    fn quoted(&self, compiler: &Compiler) -> Fields {
+        let mut fields = self.fields.clone();
+        if let Some(suffix) = self.quote_field_suffix {
+            for (name, _) in &mut fields.names {
+                let other = format!("{name}{suffix}");
+                if compiler.mapping.resolve(&other).is_some() {
+                    *name = other;
+                }
             }
         }
-        Ok(Compiled::any(parts, scoring))
+        fields
     }
 
     fn on_target(&self, compiler: &Compiler, target: &Target, leaf: &Node) -> Result<Compiled> {
@@ -146,107 +191,60 @@ impl Scope<'_> {
         let field = match target {
             Target::Nothing => return Ok(Compiled::None),
             Target::Meta(meta) => {
-                return match leaf {
-                    Node::Word(text) | Node::Phrase(text, _) => {
-                        term::on_meta(compiler, *meta, &Value::String(text.clone()))
+                let pattern = match leaf {
+                    Node::Prefix(text) => Pattern::prefix(text, false),
+                    Node::Wildcard(text) => Pattern::wildcard(text, false),
+                    Node::Regexp(text) => Pattern::regexp(text, RegexpFlags::default(), false)?,
+                    _ => {
+                        return Err(Error::not_implemented(format!(
+                            "this kind of query_string clause on [{meta:?}]"
+                        )));
                     }
-                    Node::Prefix(text) => {
-                        Ok(prefix::on_meta(compiler, *meta, &Pattern::prefix(text, false))?.constant(1.0, scoring))
-                    }
-                    Node::Wildcard(text) => {
-                        Ok(prefix::on_meta(compiler, *meta, &Pattern::wildcard(text, false))?.constant(1.0, scoring))
-                    }
-                    _ => Err(Error::not_implemented(format!(
-                        "this kind of query_string clause on [{meta:?}]"
-                    ))),
                 };
+                return Ok(prefix::on_meta(compiler, *meta, &pattern)?.constant(1.0, scoring));
             }
             Target::Field(field) => field,
         };
-        let analyzed = match_query::search_analyzer(field).zip(match field.class {
-            Class::Text(indexed) => Some(indexed),
-            _ => None,
-        });
-        // Terms of analyzed text are lower case, patterns follow them.
-        let folded = |text: &str| match analyzed {
-            Some(_) => text.to_lowercase(),
-            None => term::normalized(field, text),
-        };
         match leaf {
-            Node::Word(word) => match analyzed {
-                // A word that is several terms (`foo-bar`) must stand as a whole, unless the
-                // operator says otherwise.
-                Some((analyzer, indexed)) => {
-                    let tokens = text::tokens(analyzer, word);
-                    let terms = paths::text_field(indexed);
-                    let mut clauses = Vec::new();
-                    for (_, token) in &tokens {
-                        clauses.push(term::terms_weight(
-                            compiler,
-                            terms,
-                            IndexRecordOption::WithFreqs,
-                            &field.path,
-                            token,
-                        )?);
-                    }
-                    Ok(if self.part.operator_and {
-                        if clauses.is_empty() {
-                            Compiled::None
-                        } else {
-                            Compiled::all(clauses, scoring)
-                        }
-                    } else {
-                        Compiled::any(clauses, scoring)
-                    })
-                }
-                None => term::on_field(compiler, field, &Value::String(word.clone()), false),
-            },
-            Node::Phrase(phrase, slop) => match analyzed {
-                Some((analyzer, indexed)) => {
-                    let tokens = text::tokens(analyzer, phrase);
-                    match_phrase::phrase(compiler, indexed, &field.path, tokens, *slop)
-                }
-                None => term::on_field(compiler, field, &Value::String(phrase.clone()), false),
-            },
-            Node::Prefix(start) => Ok(prefix::on_field(compiler, field, &folded(start), false)?.constant(1.0, scoring)),
-            Node::Wildcard(text) => {
-                Ok(wildcard::on_field(compiler, field, &folded(text), false)?.constant(1.0, scoring))
+            Node::Prefix(start) => prefix::on_field(compiler, field, &self.folded(field, start), false, self.rewrite),
+            Node::Wildcard(text) => wildcard::on_field(compiler, field, &self.folded(field, text), false, self.rewrite),
+            Node::Regexp(text) => regexp::on_field(compiler, field, text, RegexpFlags::default(), false, self.rewrite),
+            Node::Fuzzy(word, edits) => {
+                fuzzy::on_field(compiler, field, &self.folded(field, word), *edits, &self.options.fuzzy)
             }
-            Node::Regexp(text) => {
-                pattern::check_strings(field, "regexp")?;
-                Ok(pattern::on_field(compiler, field, &Pattern::regexp(text)?)?.constant(1.0, scoring))
-            }
-            Node::Fuzzy(word, distance) => fuzzy(compiler, field, &folded(word), *distance),
             Node::Range { lower, upper } => {
                 let bound = |bound: &Option<(String, bool)>| {
                     bound
                         .as_ref()
                         .map(|(text, included)| (Value::String(text.clone()), *included))
                 };
-                range::compile(
-                    compiler,
-                    &Range {
-                        field: field.path.clone(),
-                        lower: bound(lower),
-                        upper: bound(upper),
-                        format: None,
-                        time_zone: self.part.time_zone.clone(),
-                        boost: 1.0,
-                    },
-                )
+                let range = Range {
+                    field: field.path.clone(),
+                    lower: bound(lower),
+                    upper: bound(upper),
+                    format: None,
+                    time_zone: self.time_zone.map(str::to_owned),
+                    boost: 1.0,
+                };
+                range::compile(compiler, &range)
+            }
+            Node::Word(text) | Node::Phrase(text, _) => {
+                let value = Value::String(text.clone());
+                text::on_target(compiler, target, Kind::Terms, &value, self.options)
             }
             Node::All | Node::Bool { .. } | Node::Scoped { .. } | Node::Exists(_) => self.compile(compiler, leaf),
         }
     }
-}
 
-/// Terms within some edits of a word; a swap of neighbours is one.
-fn fuzzy(compiler: &Compiler, field: &Field, word: &str, distance: u8) -> Result<Compiled> {
-    pattern::check_strings(field, "fuzzy")?;
-    let Some((terms, _)) = paths::term_field(field.class) else {
-        return Ok(Compiled::None);
-    };
-    let query = FuzzyTermQuery::new(paths::term(terms, &field.path, word), distance.min(2), true);
-    let weight = query.weight(compiler.filter().enable()).map_err(failed)?;
-    Ok(Compiled::Some(weight).constant(1.0, compiler.scoring()))
+    /// Terms of analyzed text are lower case, patterns follow them.
+    fn folded(&self, field: &Field, text: &str) -> String {
+        match Analyzed::of(field, self.options.analyzer) {
+            Some(Analyzed {
+                analyzer: Analyzer::Standard | Analyzer::Simple,
+                ..
+            }) => text.to_lowercase(),
+            Some(_) => text.to_owned(),
+            None => term::normalized(field, text),
+        }
+    }
 }

@@ -61,15 +61,11 @@ fn on_field(compiler: &Compiler, field: &Field, range: &Range) -> Result<Compile
         FieldType::ConstantKeyword => {
             let constant = field.mapping.as_ref().and_then(|mapping| mapping.constant.as_deref());
             let (lower, upper) = (string_bound(range.lower.as_ref()), string_bound(range.upper.as_ref()));
-            Ok(
-                if constant.is_some_and(|constant| is_between(constant, &lower, &upper)) {
-                    Compiled::All
-                } else {
-                    Compiled::None
-                },
-            )
+            let hit = constant.is_some_and(|constant| is_between(constant, &lower, &upper));
+            Ok(if hit { Compiled::All } else { Compiled::None })
         }
         FieldType::Ip => on_strings(
+            compiler,
             field,
             ip_bound(range.lower.as_ref(), true)?,
             ip_bound(range.upper.as_ref(), false)?,
@@ -86,7 +82,7 @@ fn on_field(compiler: &Compiler, field: &Field, range: &Range) -> Result<Compile
                 let (lower, upper) = (lower.clone(), upper.clone());
                 Mark::Test(Arc::new(move |term| is_between(term, &lower, &upper)))
             });
-            on_strings(field, lower, upper)
+            on_strings(compiler, field, lower, upper)
         }
     }
 }
@@ -174,7 +170,12 @@ pub(in super::super) fn on_meta_column(meta: Meta, range: NumRange) -> Compiled 
 
 /// Documents with a string between two others, by bytes. Through the column where there is one
 /// (its ordinals are in order), else term by term.
-pub(in super::super) fn on_strings(field: &Field, lower: StringBound, upper: StringBound) -> Result<Compiled> {
+pub(in super::super) fn on_strings(
+    compiler: &Compiler,
+    field: &Field,
+    lower: StringBound,
+    upper: StringBound,
+) -> Result<Compiled> {
     let (class, path) = (field.class, field.path.clone());
     if paths::string_column_name(class, &path).is_some() {
         return Ok(Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
@@ -208,9 +209,11 @@ pub(in super::super) fn on_strings(field: &Field, lower: StringBound, upper: Str
         return Ok(Compiled::None);
     };
     let prefix = paths::key_prefix(terms, &path);
+    let stop = compiler.guard.stop.clone();
     Ok(Compiled::Some(Box::new(TermsWeight {
         field: terms,
-        find: Box::new(move |reader| {
+        find: Box::new(move |reader, found| {
+            let walk = stop.walk();
             let index = reader.inverted_index(terms)?;
             let key = |text: &str| [prefix.as_slice(), text.as_bytes()].concat();
             let mut builder = index.terms().range();
@@ -227,14 +230,11 @@ pub(in super::super) fn on_strings(field: &Field, lower: StringBound, upper: Str
                 };
             }
             let mut stream = builder.into_stream()?;
-            let mut found = Vec::new();
-            while stream.advance() {
-                if !stream.key().starts_with(&prefix) {
-                    break;
-                }
-                found.push(stream.value().clone());
+            while stream.advance() && stream.key().starts_with(&prefix) {
+                walk.step().map_err(column::into_tantivy)?;
+                found(stream.value())?;
             }
-            Ok(found)
+            Ok(())
         }),
     })))
 }

@@ -14,8 +14,10 @@ use super::super::column::{NumColumn, NumRange, Number, failed};
 use super::super::compile::Compiler;
 use super::super::field::{Field, Meta, Numeric, Parsed, Target, parse_ip_or_block, scalar_text};
 use super::super::marks::Mark;
-use super::super::weight::{ColumnWeight, Compiled, Test};
+use super::super::statistics::Blended;
+use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::super::{column, paths, text};
+use super::expand::TermsOf;
 use super::{ids, match_phrase, pattern, range};
 use crate::schema::{self, Class};
 
@@ -83,7 +85,10 @@ pub(in super::super) fn on_field(
             Some((first, last)) if first == last => whole_value(compiler, field, &schema::encode_ip(first)),
             Some((first, last)) => {
                 let bounds = (schema::encode_ip(first), schema::encode_ip(last));
-                Ok(range::on_strings(field, Some((bounds.0, true)), Some((bounds.1, true)))?.constant(1.0, scoring))
+                Ok(
+                    range::on_strings(compiler, field, Some((bounds.0, true)), Some((bounds.1, true)))?
+                        .constant(1.0, scoring),
+                )
             }
             None => misfit(compiler, field, &text),
         },
@@ -157,7 +162,7 @@ pub(in super::super) fn on_column(path: String, range: NumRange) -> Compiled {
 /// fails instead; it would have refused those events, too.)
 pub(in super::super) fn misfit(compiler: &Compiler, field: &Field, value: &str) -> Result<Compiled> {
     let tokens = text::tokens(Analyzer::Standard, value);
-    match_phrase::phrase(compiler, Analyzer::Standard, &field.path, tokens, 0)
+    match_phrase::phrase(compiler, Analyzer::Standard, &field.path, &tokens, 0)
 }
 
 /// Documents that hold `value` as a whole term or column value of a string class.
@@ -190,7 +195,49 @@ pub(in super::super) fn terms_weight(
     path: &str,
     value: &str,
 ) -> Result<Compiled> {
-    compiler.mark(path, || Mark::Term(value.to_owned()));
-    let query = TermQuery::new(paths::term(field, path, value), option);
-    Ok(Compiled::Some(query.weight(compiler.enable()).map_err(failed)?))
+    let terms = TermsOf { field, option, path };
+    scored(compiler, &terms, value, None)
+}
+
+/// Documents with one term, which scores as if as many documents as `doc_freq` says had it.
+pub(in super::super) fn scored(
+    compiler: &Compiler,
+    terms: &TermsOf<'_>,
+    value: &str,
+    doc_freq: Option<u64>,
+) -> Result<Compiled> {
+    compiler.mark(terms.path, || Mark::Term(value.to_owned()));
+    let query = TermQuery::new(paths::term(terms.field, terms.path, value), terms.option);
+    let weight = match (compiler.statistics, doc_freq) {
+        (Some(statistics), Some(doc_freq)) => {
+            let blended = Blended { statistics, doc_freq };
+            query.weight(blended.enable())
+        }
+        _ => query.weight(compiler.enable()),
+    };
+    Ok(Compiled::Some(weight.map_err(failed)?))
+}
+
+/// Documents with any of some terms. Not scored.
+pub(in super::super) fn any_term<'t>(
+    field: TantivyField,
+    path: &str,
+    values: impl Iterator<Item = &'t str>,
+) -> Compiled {
+    let keys: Vec<_> = values.map(|value| paths::term(field, path, value)).collect();
+    if keys.is_empty() {
+        return Compiled::None;
+    }
+    Compiled::Some(Box::new(TermsWeight {
+        field,
+        find: Box::new(move |reader, found| {
+            let index = reader.inverted_index(field)?;
+            for key in &keys {
+                if let Some(info) = index.get_term_info(key)? {
+                    found(&info)?;
+                }
+            }
+            Ok(())
+        }),
+    }))
 }

@@ -13,7 +13,7 @@ use super::super::compile::Compiler;
 use super::super::field::{Field, Meta, Parsed, Target, parse_ip_or_block, scalar_text};
 use super::super::marks::Mark;
 use super::super::paths;
-use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
+use super::super::weight::{ColumnWeight, Compiled, Test};
 use super::{ids, term};
 use crate::schema;
 
@@ -114,22 +114,8 @@ fn any_number(path: String, numbers: Vec<Number>) -> Compiled {
 }
 
 fn any_string(field: &Field, texts: BTreeSet<String>) -> Compiled {
-    let Some((terms, _)) = paths::term_field(field.class) else {
-        return Compiled::None;
-    };
-    if texts.is_empty() {
-        return Compiled::None;
+    match paths::term_field(field.class) {
+        Some((terms, _)) => term::any_term(terms, &field.path, texts.iter().map(String::as_str)),
+        None => Compiled::None,
     }
-    let keys: Vec<_> = texts.iter().map(|text| paths::term(terms, &field.path, text)).collect();
-    Compiled::Some(Box::new(TermsWeight {
-        field: terms,
-        find: Box::new(move |reader| {
-            let index = reader.inverted_index(terms)?;
-            let mut found = Vec::new();
-            for key in &keys {
-                found.extend(index.get_term_info(key)?);
-            }
-            Ok(found)
-        }),
-    }))
 }

@@ -10,4 +10,5 @@ mod metrics;
 mod properties;
 mod queries;
 mod support;
+mod text_queries;
 mod zones;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::support::{failure, ids, run, shard};
 
 /// Ids in order of `id`; the count agrees, with and without hits.
-fn check(query: &Value, expect: &str) {
+pub(super) fn check(query: &Value, expect: &str) {
     let body = json!({"query": query, "sort": ["id"], "track_total_hits": true});
     let response = run(vec![shard().ready()], &body).unwrap();
     assert_eq!(ids(&response), expect, "{query}");
@@ -26,7 +26,7 @@ fn check(query: &Value, expect: &str) {
     assert_eq!(response.total.unwrap().value, 5 - count, "not {query}");
 }
 
-fn query_string(text: &str, expect: &str) {
+pub(super) fn query_string(text: &str, expect: &str) {
     check(&json!({"query_string": {"query": text}}), expect);
 }
 

@@ -6,21 +6,26 @@ mod syntax;
 use std::collections::BTreeSet;
 
 use firn_model::dates::Zone;
+use firn_model::mapping::Analyzer;
 use serde_json::{Map, Value};
 
+use super::fuzziness::STRING_NAMES;
+use super::multi_match::MultiMatchType;
 use super::params::{
-    boost, count, flag, not_yet, object, operator, print, put_boost, put_flag, rewrite, text, unsupported,
+    boost, count, flag, not_yet, number, object, operator, print, put_boost, put_flag, text, unsupported,
 };
-use super::{Budget, Query};
-use crate::json::{print_f32, token};
+use super::rewrite::Rewrite;
+use super::text_options::{TEXT, TextOptions, analyzer};
+use super::{Budget, Query, weighted_fields};
+use crate::json::print_f32;
 use crate::{Error, Result};
 
+pub(super) use syntax::Syntax;
+#[cfg(test)]
+pub(super) use syntax::tests::show;
 pub use syntax::{DEPTH_MAX, Node, parse};
 
 pub(super) const NAME: &str = "query_string";
-
-/// Names and patterns in `fields`; each bare word is looked for in all of them.
-const FIELDS_MAX: usize = 1024;
 
 /// Lucene's query syntax. `parsed` is made from `query` at parse time, once; fields inside it are
 /// as written, and `default_fields` says where bare words look.
@@ -31,12 +36,24 @@ pub struct QueryString {
     /// `default_field`/`fields` (with `^boost` split off). Empty: all text and keyword fields
     /// (`index.query.default_field: *`).
     pub default_fields: Vec<(String, f32)>,
-    /// `default_operator: AND`.
-    pub operator_and: bool,
-    /// Values that do not fit a field match nothing instead of failing.
-    pub lenient: bool,
+    /// How words are looked for; its `slop` is that of phrases which say none.
+    pub options: TextOptions,
+    /// How the fields of a word are put together.
+    pub kind: MultiMatchType,
+    /// `None`: what the type says.
+    pub tie_breaker: Option<f32>,
+    /// For what stands between quotes.
+    pub quote_analyzer: Option<Analyzer>,
+    /// Looked in by phrases instead, where a field has one with this at its end.
+    pub quote_field_suffix: Option<String>,
     /// `analyze_wildcard`, accepted.
     pub analyze_wildcard: bool,
+    /// Patterns may begin with `*` and `?`.
+    pub allow_leading_wildcard: bool,
+    /// No character but white space means anything.
+    pub escape: bool,
+    /// How the terms of patterns score.
+    pub rewrite: Rewrite,
     /// As written.
     pub time_zone: Option<String>,
     /// Multiplies the score.
@@ -52,21 +69,47 @@ impl QueryString {
         read(&body)
     }
 
+    /// A text with all defaults, not yet parsed.
+    fn empty() -> Self {
+        Self {
+            query: String::new(),
+            default_fields: Vec::new(),
+            options: TextOptions::default(),
+            kind: MultiMatchType::default(),
+            tie_breaker: None,
+            quote_analyzer: None,
+            quote_field_suffix: None,
+            analyze_wildcard: false,
+            allow_leading_wildcard: true,
+            escape: false,
+            rewrite: Rewrite::Constant,
+            time_zone: None,
+            boost: 1.0,
+            parsed: Node::All,
+        }
+    }
+
     pub(super) fn print(&self) -> Value {
         let mut body = Map::new();
         body.insert("query".into(), self.query.as_str().into());
-        if !self.default_fields.is_empty() {
-            let with_boost = |(field, boost): &(String, f32)| match *boost {
-                1.0 => Value::from(field.as_str()),
-                boost => Value::from(format!("{field}^{}", print_f32(boost))),
-            };
-            body.insert("fields".into(), self.default_fields.iter().map(with_boost).collect());
+        weighted_fields::put(&mut body, &self.default_fields);
+        self.options.put_string(&mut body);
+        self.kind.put(&mut body);
+        if let Some(tie_breaker) = self.tie_breaker {
+            body.insert("tie_breaker".into(), print_f32(tie_breaker));
         }
-        if self.operator_and {
-            body.insert("default_operator".into(), "AND".into());
+        if let Some(analyzer) = self.quote_analyzer {
+            body.insert("quote_analyzer".into(), analyzer.name().into());
         }
-        put_flag(&mut body, "lenient", self.lenient);
+        if let Some(suffix) = &self.quote_field_suffix {
+            body.insert("quote_field_suffix".into(), suffix.as_str().into());
+        }
         put_flag(&mut body, "analyze_wildcard", self.analyze_wildcard);
+        if !self.allow_leading_wildcard {
+            body.insert("allow_leading_wildcard".into(), false.into());
+        }
+        put_flag(&mut body, "escape", self.escape);
+        self.rewrite.put(&mut body, "rewrite", Rewrite::Constant);
         if let Some(zone) = &self.time_zone {
             body.insert("time_zone".into(), zone.as_str().into());
         }
@@ -82,6 +125,37 @@ impl QueryString {
             fields.extend(self.default_fields.iter().map(|(field, _)| field.clone()));
         }
     }
+
+    fn parse(&self) -> Result<Node> {
+        // A bare `*` asks one default field whether it has a value.
+        let only_field = match self.default_fields.as_slice() {
+            [(field, _)] if !field.contains('*') => Some(field.as_str()),
+            _ => None,
+        };
+        let syntax = Syntax {
+            operator_and: self.options.operator_and,
+            default_field: only_field,
+            fuzziness: self.options.fuzziness.unwrap_or_default(),
+            phrase_slop: self.options.slop,
+            allow_leading_wildcard: self.allow_leading_wildcard,
+        };
+        match self.escape {
+            true => syntax.parse(&escape(&self.query)),
+            false => syntax.parse(&self.query),
+        }
+    }
+}
+
+/// Puts a `\` before every character that means something.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if "\\+-!():^[]\"{}~*?|&/".contains(letter) {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
 }
 
 pub(super) fn parse_query(body: &Value, budget: &mut Budget) -> Result<Query> {
@@ -90,62 +164,47 @@ pub(super) fn parse_query(body: &Value, budget: &mut Budget) -> Result<Query> {
     Ok(Query::QueryString(query))
 }
 
+/// Parameters beside those of all texts.
+const OWN: &[&str] = &[
+    "fuzziness",
+    "lenient",
+    "minimum_should_match",
+    "auto_generate_synonyms_phrase_query",
+];
+
 fn read(body: &Value) -> Result<QueryString> {
     let mut found = None;
     let mut default_field = None;
-    let mut query = QueryString {
-        query: String::new(),
-        default_fields: Vec::new(),
-        operator_and: false,
-        lenient: false,
-        analyze_wildcard: false,
-        time_zone: None,
-        boost: 1.0,
-        parsed: Node::All,
-    };
+    let mut query = QueryString::empty();
     for (key, value) in object(NAME, body)? {
         match key.as_str() {
             "query" => found = Some(text(NAME, key, value)?),
-            "default_field" if value.is_null() => {}
+            "default_field" | "lenient" | "tie_breaker" | "quote_analyzer" | "quote_field_suffix" | "rewrite"
+                if value.is_null() => {}
             "default_field" => default_field = Some(text(NAME, key, value)?),
-            "fields" => query.default_fields = fields(value)?,
-            "default_operator" => query.operator_and = operator(NAME, key, value)?,
-            "lenient" if value.is_null() => {}
-            "lenient" => query.lenient = flag(NAME, key, value)?,
+            "fields" => query.default_fields = weighted_fields::parse(NAME, value)?,
+            "default_operator" => query.options.operator_and = operator(NAME, key, value)?,
+            "phrase_slop" => query.options.slop = count(NAME, key, value)?,
+            "type" => query.kind = MultiMatchType::parse(NAME, value)?,
+            "tie_breaker" => query.tie_breaker = Some(number(NAME, key, value)?),
+            "quote_analyzer" => query.quote_analyzer = Some(analyzer(NAME, key, value)?),
+            "quote_field_suffix" => query.quote_field_suffix = Some(text(NAME, key, value)?),
             "analyze_wildcard" => query.analyze_wildcard = flag(NAME, key, value)?,
+            "allow_leading_wildcard" => query.allow_leading_wildcard = flag(NAME, key, value)?,
+            "escape" => query.escape = flag(NAME, key, value)?,
+            "rewrite" => query.rewrite = Rewrite::parse(NAME, key, value)?,
             "time_zone" => {
                 let zone = text(NAME, key, value)?;
                 Zone::parse(&zone)?;
                 query.time_zone = Some(zone);
             }
             "boost" => query.boost = boost(NAME, value)?,
-            "rewrite" => rewrite(NAME, value)?,
-            "allow_leading_wildcard" | "enable_position_increments" | "fuzzy_transpositions"
-                if flag(NAME, key, value)? => {}
-            "escape" if !flag(NAME, key, value)? => {}
-            // No firn analyzer makes synonyms.
-            "auto_generate_synonyms_phrase_query" => drop(flag(NAME, key, value)?),
-            "phrase_slop" | "fuzzy_prefix_length" if count(NAME, key, value)? == 0 => {}
-            "fuzzy_max_expansions" if count(NAME, key, value)? == 50 => {}
-            "max_determinized_states" if count(NAME, key, value)? == 10_000 => {}
-            "fuzziness" if text(NAME, key, value)?.eq_ignore_ascii_case("auto") => {}
-            "type" if text(NAME, key, value)? == "best_fields" => {}
-            "allow_leading_wildcard"
-            | "analyzer"
-            | "enable_position_increments"
-            | "escape"
-            | "fuzziness"
-            | "fuzzy_max_expansions"
-            | "fuzzy_prefix_length"
-            | "fuzzy_rewrite"
-            | "fuzzy_transpositions"
-            | "max_determinized_states"
-            | "minimum_should_match"
-            | "phrase_slop"
-            | "quote_analyzer"
-            | "quote_field_suffix"
-            | "tie_breaker"
-            | "type" => return Err(not_yet(NAME, key)),
+            "enable_position_increments" if flag(NAME, key, value)? => {}
+            "enable_position_increments" => return Err(not_yet(NAME, key)),
+            // firn's expressions run in linear time; see `regexp`.
+            "max_determinized_states" => drop(count(NAME, key, value)?),
+            _ if query.options.read(NAME, &[TEXT, OWN], key, value)? => {}
+            _ if STRING_NAMES.read(&mut query.options.fuzzy, NAME, key, value)? => {}
             _ => return Err(unsupported(NAME, key)),
         }
     }
@@ -160,54 +219,24 @@ fn read(body: &Value) -> Result<QueryString> {
             query.default_fields.push((field, 1.0));
         }
     }
-    // A bare `*` asks one default field whether it has a value.
-    let only_field = match query.default_fields.as_slice() {
-        [(field, _)] if !field.contains('*') => Some(field.as_str()),
-        _ => None,
-    };
-    query.parsed = syntax::parse_in(&query.query, query.operator_and, only_field)?;
+    query.parsed = query.parse()?;
     Ok(query)
-}
-
-/// `["title", "body^2", "meta.*"]`. `*` alone is all fields, which the empty list says.
-fn fields(value: &Value) -> Result<Vec<(String, f32)>> {
-    let Value::Array(values) = value else {
-        return Err(Error::parsing(format!(
-            "[{NAME}] query does not support [{}] for [fields]",
-            token(value)
-        )));
-    };
-    if values.len() > FIELDS_MAX {
-        return Err(Error::illegal_argument(format!(
-            "field expansion for [fields] matches too many fields, limit: {FIELDS_MAX}, got: {}",
-            values.len()
-        )));
-    }
-    let mut fields = Vec::with_capacity(values.len());
-    for value in values {
-        let written = text(NAME, "fields", value)?;
-        let (field, weight) = match written.rsplit_once('^') {
-            Some((field, weight)) => (field.to_owned(), boost(NAME, &Value::from(weight))?),
-            None => (written, 1.0),
-        };
-        if field.is_empty() {
-            return Err(Error::illegal_argument("field name is null or empty"));
-        }
-        fields.push((field, weight));
-    }
-    if let [(field, 1.0)] = fields.as_slice()
-        && field == "*"
-    {
-        fields.clear();
-    }
-    Ok(fields)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::{Node, QueryString};
     use crate::query::test_support::{check, check_fields, check_refused};
+
+    #[test]
+    fn escapes() {
+        let mut query = QueryString::empty();
+        query.query = "a* (b:c".to_owned();
+        query.escape = true;
+        assert_eq!(query.parse().unwrap(), Node::Word("a* (b:c".to_owned()));
+    }
 
     #[test]
     fn parses() {
@@ -219,7 +248,7 @@ mod tests {
             json!({"query_string": {
                 "query": "x", "fields": ["a", "b.*^2.5"], "default_operator": "and", "lenient": true,
                 "analyze_wildcard": true, "time_zone": "+01:00", "boost": 2, "allow_leading_wildcard": true,
-                "escape": false, "phrase_slop": 0, "type": "best_fields", "fuzziness": "AUTO",
+                "escape": false, "phrase_slop": 0, "type": "best_fields",
                 "fuzzy_max_expansions": 50, "fuzzy_prefix_length": 0, "fuzzy_transpositions": true,
                 "auto_generate_synonyms_phrase_query": true, "max_determinized_states": 10000,
                 "enable_position_increments": true, "rewrite": "constant_score"
@@ -229,6 +258,13 @@ mod tests {
                 "analyze_wildcard": true, "time_zone": "+01:00", "boost": 2.0
             }}),
         );
+        let all = json!({"query_string": {
+            "query": "x", "analyzer": "simple", "minimum_should_match": "2", "fuzziness": "1", "fuzzy_prefix_length": 1,
+            "fuzzy_max_expansions": 5, "fuzzy_transpositions": false, "fuzzy_rewrite": "constant_score",
+            "phrase_slop": 2, "type": "most_fields", "tie_breaker": 0.5, "quote_analyzer": "whitespace",
+            "quote_field_suffix": ".exact", "allow_leading_wildcard": false, "escape": true, "rewrite": "top_terms_5"
+        }});
+        check(all.clone(), all);
         check(
             json!({"query_string": {"query": "x", "default_field": "a"}}),
             json!({"query_string": {"query": "x", "fields": ["a"]}}),
@@ -255,12 +291,12 @@ mod tests {
             "[query_string] query does not support [foo]",
         );
         check_refused(
-            json!({"query_string": {"query": "x", "analyzer": "simple"}}),
-            "parameter [analyzer] of query [query_string] is not implemented by firn",
+            json!({"query_string": {"query": "x", "enable_position_increments": false}}),
+            "parameter [enable_position_increments] of query [query_string] is not implemented by firn",
         );
         check_refused(
-            json!({"query_string": {"query": "x", "allow_leading_wildcard": false}}),
-            "parameter [allow_leading_wildcard] of query [query_string] is not implemented by firn",
+            json!({"query_string": {"query": "?x", "allow_leading_wildcard": false}}),
+            "Failed to parse query [?x]",
         );
         check_refused(
             json!({"query_string": {"query": "x", "fields": ["a"], "default_field": "b"}}),

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use super::lexer::{Bound, LexError, RangeToken, Token, tokens};
 use crate::query::CLAUSES_MAX;
+use crate::query::fuzziness::Fuzziness;
 use crate::{Error, ErrorKind, Result};
 
 /// How deep parentheses nest. Nobody writes ten.
@@ -65,7 +66,7 @@ pub enum Node {
 
 impl Node {
     /// What matches nothing.
-    fn nothing() -> Self {
+    pub(in crate::query) fn nothing() -> Self {
         Self::Bool {
             must: Vec::new(),
             should: Vec::new(),
@@ -74,7 +75,7 @@ impl Node {
     }
 
     /// Leaves in it, at least 1; words of a text count one by one.
-    pub(super) fn clause_count(&self) -> usize {
+    pub(in crate::query) fn clause_count(&self) -> usize {
         match self {
             Self::Bool { must, should, must_not } => {
                 let clauses = must.iter().chain(should).chain(must_not);
@@ -87,7 +88,7 @@ impl Node {
     }
 
     /// Adds the fields it names; true if it also reads the default fields.
-    pub(super) fn collect_fields(&self, fields: &mut BTreeSet<String>) -> bool {
+    pub(in crate::query) fn collect_fields(&self, fields: &mut BTreeSet<String>) -> bool {
         match self {
             Self::All => false,
             Self::Bool { must, should, must_not } => {
@@ -118,32 +119,54 @@ impl Node {
     }
 }
 
+/// How a text is read.
+pub(in crate::query) struct Syntax<'t> {
+    /// Words stand together by `AND`.
+    pub(in crate::query) operator_and: bool,
+    /// Where there is one default field, a bare `*` asks it for any value.
+    pub(in crate::query) default_field: Option<&'t str>,
+    /// What a bare `~` means.
+    pub(in crate::query) fuzziness: Fuzziness,
+    /// The slop of phrases that say none.
+    pub(in crate::query) phrase_slop: u32,
+    /// Patterns may begin with `*` and `?`.
+    pub(in crate::query) allow_leading_wildcard: bool,
+}
+
 /// Parses Lucene's query syntax. Fails with [`ErrorKind::QueryShard`] and the place in the cause,
 /// as Elasticsearch does.
 pub fn parse(text: &str, operator_and: bool) -> Result<Node> {
-    parse_in(text, operator_and, None)
+    let syntax = Syntax {
+        operator_and,
+        default_field: None,
+        fuzziness: Fuzziness::default(),
+        phrase_slop: 0,
+        allow_leading_wildcard: true,
+    };
+    syntax.parse(text)
 }
 
-/// The same where there is one default field, which a bare `*` asks for any value.
-pub(super) fn parse_in(text: &str, operator_and: bool, default_field: Option<&str>) -> Result<Node> {
-    let tokens = tokens(text).map_err(|error| failed(text, &error))?;
-    if tokens.is_empty() {
-        return Ok(Node::nothing());
+impl Syntax<'_> {
+    pub(in crate::query) fn parse(&self, text: &str) -> Result<Node> {
+        let tokens = tokens(text).map_err(|error| failed(text, &error))?;
+        if tokens.is_empty() {
+            return Ok(Node::nothing());
+        }
+        let mut parser = Parser {
+            syntax: self,
+            end: text.len(),
+            tokens,
+            position: 0,
+            operator_and: self.operator_and,
+            depth: 0,
+            clauses: 0,
+        };
+        let node = parser.query(None).map_err(|error| failed(text, &error))?;
+        if parser.position < parser.tokens.len() {
+            return Err(failed(text, &parser.encountered()));
+        }
+        Ok(node)
     }
-    let mut parser = Parser {
-        end: text.len(),
-        tokens,
-        position: 0,
-        operator_and,
-        default_field,
-        depth: 0,
-        clauses: 0,
-    };
-    let node = parser.query(None).map_err(|error| failed(text, &error))?;
-    if parser.position < parser.tokens.len() {
-        return Err(failed(text, &parser.encountered()));
-    }
-    Ok(node)
 }
 
 /// How much of the text an error repeats, in characters.
@@ -175,11 +198,11 @@ enum Occurrence {
 }
 
 struct Parser<'t> {
+    syntax: &'t Syntax<'t>,
     end: usize,
     tokens: Vec<(usize, Token<'t>)>,
     position: usize,
     operator_and: bool,
-    default_field: Option<&'t str>,
     depth: usize,
     clauses: usize,
 }
@@ -421,11 +444,14 @@ impl<'t> Parser<'t> {
         }
         let exists = field == Some("_exists_");
         let node = match token {
-            Token::Star => match field.or(self.default_field) {
+            Token::Star => match field.or(self.syntax.default_field) {
                 None | Some("*") => Node::All,
                 Some(field) => Node::Exists(field.to_owned()),
             },
             Token::Wildcard(pattern) if exists => Node::Exists(pattern.to_owned()),
+            Token::Wildcard(pattern) if pattern.starts_with(['*', '?']) && !self.syntax.allow_leading_wildcard => {
+                return self.error("'*' or '?' not allowed as first character in WildcardQuery");
+            }
             Token::Wildcard(pattern) => Node::Wildcard(pattern.to_owned()),
             Token::Prefix(start) if exists => Node::Exists(format!("{start}*")),
             Token::Prefix(start) => Node::Prefix(self.unescaped(start)?),
@@ -433,8 +459,11 @@ impl<'t> Parser<'t> {
             Token::Quoted(text) if exists => Node::Exists(self.unescaped(text)?),
             // What follows the `~` of a phrase counts only if it is a number.
             Token::Quoted(text) => {
-                let slop = tilde.and_then(|tail| tail.parse::<f32>().ok()).unwrap_or(0.0);
-                Node::Phrase(self.unescaped(text)?, slop.max(0.0) as u32)
+                let slop = match tilde.and_then(|tail| tail.parse::<f32>().ok()) {
+                    Some(slop) => slop.max(0.0) as u32,
+                    None => self.syntax.phrase_slop,
+                };
+                Node::Phrase(self.unescaped(text)?, slop)
             }
             Token::Term(word) => {
                 let word = self.unescaped(word)?;
@@ -491,12 +520,7 @@ impl<'t> Parser<'t> {
     fn distance(&self, word: &str, tail: &str) -> Result<u8, LexError> {
         let length = word.chars().count();
         if tail.is_empty() {
-            // `fuzziness: AUTO`.
-            return Ok(match length {
-                0..=2 => 0,
-                3..=5 => 1,
-                _ => 2,
-            });
+            return Ok(self.syntax.fuzziness.edits(length));
         }
         let Ok(similarity) = tail.parse::<f32>() else {
             return self.error(format!("Encountered \"~{tail}\", which is not a number,"));
@@ -594,4 +618,4 @@ fn describe(token: &Token<'_>) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

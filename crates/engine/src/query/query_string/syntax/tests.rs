@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// `+` must, `-` must not, `field(…)` scopes, `^` boosts.
-fn show(node: &Node) -> String {
+pub(in crate::query) fn show(node: &Node) -> String {
     match node {
         Node::All => "ALL".to_owned(),
         Node::Bool { must, should, must_not } => {
@@ -43,6 +43,14 @@ fn show(node: &Node) -> String {
         Node::Exists(field) => format!("exists<{field}>"),
     }
 }
+
+const DEFAULT: Syntax<'_> = Syntax {
+    operator_and: false,
+    default_field: None,
+    fuzziness: Fuzziness::Auto { low: 3, high: 6 },
+    phrase_slop: 0,
+    allow_leading_wildcard: true,
+};
 
 fn check(text: &str, expected: &str) {
     match parse(text, false) {
@@ -140,7 +148,11 @@ fn everything_and_existence() {
     check("_exists_:a.*", "exists<a.*>");
     check("_exists_:\"a b\"", "exists<a b>");
     check("NOT _exists_:a", "{+ALL -exists<a>}");
-    assert_eq!(show(&parse_in("* -x", false, Some("f")).unwrap()), "{exists<f> -<x>}");
+    let syntax = Syntax {
+        default_field: Some("f"),
+        ..DEFAULT
+    };
+    assert_eq!(show(&syntax.parse("* -x").unwrap()), "{exists<f> -<x>}");
 }
 
 #[test]
@@ -276,4 +288,20 @@ proptest! {
         let escaped = escaped.replace("\\u", "u");
         prop_assert_eq!(parse(&escaped, false).unwrap(), Node::Word(text));
     }
+}
+
+#[test]
+fn parameters() {
+    let syntax = Syntax {
+        fuzziness: Fuzziness::Edits(1),
+        phrase_slop: 3,
+        allow_leading_wildcard: false,
+        ..DEFAULT
+    };
+    let read = |text: &str| show(&syntax.parse(text).unwrap());
+    assert_eq!(read("elephant~ elephant~2"), "{fuzzy<elephant>~1 fuzzy<elephant>~2}");
+    assert_eq!(read("\"a b\" \"a b\"~1"), "{\"a b\"~3 \"a b\"~1}");
+    assert_eq!(read("a?b *"), "{wild<a?b> ALL}");
+    assert!(syntax.parse("?b").is_err());
+    assert!(syntax.parse("*b").is_err());
 }

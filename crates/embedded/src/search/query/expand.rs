@@ -1,0 +1,127 @@
+//! Terms found by a pattern or a fuzzy word, as a query in which each of them scores.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use firn_engine::query::{REWRITE_TERMS_MAX, Rewrite};
+use firn_model::{Error, Result};
+use tantivy::schema::IndexRecordOption;
+
+use super::super::compile::Compiler;
+use super::super::marks::Mark;
+use super::super::weight::Compiled;
+use super::term;
+
+/// Where the terms of a field are.
+pub(in super::super) struct TermsOf<'a> {
+    pub(in super::super) field: tantivy::schema::Field,
+    pub(in super::super) option: IndexRecordOption,
+    pub(in super::super) path: &'a str,
+}
+
+/// The nearest terms found so far, at most so many; ties go to the first by bytes. As the order
+/// knows nothing of how often terms occur, a term passed over once never comes back.
+pub(in super::super) struct Nearest {
+    limit: usize,
+    terms: BTreeSet<(Reverse<u32>, String)>,
+    is_cut: bool,
+}
+
+impl Nearest {
+    pub(in super::super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            terms: BTreeSet::new(),
+            is_cut: false,
+        }
+    }
+
+    /// Adds a term; `similarity` is from 0 to 1.
+    pub(in super::super) fn add(&mut self, term: &[u8], similarity: f32) {
+        // Floats that are not negative are ordered like their bits.
+        let rank = Reverse(similarity.max(0.0).to_bits());
+        let Ok(term) = std::str::from_utf8(term) else {
+            return;
+        };
+        if self.terms.len() >= self.limit {
+            match self.terms.last() {
+                Some((worst, last)) if (rank, term) < (*worst, last.as_str()) => {}
+                _ => {
+                    self.is_cut = true;
+                    return;
+                }
+            }
+        }
+        self.terms.insert((rank, term.to_owned()));
+        if self.terms.len() > self.limit {
+            self.is_cut = true;
+            self.terms.pop_last();
+        }
+    }
+}
+
+/// How many terms a rewrite looks at.
+pub(in super::super) fn limit(rewrite: Rewrite) -> usize {
+    match rewrite {
+        // One more shows that there are too many.
+        Rewrite::Constant | Rewrite::Scoring => REWRITE_TERMS_MAX,
+        Rewrite::TopTerms(count) | Rewrite::TopTermsBoost(count) | Rewrite::TopTermsBlended(count) => count,
+    }
+}
+
+/// Documents with any of the terms, scored as `rewrite` says.
+pub(in super::super) fn scored(
+    compiler: &Compiler,
+    terms: &TermsOf<'_>,
+    found: Nearest,
+    rewrite: Rewrite,
+) -> Result<Compiled> {
+    let scoring = compiler.scoring();
+    if rewrite == Rewrite::Scoring && found.is_cut {
+        return Err(Error::illegal_argument(format!(
+            "maxClauseCount is set to {REWRITE_TERMS_MAX}"
+        )));
+    }
+    if !scoring || rewrite == Rewrite::Constant {
+        for (_, term) in &found.terms {
+            compiler.mark(terms.path, || Mark::Term(term.clone()));
+        }
+        let keys = found.terms.iter().map(|(_, term)| term.as_str());
+        return Ok(term::any_term(terms.field, terms.path, keys).constant(1.0, scoring));
+    }
+    compiler.guard.take_clauses(found.terms.len())?;
+    let mut doc_freq = None;
+    if let (Rewrite::TopTermsBlended(_), Some(statistics)) = (rewrite, compiler.statistics) {
+        let mut most = 0;
+        for (_, term) in &found.terms {
+            most = most.max(statistics.doc_freq_of(terms.field, terms.path, term)?);
+        }
+        doc_freq = Some(most);
+    }
+    let mut parts = Vec::with_capacity(found.terms.len());
+    for (Reverse(bits), value) in &found.terms {
+        let similarity = f32::from_bits(*bits);
+        let part = term::scored(compiler, terms, value, doc_freq)?;
+        parts.push(match rewrite {
+            Rewrite::TopTermsBoost(_) => part.constant(similarity, scoring),
+            _ => part.boost(similarity, scoring),
+        });
+    }
+    Ok(Compiled::any(parts, scoring))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Nearest;
+
+    #[test]
+    fn the_nearest_terms_stay() {
+        let mut nearest = Nearest::new(2);
+        for (term, similarity) in [("b", 0.5), ("d", 1.0), ("a", 0.5), ("b", 0.5), ("c", 0.25)] {
+            nearest.add(term.as_bytes(), similarity);
+        }
+        let kept: Vec<&str> = nearest.terms.iter().map(|(_, term)| term.as_str()).collect();
+        assert_eq!(kept, ["d", "a"]);
+        assert!(nearest.is_cut);
+    }
+}

@@ -1,0 +1,215 @@
+//! Analyzed text in a field: `match`, `match_phrase`, `match_phrase_prefix` and
+//! `match_bool_prefix`, and what the queries over several fields do with each.
+
+use firn_engine::query::{Rewrite, TextOptions, TextQuery};
+use firn_model::mapping::{Analyzer, FieldType};
+use firn_model::{Error, ErrorKind, Result};
+use serde_json::Value;
+
+use super::super::compile::Compiler;
+use super::super::field::{Field, Target, scalar_text};
+use super::super::weight::{Compiled, combine};
+use super::super::{paths, text};
+use super::expand::TermsOf;
+use super::{fuzzy, match_phrase, minimum, prefix, targets, term};
+use crate::schema::Class;
+
+/// What the terms of a text have to do with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Kind {
+    /// They match one by one.
+    Terms,
+    /// They stand one after another.
+    Phrase,
+    /// The last of them goes on.
+    PhrasePrefix,
+    /// They match one by one; the last of them goes on.
+    BoolPrefix,
+}
+
+pub(in super::super) fn compile(compiler: &Compiler, part: &TextQuery, kind: Kind) -> Result<Compiled> {
+    let target = compiler.resolve(&part.field);
+    let found = on_target(compiler, &target, kind, &part.query, &part.options);
+    Ok(targets::or_nothing(part.options.lenient, found)?.boost(part.boost, compiler.scoring()))
+}
+
+/// Documents in which a field has a text.
+pub(in super::super) fn on_target(
+    compiler: &Compiler,
+    target: &Target,
+    kind: Kind,
+    value: &Value,
+    options: &TextOptions,
+) -> Result<Compiled> {
+    let field = match target {
+        Target::Nothing => return Ok(Compiled::None),
+        Target::Meta(meta) => return term::on_meta(compiler, *meta, value),
+        Target::Field(field) => field,
+    };
+    let Some(text) = scalar_text(value) else {
+        return Ok(Compiled::None);
+    };
+    if let Some(analyzed) = Analyzed::of(field, options.analyzer) {
+        return analyzed.find(compiler, kind, &text, options);
+    }
+    let takes_terms = paths::term_field(field.class).is_some();
+    match kind {
+        Kind::PhrasePrefix => Err(Error::new(
+            ErrorKind::QueryShard,
+            format!(
+                "Can only use phrase prefix queries on text fields - not on [{}] which is of type [{}]",
+                field.path,
+                field.type_name()
+            ),
+        )),
+        Kind::BoolPrefix if takes_terms && field.field_type != FieldType::Ip => {
+            prefix::on_field(compiler, field, &text, false, Rewrite::Constant)
+        }
+        Kind::Terms if options.fuzziness.is_some() => {
+            let word = term::normalized(field, &text);
+            near(compiler, field, &word, options)
+        }
+        _ => term::on_field(compiler, field, value, false),
+    }
+}
+
+/// A field whose values are tokens, and how a query's text becomes tokens for it.
+pub(in super::super) struct Analyzed<'a> {
+    pub(in super::super) field: &'a Field,
+    /// For the query's text.
+    pub(in super::super) analyzer: Analyzer,
+    /// The tokens have positions: by this analyzer they were indexed.
+    indexed: Option<Analyzer>,
+}
+
+impl<'a> Analyzed<'a> {
+    /// `None`: values are compared as a whole. An analyzer of the query's own also cuts text for
+    /// fields of whole strings.
+    pub(in super::super) fn of(field: &'a Field, own: Option<Analyzer>) -> Option<Self> {
+        match (field.class, field.field_type) {
+            (Class::Text(indexed), FieldType::Text | FieldType::MatchOnlyText) => {
+                let mapped = field.mapping.as_ref().and_then(|mapping| mapping.search_analyzer);
+                Some(Self {
+                    field,
+                    analyzer: own.or(mapped).unwrap_or(indexed),
+                    indexed: Some(indexed),
+                })
+            }
+            (Class::Keyword | Class::KeywordTerms, FieldType::Keyword | FieldType::Wildcard | FieldType::Flattened) => {
+                Some(Self {
+                    field,
+                    analyzer: own?,
+                    indexed: None,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Where its terms are.
+    pub(in super::super) fn terms(&self) -> Option<TermsOf<'a>> {
+        let (field, option) = paths::term_field(self.field.class)?;
+        Some(TermsOf {
+            field,
+            option,
+            path: &self.field.path,
+        })
+    }
+
+    /// The tokens of a query's text.
+    pub(in super::super) fn tokens(&self, compiler: &Compiler, text: &str) -> Result<Vec<(usize, String)>> {
+        let tokens = text::tokens(self.analyzer, text);
+        compiler.guard.take_clauses(tokens.len())?;
+        Ok(tokens)
+    }
+
+    fn find(&self, compiler: &Compiler, kind: Kind, text: &str, options: &TextOptions) -> Result<Compiled> {
+        let tokens = self.tokens(compiler, text)?;
+        if tokens.is_empty() {
+            return Ok(match options.zero_terms_all {
+                true => Compiled::All.constant(1.0, compiler.scoring()),
+                false => Compiled::None,
+            });
+        }
+        match (kind, self.indexed) {
+            (Kind::Terms, _) => self.terms_of(compiler, &tokens, options, false),
+            (Kind::BoolPrefix, _) => self.terms_of(compiler, &tokens, options, true),
+            (Kind::Phrase, Some(indexed)) => {
+                match_phrase::phrase(compiler, indexed, &self.field.path, &tokens, options.slop)
+            }
+            (Kind::PhrasePrefix, Some(indexed)) => match_phrase::phrase_prefix(
+                compiler,
+                indexed,
+                &self.field.path,
+                &tokens,
+                options.slop,
+                options.fuzzy.max_expansions,
+            ),
+            (Kind::Phrase, None) if tokens.len() == 1 => self.terms_of(compiler, &tokens, options, false),
+            (Kind::Phrase | Kind::PhrasePrefix, None) => Err(Error::new(
+                ErrorKind::QueryShard,
+                format!(
+                    "failed to create query: field:[{}] was indexed without position data; cannot run PhraseQuery",
+                    self.field.path
+                ),
+            )),
+        }
+    }
+
+    fn terms_of(
+        &self,
+        compiler: &Compiler,
+        tokens: &[(usize, String)],
+        options: &TextOptions,
+        last_goes_on: bool,
+    ) -> Result<Compiled> {
+        let mut clauses = Vec::with_capacity(tokens.len());
+        for (number, (_, token)) in tokens.iter().enumerate() {
+            clauses.push(if last_goes_on && number + 1 == tokens.len() {
+                prefix::on_field(compiler, self.field, token, false, Rewrite::Constant)?
+            } else {
+                self.token(compiler, token, options)?
+            });
+        }
+        together(compiler, clauses, options)
+    }
+
+    /// Documents with one token, or with those near it.
+    fn token(&self, compiler: &Compiler, token: &str, options: &TextOptions) -> Result<Compiled> {
+        if options.fuzziness.is_some() {
+            return near(compiler, self.field, token, options);
+        }
+        match self.terms() {
+            Some(terms) => term::scored(compiler, &terms, token, None),
+            None => Ok(Compiled::None),
+        }
+    }
+}
+
+/// Documents with a term near a word.
+fn near(compiler: &Compiler, field: &Field, word: &str, options: &TextOptions) -> Result<Compiled> {
+    let edits = options.fuzziness.unwrap_or_default().edits(word.chars().count());
+    fuzzy::on_field(compiler, field, word, edits, &options.fuzzy)
+}
+
+/// Clauses that combine by `operator` and `minimum_should_match`.
+pub(in super::super) fn together(
+    compiler: &Compiler,
+    mut clauses: Vec<Compiled>,
+    options: &TextOptions,
+) -> Result<Compiled> {
+    let scoring = compiler.scoring();
+    // One term is no combination, and knows of no minimum.
+    if clauses.len() == 1 {
+        return Ok(clauses.remove(0));
+    }
+    if options.operator_and {
+        return Ok(Compiled::all(clauses, scoring));
+    }
+    let minimum = match &options.minimum_should_match {
+        // As in Lucene, a minimum below one still needs one term.
+        Some(spec) => minimum::calculate(spec, clauses.len())?.max(1),
+        None => 1,
+    };
+    Ok(combine(Vec::new(), clauses, Vec::new(), minimum, scoring))
+}
