@@ -270,7 +270,15 @@ fn attempt(
     });
     let ready = Arc::new(ready);
     let tasks = Arc::new(tasks);
-    run(&ready, &tasks, &shared, pool)?;
+    run(&ready, &tasks, &shared, pool, segment_run::run)?;
+    let mut seen = tasks;
+    if ready.iter().any(|shard| shard.plan.aggs.needs_everything()) {
+        seen = Arc::new(all_tasks(shards));
+        run(&ready, &seen, &shared, pool, |shared, plan, segment, order| {
+            segment_run::run_everything(shared, plan, segment, order).map(Some)
+        })?;
+    }
+    let tasks = seen;
     let failed: Vec<FailedShard> = ready
         .iter()
         .filter_map(|shard| Some(failed_shard(&shard.search, shard.failure.lock().take()?)))
@@ -354,12 +362,7 @@ fn prepare(
     };
     let mut bounds = prune::time_bounds(&filter, &request.query);
     if !shard.filters.is_empty() {
-        let parts = shard
-            .filters
-            .iter()
-            .map(|query| filter.compile(query))
-            .collect::<Result<Vec<_>>>()?;
-        let allowed = Compiled::any(parts, false).constant(0.0, scoring);
+        let allowed = allowed(&filter, shard)?.constant(0.0, scoring);
         compiled = Compiled::all(vec![compiled, allowed], scoring);
         if let Some((min, max)) = prune::any_bounds(&filter, &shard.filters) {
             bounds = Some(bounds.map_or((min, max), |own| (own.0.max(min), own.1.min(max))));
@@ -398,6 +401,10 @@ fn prepare(
     };
     let plan = ShardPlan {
         selection: Selection::new(compiled, window),
+        everything: match aggs.needs_everything() {
+            true => Selection::new(allowed(&filter, shard)?, None),
+            false => Selection::new(Compiled::None, None),
+        },
         constant_score,
         scoring,
         keys,
@@ -412,6 +419,15 @@ fn prepare(
         collected: AtomicU64::new(0),
     };
     Ok((plan, bounds))
+}
+
+/// What the filters of the aliases let be seen of a shard.
+fn allowed(filter: &Compiler, shard: &ShardSearch) -> Result<Compiled> {
+    if shard.filters.is_empty() {
+        return Ok(Compiled::All);
+    }
+    let parts = shard.filters.iter().map(|query| filter.compile(query));
+    Ok(Compiled::any(parts.collect::<Result<_>>()?, false))
 }
 
 /// The score of every hit, where the query gives all the same.
@@ -456,8 +472,33 @@ fn sort_tasks(tasks: &mut [Task], shard: Option<&Ready>) {
     }
 }
 
+/// Every segment of all shards, also those that the query cannot match in.
+fn all_tasks(shards: &[ShardSearch]) -> Vec<Task> {
+    let segments = shards.iter().enumerate().flat_map(|(shard, search)| {
+        let segments = search.snapshot.segments.iter();
+        segments.map(move |segment| (shard, segment))
+    });
+    (0u32..)
+        .zip(segments)
+        .map(|(order, (shard, segment))| Task {
+            shard,
+            segment: Arc::clone(segment),
+            order,
+        })
+        .collect()
+}
+
+/// What is done with one segment.
+type Step = fn(&Shared, &ShardPlan, &Segment, u32) -> Result<Option<Partials>>;
+
 /// Runs all tasks; fails with what fails the whole request.
-fn run(ready: &Arc<Vec<Ready>>, tasks: &Arc<Vec<Task>>, shared: &Arc<Shared>, pool: &Arc<Pool>) -> Result<()> {
+fn run(
+    ready: &Arc<Vec<Ready>>,
+    tasks: &Arc<Vec<Task>>,
+    shared: &Arc<Shared>,
+    pool: &Arc<Pool>,
+    step: Step,
+) -> Result<()> {
     let count = tasks.len();
     let (ready, tasks, shared) = (Arc::clone(ready), Arc::clone(tasks), Arc::clone(shared));
     let outcomes = run_indexed(pool, count, move |number| -> Result<()> {
@@ -466,7 +507,7 @@ fn run(ready: &Arc<Vec<Ready>>, tasks: &Arc<Vec<Task>>, shared: &Arc<Shared>, po
         if shard.failure.lock().is_some() {
             return Ok(());
         }
-        let found = run_task(&shared, shard, task);
+        let found = run_task(&shared, shard, task, step);
         match found {
             Err(error) if !fails_request(error.kind()) => {
                 shard.failure.lock().get_or_insert(error);
@@ -480,9 +521,9 @@ fn run(ready: &Arc<Vec<Ready>>, tasks: &Arc<Vec<Task>>, shared: &Arc<Shared>, po
 
 /// Runs one task. What panics is a bug or a damaged file that slipped through: it costs its shard,
 /// not the process.
-fn run_task(shared: &Shared, shard: &Ready, task: &Task) -> Result<()> {
+fn run_task(shared: &Shared, shard: &Ready, task: &Task, step: Step) -> Result<()> {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        segment_run::run(shared, &shard.plan, &task.segment, task.order)
+        step(shared, &shard.plan, &task.segment, task.order)
     }));
     let partials = match outcome {
         Ok(partials) => partials?,

@@ -42,6 +42,8 @@ pub(super) struct ShardPlan {
     pub(super) after: Option<After>,
     /// Aggregations.
     pub(super) aggs: Plan,
+    /// All documents that may be seen, for aggregations that look past the query.
+    pub(super) everything: Selection,
     /// One hit for each value of a field.
     pub(super) collapse: Option<GroupField>,
     /// What hits have to match beside the query, where aggregations are not to know of it.
@@ -243,6 +245,22 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         hits.finish(shared, plan, segment)?;
     }
     aggs.map(|aggs| aggs.finish()).transpose()
+}
+
+/// Shows every document of a segment to those aggregations that are not about the query's.
+pub(super) fn run_everything(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u32) -> Result<Partials> {
+    let mut aggs = plan.aggs.open_everything(segment, order, &shared.memory)?;
+    let mut docs = plan.everything.open(segment, false)?;
+    let zeros = [0u32; BLOCK];
+    while !shared.should_stop()? {
+        docs.next(segment);
+        if docs.finished {
+            break;
+        }
+        aggs.put_scores(&docs.docs, &[], 1.0);
+        aggs.collect(&docs.docs, &zeros[..docs.docs.len()])?;
+    }
+    aggs.finish()
 }
 
 /// Counts the hits of a segment, where nothing else is asked.

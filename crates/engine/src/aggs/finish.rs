@@ -3,10 +3,10 @@
 use super::finished::{Finished, Level};
 use super::partial::Room;
 use super::{
-    Aggregation, AggregationKind, Aggregations, Partial, Partials, avg, boxplot, cardinality, date_histogram,
-    date_range, extended_stats, filter, filters, histogram, ip_range, max, median_absolute_deviation, min,
-    percentile_ranks, percentiles, pipeline, range, stats, string_stats, sum, terms, top_metrics, value_count,
-    weighted_avg,
+    Aggregation, AggregationKind, Aggregations, Partial, Partials, auto_date_histogram, avg, boxplot, cardinality,
+    composite, date_histogram, date_range, extended_stats, filter, filters, histogram, ip_range, max,
+    median_absolute_deviation, min, percentile_ranks, percentiles, pipeline, range, rare_terms, stats, string_stats,
+    sum, terms, top_metrics, value_count, weighted_avg,
 };
 use crate::expression::Steps;
 use crate::{Error, Result};
@@ -87,7 +87,19 @@ impl<'a> Finisher<'a> {
         let sub = &aggregation.sub;
         Ok(match (&aggregation.kind, partial) {
             (AggregationKind::Terms(terms), Partial::Terms(partial)) => {
-                Finished::Buckets(terms::answer(self, terms, sub, partial)?)
+                Finished::Buckets(terms::answer(self, &terms.selection(), sub, partial)?)
+            }
+            (AggregationKind::MultiTerms(terms), Partial::Terms(partial)) => {
+                Finished::Buckets(terms::answer(self, &terms.selection(), sub, partial)?)
+            }
+            (AggregationKind::RareTerms(_), Partial::RareTerms(partial)) => {
+                Finished::Buckets(rare_terms::answer(self, sub, partial)?)
+            }
+            (AggregationKind::Composite(composite), Partial::Composite(partial)) => {
+                Finished::Buckets(composite::answer(self, composite, sub, partial)?)
+            }
+            (AggregationKind::AutoDateHistogram(auto), Partial::AutoDateHistogram(partial)) => {
+                Finished::Buckets(auto_date_histogram::answer(self, auto, sub, partial)?)
             }
             (AggregationKind::DateHistogram(histogram), Partial::DateHistogram(partial)) => {
                 Finished::Buckets(date_histogram::answer(self, name, histogram, sub, partial)?)

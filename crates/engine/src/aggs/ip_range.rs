@@ -76,7 +76,7 @@ pub fn address_of(bits: u128) -> IpAddr {
     Ipv6Addr::from_bits(bits).to_canonical()
 }
 
-fn print_address(bits: u128) -> String {
+pub(super) fn print_address(bits: u128) -> String {
     match address_of(bits) {
         // Java prints no address in the mixed notation that Rust chooses for some.
         IpAddr::V6(v6) => print_groups(v6),

@@ -1,11 +1,14 @@
 //! Bucket keys, and how keys and values print.
 
 use std::cmp::Ordering;
+use std::net::IpAddr;
 
 use firn_model::dates::Zone;
 use serde_json::{Map, Value};
 
 use super::DecimalFormat;
+use super::cardinality::{hash_bytes, hash_u64};
+use super::ip_range::print_address;
 
 /// How a bucket key or metric of a field prints; resolved from the mapping by the engine.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -69,33 +72,53 @@ impl ValueFormat {
 /// A bucket key. Strings order by bytes, numbers by value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Key {
-    /// Keyword, ip (printed form) and the like.
+    /// No value, as part of a tuple.
+    Null,
+    /// Keyword and the like.
     Str(String),
+    /// An address as IPv6, with IPv4 ones mapped into it.
+    Ip(u128),
     /// Integers, dates (ms), booleans.
     I64(i64),
     /// `unsigned_long` beyond i64.
     U64(u64),
     /// Floats.
     F64(f64),
+    /// Values of several fields.
+    Tuple(Vec<Self>),
 }
 
 impl Key {
-    /// Strings by bytes, numbers by value, numbers before strings.
+    /// Null before numbers (by value) before addresses before strings (by bytes) before tuples
+    /// (part by part).
     pub fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
+            (Self::Null, Self::Null) => Ordering::Equal,
+            (Self::Null, _) => Ordering::Less,
+            (_, Self::Null) => Ordering::Greater,
+            (Self::Tuple(left), Self::Tuple(right)) => {
+                let mut parts = left.iter().zip(right).map(|(left, right)| left.compare(right));
+                let unequal = parts.find(|ordering| ordering.is_ne());
+                unequal.unwrap_or_else(|| left.len().cmp(&right.len()))
+            }
+            (Self::Tuple(_), _) => Ordering::Greater,
+            (_, Self::Tuple(_)) => Ordering::Less,
             (Self::Str(left), Self::Str(right)) => left.as_bytes().cmp(right.as_bytes()),
             (Self::Str(_), _) => Ordering::Greater,
             (_, Self::Str(_)) => Ordering::Less,
+            (Self::Ip(left), Self::Ip(right)) => left.cmp(right),
+            (Self::Ip(_), _) => Ordering::Greater,
+            (_, Self::Ip(_)) => Ordering::Less,
             (Self::F64(left), right) => left.total_cmp(&right.as_f64()),
             (left, Self::F64(right)) => left.as_f64().total_cmp(right),
             (left, right) => left.as_integer().cmp(&right.as_integer()),
         }
     }
 
-    /// The number it is; 0 for strings.
+    /// The number it is; 0 for what is none.
     pub(super) fn as_f64(&self) -> f64 {
         match self {
-            Self::Str(_) => 0.0,
+            Self::Null | Self::Str(_) | Self::Ip(_) | Self::Tuple(_) => 0.0,
             Self::I64(value) => *value as f64,
             Self::U64(value) => *value as f64,
             Self::F64(value) => *value,
@@ -106,14 +129,17 @@ impl Key {
         match self {
             Self::I64(value) => i128::from(*value),
             Self::U64(value) => i128::from(*value),
-            Self::Str(_) | Self::F64(_) => 0,
+            Self::Null | Self::Str(_) | Self::Ip(_) | Self::F64(_) | Self::Tuple(_) => 0,
         }
     }
 
     /// `key`.
     pub(super) fn into_json(self) -> Value {
         match self {
+            Self::Null => Value::Null,
             Self::Str(text) => Value::String(text),
+            Self::Ip(bits) => Value::String(print_address(bits)),
+            Self::Tuple(parts) => parts.into_iter().map(Self::into_json).collect(),
             Self::I64(value) => Value::from(value),
             Self::U64(value) => Value::from(value),
             Self::F64(value) => float(value),
@@ -165,14 +191,20 @@ pub(super) fn double_text(value: f64) -> String {
 /// A [`Key`] in hashable form (f64 by its bits).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyBytes {
+    /// See [`Key::Null`].
+    Null,
     /// See [`Key::Str`].
     Str(Box<str>),
+    /// See [`Key::Ip`].
+    Ip(u128),
     /// See [`Key::I64`].
     I64(i64),
     /// See [`Key::U64`].
     U64(u64),
     /// Order-preserving bits of an f64.
     F64(u64),
+    /// See [`Key::Tuple`].
+    Tuple(Box<[Self]>),
 }
 
 const SIGN: u64 = 1 << 63;
@@ -183,12 +215,37 @@ impl KeyBytes {
         let bits = if value == 0.0 { 0 } else { value.to_bits() };
         Self::F64(if bits & SIGN == 0 { bits | SIGN } else { !bits })
     }
+
+    /// The key of an address.
+    pub fn from_ip(address: IpAddr) -> Self {
+        Self::Ip(match address {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(v6) => v6.to_bits(),
+        })
+    }
+
+    /// A hash that is the same in every process; equal keys of different number types differ.
+    pub fn hash64(&self) -> u64 {
+        match self {
+            Self::Null => 0,
+            Self::Str(text) => hash_bytes(text.as_bytes()),
+            Self::Ip(bits) => hash_bytes(&bits.to_le_bytes()),
+            Self::I64(value) => hash_u64(*value as u64),
+            Self::U64(value) | Self::F64(value) => hash_u64(*value),
+            Self::Tuple(parts) => parts
+                .iter()
+                .fold(0, |hash: u64, part| hash_u64(hash.rotate_left(7) ^ part.hash64())),
+        }
+    }
 }
 
 impl From<Key> for KeyBytes {
     fn from(key: Key) -> Self {
         match key {
+            Key::Null => Self::Null,
             Key::Str(text) => Self::Str(text.into_boxed_str()),
+            Key::Ip(bits) => Self::Ip(bits),
+            Key::Tuple(parts) => Self::Tuple(parts.into_iter().map(Self::from).collect()),
             Key::I64(value) => Self::I64(value),
             Key::U64(value) => Self::U64(value),
             Key::F64(value) => Self::from_f64(value),
@@ -199,7 +256,10 @@ impl From<Key> for KeyBytes {
 impl From<KeyBytes> for Key {
     fn from(key: KeyBytes) -> Self {
         match key {
+            KeyBytes::Null => Self::Null,
             KeyBytes::Str(text) => Self::Str(text.into_string()),
+            KeyBytes::Ip(bits) => Self::Ip(bits),
+            KeyBytes::Tuple(parts) => Self::Tuple(parts.into_iter().map(Self::from).collect()),
             KeyBytes::I64(value) => Self::I64(value),
             KeyBytes::U64(value) => Self::U64(value),
             KeyBytes::F64(bits) => Self::F64(f64::from_bits(if bits & SIGN == 0 { !bits } else { bits & !SIGN })),
@@ -216,14 +276,20 @@ mod tests {
     #[test]
     fn keys_of_all_kinds_are_ordered() {
         let sorted = [
+            Key::Null,
             Key::F64(-1.5),
             Key::I64(-1),
             Key::I64(3),
             Key::F64(3.5),
             Key::U64(u64::MAX),
+            Key::Ip(3),
+            Key::Ip(1 << 100),
             Key::Str("A".into()),
             Key::Str("a".into()),
             Key::Str("é".into()),
+            Key::Tuple(vec![Key::Null, Key::I64(9)]),
+            Key::Tuple(vec![Key::I64(1), Key::Str("a".into())]),
+            Key::Tuple(vec![Key::I64(1), Key::Str("b".into())]),
         ];
         for pair in sorted.windows(2) {
             assert_eq!(pair[0].compare(&pair[1]), Ordering::Less, "{pair:?}");

@@ -17,10 +17,6 @@ pub struct ListedPartial {
 }
 
 impl ListedPartial {
-    pub(super) fn bucket_count(&self) -> usize {
-        self.buckets.iter().map(Bucket::bucket_count).sum()
-    }
-
     pub(super) fn fold(&mut self, other: Self, room: &mut Room) -> Result<()> {
         self.format.merge(&other.format);
         if self.bounds.is_empty() {

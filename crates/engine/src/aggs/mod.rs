@@ -5,9 +5,11 @@
 //! the split into segments and shards; [`Aggregations::finish`] prints Elasticsearch's JSON.
 //! Sizes are bounded: depth 20 (const), `search.max_buckets` buckets in an answer.
 
+mod auto_date_histogram;
 mod avg;
 mod boxplot;
 pub mod cardinality;
+mod composite;
 mod date_histogram;
 mod date_range;
 mod decimal_format;
@@ -17,6 +19,7 @@ mod filter;
 mod filters;
 mod finish;
 mod finished;
+mod global;
 mod histogram;
 mod ip_range;
 mod key;
@@ -26,6 +29,7 @@ mod median_absolute_deviation;
 mod metric;
 mod min;
 mod missing;
+mod multi_terms;
 mod order;
 mod parse;
 mod partial;
@@ -35,6 +39,7 @@ mod percents;
 pub mod pipeline;
 mod range;
 mod ranges;
+mod rare_terms;
 mod sort_value;
 mod stats;
 mod string_stats;
@@ -53,8 +58,10 @@ use serde_json::{Map, Value};
 use finish::Finisher;
 use finished::Level;
 
+pub use auto_date_histogram::{AutoDateHistogram, AutoDateHistogramPartial, Ladder};
 pub use boxplot::Boxplot;
 pub use cardinality::Cardinality;
+pub use composite::{Composite, CompositeOrder, CompositePartial, CompositeSource, SourceKind};
 pub use date_histogram::{DateHistogram, DateHistogramPartial, Interval};
 pub use decimal_format::DecimalFormat;
 pub use digest::{Digest, DigestMethod, DigestPartial};
@@ -68,6 +75,7 @@ pub use listed::ListedPartial;
 pub use median_absolute_deviation::MedianAbsoluteDeviation;
 pub use metric::{Metric, MetricPartial};
 pub use missing::MissingField;
+pub use multi_terms::{MultiTerms, MultiTermsSource};
 pub use order::TermsOrder;
 pub(crate) use parse::inventory;
 pub use parse::{COUNT_MAX, DEPTH_MAX};
@@ -76,6 +84,7 @@ pub use percentile_ranks::PercentileRanks;
 pub use percentiles::Percentiles;
 pub use pipeline::Pipeline;
 pub use ranges::{RangeSpec, Ranges};
+pub use rare_terms::{RareTerms, RareTermsPartial};
 pub use string_stats::{StringStats, StringStatsPartial};
 pub use terms::{Terms, TermsFilter, TermsPartial};
 pub use top_hits::{FetchHits, TopHits, TopHitsPartial, TopRow, WantedHits};
@@ -129,6 +138,11 @@ pub enum AggregationKind {
     Histogram(Histogram),
     TopHits(Box<TopHits>),
     Pipeline(Pipeline),
+    AutoDateHistogram(AutoDateHistogram),
+    MultiTerms(MultiTerms),
+    RareTerms(RareTerms),
+    Composite(Composite),
+    Global,
 }
 
 impl Aggregation {
@@ -145,10 +159,16 @@ impl Aggregation {
             | AggregationKind::ValueCount(_) => Partial::Metric(MetricPartial::default()),
             AggregationKind::Cardinality(cardinality) => Partial::Cardinality(cardinality.sketch()),
             AggregationKind::TopHits(top) => Partial::TopHits(top.empty()),
-            AggregationKind::Filter(_) | AggregationKind::Missing(_) => Partial::Single(Bucket {
-                doc_count: 0,
-                sub: self.sub.empty(),
-            }),
+            AggregationKind::MultiTerms(_) => Partial::Terms(TermsPartial::default()),
+            AggregationKind::RareTerms(_) => Partial::RareTerms(RareTermsPartial::default()),
+            AggregationKind::Composite(_) => Partial::Composite(CompositePartial::default()),
+            AggregationKind::AutoDateHistogram(_) => Partial::AutoDateHistogram(AutoDateHistogramPartial::default()),
+            AggregationKind::Filter(_) | AggregationKind::Missing(_) | AggregationKind::Global => {
+                Partial::Single(Bucket {
+                    doc_count: 0,
+                    sub: self.sub.empty(),
+                })
+            }
             AggregationKind::Filters(_)
             | AggregationKind::Range(_)
             | AggregationKind::DateRange(_)
@@ -170,7 +190,7 @@ impl Aggregation {
 impl AggregationKind {
     /// Whether it makes exactly one bucket, which paths of orders may go through.
     pub(crate) fn is_single_bucket(&self) -> bool {
-        matches!(self, Self::Filter(_) | Self::Missing(_))
+        matches!(self, Self::Filter(_) | Self::Missing(_) | Self::Global)
     }
 
     /// Whether it makes buckets, one or several.
@@ -216,6 +236,11 @@ impl AggregationKind {
             Self::Histogram(_) => histogram::NAME,
             Self::TopHits(_) => top_hits::NAME,
             Self::Pipeline(pipeline) => pipeline.name(),
+            Self::AutoDateHistogram(_) => auto_date_histogram::NAME,
+            Self::MultiTerms(_) => multi_terms::NAME,
+            Self::RareTerms(_) => rare_terms::NAME,
+            Self::Composite(_) => composite::NAME,
+            Self::Global => global::NAME,
         }
     }
 
@@ -256,6 +281,11 @@ impl AggregationKind {
             Self::StringStats(part) => part.print(),
             Self::TopMetrics(part) => part.print(),
             Self::Pipeline(pipeline) => pipeline.print(),
+            Self::AutoDateHistogram(auto) => auto.print(),
+            Self::MultiTerms(terms) => terms.print(),
+            Self::RareTerms(rare) => rare.print(),
+            Self::Composite(composite) => composite.print(),
+            Self::Global => global::print(),
         }
     }
 
@@ -285,6 +315,11 @@ impl AggregationKind {
             Self::StringStats(part) => part.fields(fields),
             Self::TopMetrics(part) => part.fields(fields),
             Self::Pipeline(_) => {}
+            Self::AutoDateHistogram(auto) => auto.fields(fields),
+            Self::MultiTerms(terms) => terms.fields(fields),
+            Self::RareTerms(rare) => rare.fields(fields),
+            Self::Composite(composite) => composite.fields(fields),
+            Self::Global => {}
         }
     }
 }
@@ -316,19 +351,18 @@ impl Aggregations {
     pub fn cut_shard(&self, partials: &mut Partials) -> crate::Result<()> {
         for (name, aggregation) in &self.0 {
             let sub = &aggregation.sub;
-            let below: &mut dyn Iterator<Item = &mut Bucket> = match (&aggregation.kind, partials.0.get_mut(name)) {
-                (AggregationKind::Terms(terms), Some(Partial::Terms(partial))) => {
-                    partial.cut(terms, sub, terms.shard_size())?;
-                    &mut partial.buckets.values_mut()
-                }
-                (_, Some(Partial::DateHistogram(partial))) => &mut partial.buckets.values_mut(),
-                (_, Some(Partial::Histogram(partial))) => &mut partial.buckets.values_mut(),
-                (_, Some(Partial::Listed(partial))) => &mut partial.buckets.iter_mut(),
-                (_, Some(Partial::Single(bucket))) => &mut std::iter::once(bucket),
-                _ => continue,
+            let Some(found) = partials.0.get_mut(name) else {
+                continue;
             };
+            match (&aggregation.kind, &mut *found) {
+                (AggregationKind::Terms(terms), Partial::Terms(partial)) => partial.cut(&terms.selection(), sub)?,
+                (AggregationKind::MultiTerms(terms), Partial::Terms(partial)) => {
+                    partial.cut(&terms.selection(), sub)?
+                }
+                _ => {}
+            }
             if !sub.0.is_empty() {
-                for bucket in below {
+                for bucket in found.buckets_mut() {
                     sub.cut_shard(&mut bucket.sub)?;
                 }
             }

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Aggregation, AggregationKind, Aggregations, avg, boxplot, cardinality, date_histogram, date_range, extended_stats,
-    filter, filters, histogram, ip_range, max, median_absolute_deviation, min, missing, percentile_ranks, percentiles,
-    pipeline, range, stats, string_stats, sum, terms, top_hits, top_metrics, value_count, weighted_avg,
+    Aggregation, AggregationKind, Aggregations, auto_date_histogram, avg, boxplot, cardinality, composite,
+    date_histogram, date_range, extended_stats, filter, filters, global, histogram, ip_range, max,
+    median_absolute_deviation, min, missing, multi_terms, percentile_ranks, percentiles, pipeline, range, rare_terms,
+    stats, string_stats, sum, terms, top_hits, top_metrics, value_count, weighted_avg,
 };
 use crate::json::{as_bool, as_i64, as_text, token};
 use crate::{Error, ErrorKind, Result};
@@ -43,18 +44,21 @@ const KINDS: &[Kind] = &[
     Kind::bucket(ip_range::NAME, ip_range::parse),
     Kind::bucket(histogram::NAME, histogram::parse),
     Kind::metric(top_hits::NAME, top_hits::parse),
+    Kind::bucket(auto_date_histogram::NAME, auto_date_histogram::parse),
+    Kind::bucket(multi_terms::NAME, multi_terms::parse),
+    Kind::bucket(rare_terms::NAME, rare_terms::parse),
+    Kind::bucket(composite::NAME, composite::parse),
+    Kind::bucket(global::NAME, global::parse),
 ];
 
 /// Aggregations that Elasticsearch has and firn does not.
 const NOT_YET: &[&str] = &[
     "adjacency_matrix",
-    "auto_date_histogram",
     "bucket_correlation",
     "bucket_count_ks_test",
     "categorize_text",
     "change_point",
     "children",
-    "composite",
     "cumulative_cardinality",
     "diversified_sampler",
     "frequent_item_sets",
@@ -65,16 +69,13 @@ const NOT_YET: &[&str] = &[
     "geohash_grid",
     "geohex_grid",
     "geotile_grid",
-    "global",
     "inference",
     "ip_prefix",
     "matrix_stats",
     "moving_percentiles",
-    "multi_terms",
     "nested",
     "parent",
     "random_sampler",
-    "rare_terms",
     "rate",
     "reverse_nested",
     "sampler",
@@ -222,7 +223,30 @@ fn one(name: &str, definition: &Value, depth: usize, count: &mut usize) -> Resul
         Found::Kind(kind) => (kind.parse)(&request)?,
     };
     pipeline::check(Some(&kind), &sub)?;
+    check_place(name, &kind, &sub)?;
     Ok(Aggregation { kind, sub, meta })
+}
+
+/// Some aggregations cannot be below others.
+fn check_place(name: &str, kind: &AggregationKind, sub: &Aggregations) -> Result<()> {
+    for (sub_name, below) in &sub.0 {
+        match below.kind {
+            AggregationKind::Global => {
+                return Err(Error::illegal_argument(format!(
+                    "Aggregation [{name}] cannot have a global sub-aggregation [{sub_name}]. Global aggregations can only \
+                     be defined as top level aggregations"
+                )));
+            }
+            AggregationKind::Composite(_) if !kind.is_single_bucket() => {
+                return Err(Error::illegal_argument(format!(
+                    "[composite] aggregation cannot be used with a parentAggregation of type: [{}]",
+                    kind.name()
+                )));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Whether the aggregation called `name` makes buckets.

@@ -3,8 +3,9 @@
 use indexmap::IndexMap;
 
 use super::{
-    DateHistogramPartial, DigestPartial, ExtendedStatsPartial, HistogramPartial, ListedPartial, MetricPartial,
-    StringStatsPartial, TermsPartial, TopHitsPartial, TopMetricsPartial, WeightedAvgPartial, cardinality,
+    AutoDateHistogramPartial, CompositePartial, DateHistogramPartial, DigestPartial, ExtendedStatsPartial,
+    HistogramPartial, ListedPartial, MetricPartial, RareTermsPartial, StringStatsPartial, TermsPartial, TopHitsPartial,
+    TopMetricsPartial, WeightedAvgPartial, cardinality,
 };
 use crate::{Error, ErrorKind, Result};
 
@@ -15,7 +16,7 @@ pub struct Partials(pub IndexMap<String, Partial>);
 /// What one segment (or several, merged) found for one aggregation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Partial {
-    /// `terms`.
+    /// `terms`, `multi_terms`.
     Terms(TermsPartial),
     /// `date_histogram`.
     DateHistogram(DateHistogramPartial),
@@ -23,6 +24,12 @@ pub enum Partial {
     Histogram(HistogramPartial),
     /// Those whose request lists the buckets, such as `range` and `filters`.
     Listed(ListedPartial),
+    /// `auto_date_histogram`.
+    AutoDateHistogram(AutoDateHistogramPartial),
+    /// `rare_terms`.
+    RareTerms(RareTermsPartial),
+    /// `composite`.
+    Composite(CompositePartial),
     /// All single metrics.
     Metric(MetricPartial),
     /// `extended_stats`.
@@ -95,10 +102,13 @@ impl Partial {
     /// Buckets in it, of all levels.
     pub fn bucket_count(&self) -> usize {
         match self {
-            Self::Terms(terms) => terms.buckets.values().map(Bucket::bucket_count).sum(),
-            Self::DateHistogram(histogram) => histogram.buckets.values().map(Bucket::bucket_count).sum(),
-            Self::Histogram(histogram) => histogram.buckets.values().map(Bucket::bucket_count).sum(),
-            Self::Listed(listed) => listed.bucket_count(),
+            Self::Terms(terms) => count(terms.buckets.values()),
+            Self::DateHistogram(histogram) => count(histogram.buckets.values()),
+            Self::Histogram(histogram) => count(histogram.buckets.values()),
+            Self::AutoDateHistogram(histogram) => count(histogram.buckets.values()),
+            Self::RareTerms(rare) => count(rare.buckets.values()),
+            Self::Composite(composite) => count(composite.buckets.values()),
+            Self::Listed(listed) => count(&listed.buckets),
             Self::Metric(_)
             | Self::ExtendedStats(_)
             | Self::Digest(_)
@@ -111,12 +121,37 @@ impl Partial {
         }
     }
 
+    /// Its own buckets, not those of levels below, in no order.
+    pub fn buckets_mut(&mut self) -> Vec<&mut Bucket> {
+        match self {
+            Self::Terms(terms) => terms.buckets.values_mut().collect(),
+            Self::DateHistogram(histogram) => histogram.buckets.values_mut().collect(),
+            Self::Histogram(histogram) => histogram.buckets.values_mut().collect(),
+            Self::AutoDateHistogram(histogram) => histogram.buckets.values_mut().collect(),
+            Self::RareTerms(rare) => rare.buckets.values_mut().collect(),
+            Self::Composite(composite) => composite.buckets.values_mut().collect(),
+            Self::Listed(listed) => listed.buckets.iter_mut().collect(),
+            Self::Metric(_)
+            | Self::ExtendedStats(_)
+            | Self::Digest(_)
+            | Self::WeightedAvg(_)
+            | Self::StringStats(_)
+            | Self::TopMetrics(_)
+            | Self::Cardinality(_)
+            | Self::TopHits(_) => Vec::new(),
+            Self::Single(bucket) => vec![bucket],
+        }
+    }
+
     fn fold(&mut self, name: &str, other: Self, room: &mut Room) -> Result<()> {
         match (self, other) {
             (Self::Terms(own), Self::Terms(theirs)) => own.fold(theirs, room),
             (Self::DateHistogram(own), Self::DateHistogram(theirs)) => own.fold(theirs, room),
             (Self::Histogram(own), Self::Histogram(theirs)) => own.fold(theirs, room),
             (Self::Listed(own), Self::Listed(theirs)) => own.fold(theirs, room),
+            (Self::AutoDateHistogram(own), Self::AutoDateHistogram(theirs)) => own.fold(theirs, room),
+            (Self::RareTerms(own), Self::RareTerms(theirs)) => own.fold(theirs, room),
+            (Self::Composite(own), Self::Composite(theirs)) => own.fold(theirs, room),
             (Self::Metric(own), Self::Metric(theirs)) => {
                 own.merge(&theirs);
                 Ok(())
@@ -155,6 +190,10 @@ impl Partial {
             ))),
         }
     }
+}
+
+fn count<'a>(buckets: impl IntoIterator<Item = &'a Bucket>) -> usize {
+    buckets.into_iter().map(Bucket::bucket_count).sum()
 }
 
 impl Bucket {

@@ -130,6 +130,11 @@ impl Rounding {
         self.interval
     }
 
+    /// The time zone of its buckets.
+    pub fn zone(&self) -> &Zone {
+        &self.zone
+    }
+
     /// The start of the bucket that holds `ms`. Fast for fixed intervals and for zones of one
     /// offset; others look up the zone's transitions, so callers keep (start, next) and only
     /// call again outside of it.

@@ -5,16 +5,22 @@
 //! bucket it fell into: bucket numbers are dense, so all state is in vectors and nothing is looked
 //! up by name or boxed per document. Strings are ordinals until a collector is finished.
 
+mod auto_date_histogram;
 mod buckets;
 mod cardinality;
+mod components;
+mod composite;
 mod date_histogram;
 mod filter;
 mod filters;
+mod global;
 mod histogram;
 mod metric;
 mod missing;
+mod multi_terms;
 mod numbers;
 mod ranges;
+mod rare_terms;
 mod score_board;
 mod single;
 mod source;
@@ -60,25 +66,19 @@ enum Kind {
     StringStats(string_stats::StringStatsPlan),
     TopMetrics(top_metrics::TopMetricsPlan),
     WeightedAvg(weighted_avg::WeightedAvgPlan),
+    AutoDateHistogram(auto_date_histogram::AutoDateHistogramPlan),
+    MultiTerms(multi_terms::MultiTermsPlan),
+    RareTerms(rare_terms::RareTermsPlan),
+    Composite(composite::CompositePlan),
+    Global,
 }
 
 impl Kind {
     fn wants_scores(&self) -> bool {
         match self {
-            Self::Terms(_)
-            | Self::DateHistogram(_)
-            | Self::Metric(_)
-            | Self::Cardinality(_)
-            | Self::Filter(_)
-            | Self::Filters(_)
-            | Self::Missing(_)
-            | Self::Ranges(_)
-            | Self::Histogram(_)
-            | Self::Numbers(_)
-            | Self::StringStats(_)
-            | Self::WeightedAvg(_) => false,
             Self::TopMetrics(plan) => plan.wants_scores(),
             Self::TopHits(plan) => plan.needs_scores,
+            _ => false,
         }
     }
 }
@@ -158,6 +158,17 @@ impl Plan {
                     Kind::Cardinality(cardinality::CardinalityPlan::compile(compiler, part)?)
                 }
                 AggregationKind::TopHits(top) => Kind::TopHits(top_hits::TopHitsPlan::compile(compiler, top)?),
+                AggregationKind::AutoDateHistogram(part) => {
+                    Kind::AutoDateHistogram(auto_date_histogram::AutoDateHistogramPlan::compile(compiler, part)?)
+                }
+                AggregationKind::MultiTerms(part) => {
+                    Kind::MultiTerms(multi_terms::MultiTermsPlan::compile(compiler, part)?)
+                }
+                AggregationKind::RareTerms(part) => {
+                    Kind::RareTerms(rare_terms::RareTermsPlan::compile(compiler, name, part)?)
+                }
+                AggregationKind::Composite(part) => Kind::Composite(composite::CompositePlan::compile(compiler, part)?),
+                AggregationKind::Global => Kind::Global,
                 AggregationKind::Filter(query) => Kind::Filter(filter::FilterPlan::compile(compiler, query)?),
                 AggregationKind::Filters(part) => Kind::Filters(filters::FiltersPlan::compile(compiler, part)?),
                 AggregationKind::Missing(part) => Kind::Missing(missing::MissingPlan::compile(compiler, part)?),
@@ -189,6 +200,11 @@ impl Plan {
             .any(|node| node.kind.wants_scores() || node.sub.wants_scores())
     }
 
+    /// Whether some aggregation is about all documents, whatever the query says.
+    pub(super) fn needs_everything(&self) -> bool {
+        self.0.iter().any(|node| matches!(node.kind, Kind::Global))
+    }
+
     /// Opens the collectors of a segment.
     pub(super) fn open(
         &self,
@@ -211,9 +227,33 @@ impl Plan {
         })
     }
 
+    /// Opens the collectors of those aggregations that are about all documents.
+    pub(super) fn open_everything(&self, segment: &Segment, order: u32, memory: &Memory) -> Result<SegmentAggs> {
+        let scores = Arc::new(ScoreBoard::default());
+        let scope = Scope {
+            segment,
+            memory,
+            whole_shard: false,
+            order,
+            scores: &scores,
+        };
+        let mut collectors: Vec<(String, Box<dyn Collector>)> = Vec::new();
+        for node in self.0.iter().filter(|node| matches!(node.kind, Kind::Global)) {
+            collectors.push((node.name.clone(), global::open(scope, node.sub.level(scope)?)));
+        }
+        Ok(SegmentAggs {
+            level: Level(collectors),
+            scores: self.wants_scores().then_some(scores),
+        })
+    }
+
     fn level(&self, scope: Scope) -> Result<Level> {
         let mut collectors = Vec::with_capacity(self.0.len());
         for node in &self.0 {
+            if matches!(node.kind, Kind::Global) {
+                collectors.push((node.name.clone(), global::open_unasked()));
+                continue;
+            }
             let sub = node.sub.level(scope)?;
             let collector: Box<dyn Collector> = match &node.kind {
                 Kind::Terms(plan) => plan.open(scope, sub)?,
@@ -230,6 +270,11 @@ impl Plan {
                 Kind::Ranges(plan) => plan.open(scope, sub)?,
                 Kind::Histogram(plan) => plan.open(scope, sub)?,
                 Kind::TopHits(plan) => plan.open(scope)?,
+                Kind::AutoDateHistogram(plan) => plan.open(scope, sub)?,
+                Kind::MultiTerms(plan) => plan.open(scope, sub)?,
+                Kind::RareTerms(plan) => plan.open(scope, sub)?,
+                Kind::Composite(plan) => plan.open(scope, sub, node.sub.wants_scores())?,
+                Kind::Global => continue,
             };
             collectors.push((node.name.clone(), collector));
         }

@@ -388,7 +388,7 @@ fn missing_key(missing: &Missing, is_ip: bool, numeric: &Numeric) -> KeyBytes {
 /// The key of a stored string.
 pub(super) fn string_key(text: &str, is_ip: bool) -> KeyBytes {
     match is_ip.then(|| schema::decode_ip(text)).flatten() {
-        Some(address) => KeyBytes::Str(address.to_string().into()),
+        Some(address) => KeyBytes::from_ip(address),
         None => KeyBytes::Str(text.into()),
     }
 }

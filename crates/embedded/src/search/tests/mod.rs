@@ -3,6 +3,7 @@
 
 mod aggregations;
 mod buckets;
+mod combinations;
 mod groups;
 mod highlight;
 mod hits;

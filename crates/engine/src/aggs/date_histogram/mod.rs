@@ -126,7 +126,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
     Ok(AggregationKind::DateHistogram(histogram))
 }
 
-fn fixed_interval(text: &str) -> Result<Interval> {
+pub(super) fn fixed_interval(text: &str) -> Result<Interval> {
     let wrong = || {
         Error::illegal_argument(format!(
             "failed to parse setting [{NAME}.fixedInterval] with value [{text}] as a time value"
@@ -167,7 +167,7 @@ pub(super) fn calendar_interval(text: &str) -> Result<CalendarUnit> {
 }
 
 /// `+6h`, `-1d`, or ms.
-fn offset(value: &Value) -> Result<i64> {
+pub(super) fn offset(value: &Value) -> Result<i64> {
     let wrong = || {
         Error::parsing(format!(
             "[{NAME}] failed to parse field [offset]: {value} is not a time value"
@@ -216,6 +216,14 @@ fn bounds(key: &str, value: &Value) -> Result<Option<(Value, Value)>> {
         }
     }
     Ok(Some((min, max)))
+}
+
+/// Puts `fixed_interval` or `calendar_interval`.
+pub(super) fn print_interval(interval: Interval, body: &mut Map<String, Value>) {
+    match interval {
+        Interval::Fixed(ms) => body.insert("fixed_interval".into(), json!(format!("{ms}ms"))),
+        Interval::Calendar(unit) => body.insert("calendar_interval".into(), json!(unit.name())),
+    };
 }
 
 /// Inclusive lower and exclusive or inclusive upper bound, each optional, ms since epoch UTC.
@@ -268,14 +276,7 @@ impl DateHistogram {
     pub(super) fn print(&self) -> Value {
         let mut body = Map::new();
         body.insert("field".into(), json!(self.field));
-        match self.interval {
-            Interval::Fixed(ms) => body.insert("fixed_interval".into(), json!(format!("{ms}ms"))),
-            Interval::Calendar(unit) => {
-                let names = CALENDAR_UNITS.iter().find(|(named, _)| *named == unit);
-                let name = names.map_or("1d", |(_, names)| names[0]);
-                body.insert("calendar_interval".into(), json!(name))
-            }
-        };
+        print_interval(self.interval, &mut body);
         let bounds = |bounds: &(Value, Value)| json!({"min": bounds.0, "max": bounds.1});
         parse::put(&mut body, "time_zone", self.time_zone.as_ref());
         if self.offset_ms != 0 {

@@ -5,9 +5,10 @@ use std::collections::hash_map::Entry;
 
 use serde_json::Value;
 
-use super::Terms;
+use super::Selection;
 use crate::aggs::finish::Finisher;
-use crate::aggs::finished::{Buckets, FinishedBucket, Keys};
+use crate::aggs::finished::{Buckets, FinishedBucket, Keys, Level};
+use crate::aggs::key::double_text;
 use crate::aggs::order::{self, Ranked, Sorter};
 use crate::aggs::partial::Room;
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
@@ -31,33 +32,41 @@ pub struct TermsPartial {
     /// By key, the part of `error_upper_bound` that comes from shards that did report the bucket.
     /// Kept only for `show_term_doc_count_error`.
     pub reported_errors: HashMap<KeyBytes, u64>,
+    /// By source of `multi_terms`, how its part of the keys prints.
+    pub formats: Vec<ValueFormat>,
 }
 
 impl TermsPartial {
     /// Keeps the `shard_size` candidates that come first in the order, and accounts for the rest.
     /// For the merged result of one whole shard, once ([`Aggregations::cut_shard`] does it on all
     /// levels). `sub` are the aggregations below, which the order may name.
-    pub fn cut(&mut self, terms: &Terms, sub: &Aggregations, shard_size: usize) -> Result<()> {
+    pub(in crate::aggs) fn cut(&mut self, terms: &Selection<'_>, sub: &Aggregations) -> Result<()> {
         self.shards = 1;
+        let shard_size = terms.shard_size;
+        if terms.shard_min_doc_count > 0 {
+            // Elasticsearch does not count these among the others either.
+            self.buckets
+                .retain(|_, bucket| bucket.doc_count >= terms.shard_min_doc_count);
+        }
         if self.buckets.len() <= shard_size {
             return Ok(());
         }
-        let sorter = Sorter::new(&terms.order, sub)?;
+        let sorter = Sorter::new(terms.order, sub)?;
         let all = self.buckets.drain();
         let mut ranked: Vec<Ranked> = all.map(|(key, bucket)| sorter.rank(key.into(), bucket)).collect();
         sorter.sort_top(&mut ranked, shard_size);
         let cut = ranked.split_off(shard_size);
         self.other_doc_count += cut.iter().map(|ranked| ranked.bucket.doc_count).sum::<u64>();
         let mut error = 0;
-        if order::is_by_count_descending(&terms.order) {
+        if order::is_by_count_descending(terms.order) {
             error = ranked.last().map_or(0, |last| last.bucket.doc_count);
-        } else if !order::is_by_key(&terms.order) {
+        } else if !order::is_by_key(terms.order) {
             self.error_unbounded = true;
         }
         self.error_upper_bound += error;
         for Ranked { key, bucket, .. } in ranked {
             let key = KeyBytes::from(key);
-            if terms.show_term_doc_count_error && error > 0 {
+            if terms.show_errors && error > 0 {
                 self.reported_errors.insert(key.clone(), error);
             }
             self.buckets.insert(key, bucket);
@@ -71,6 +80,13 @@ impl TermsPartial {
         self.error_unbounded |= other.error_unbounded;
         self.shards += other.shards;
         self.format.merge(&other.format);
+        if self.formats.is_empty() {
+            self.formats = other.formats;
+        } else {
+            for (own, theirs) in self.formats.iter_mut().zip(&other.formats) {
+                own.merge(theirs);
+            }
+        }
         for (key, error) in other.reported_errors {
             *self.reported_errors.entry(key).or_default() += error;
         }
@@ -89,7 +105,7 @@ impl TermsPartial {
     /// Shards may know a field as integers here and as floats there: then all keys are floats.
     fn unify(&mut self) -> Result<()> {
         let has = |wanted: fn(&KeyBytes) -> bool| self.buckets.keys().any(wanted);
-        let strings = has(|key| matches!(key, KeyBytes::Str(_)));
+        let strings = has(|key| matches!(key, KeyBytes::Str(_) | KeyBytes::Ip(_)));
         let floats = has(|key| matches!(key, KeyBytes::F64(_)));
         let integers = has(|key| matches!(key, KeyBytes::I64(_) | KeyBytes::U64(_)));
         if strings && (floats || integers) {
@@ -120,7 +136,7 @@ impl TermsPartial {
         let mut unsigned = false;
         for key in keys {
             match key {
-                Key::Str(_) => return "sterms",
+                Key::Str(_) | Key::Ip(_) | Key::Null | Key::Tuple(_) => return "sterms",
                 Key::F64(_) => return "dterms",
                 Key::U64(_) => unsigned = true,
                 Key::I64(_) => integers = true,
@@ -136,7 +152,7 @@ impl TermsPartial {
 
 pub(in crate::aggs) fn answer(
     finisher: &mut Finisher<'_>,
-    terms: &Terms,
+    terms: &Selection<'_>,
     sub: &Aggregations,
     mut partial: TermsPartial,
 ) -> Result<Buckets> {
@@ -150,7 +166,7 @@ pub(in crate::aggs) fn answer(
             (false, _) => Value::from(known),
         }
     };
-    let sorter = Sorter::new(&terms.order, sub)?;
+    let sorter = Sorter::new(terms.order, sub)?;
     let mut ranked = Vec::new();
     for (key, bucket) in std::mem::take(&mut partial.buckets) {
         if bucket.doc_count >= terms.min_doc_count {
@@ -163,20 +179,24 @@ pub(in crate::aggs) fn answer(
         other_doc_count += cut.bucket.doc_count;
     }
     finisher.count(ranked.len())?;
-    let type_name = partial.type_name(ranked.iter().map(|ranked| &ranked.key));
+    let type_name = match terms.type_name {
+        Some(name) => name,
+        None => partial.type_name(ranked.iter().map(|ranked| &ranked.key)),
+    };
     let mut buckets = Vec::with_capacity(ranked.len());
     for Ranked { key, bucket, .. } in ranked {
         let mut after = Vec::new();
-        if terms.show_term_doc_count_error {
+        if terms.show_errors {
             let reported = partial.reported_errors.get(&KeyBytes::from(key.clone())).copied();
             let unknown = partial.error_upper_bound.saturating_sub(reported.unwrap_or(0));
             after.push(("doc_count_error_upper_bound", error(unknown)));
         }
         let sub = finisher.level(sub, bucket.sub)?;
-        buckets.push(FinishedBucket {
-            after,
-            ..FinishedBucket::new(key, &partial.format, bucket.doc_count, sub)
-        });
+        let finished = match key {
+            Key::Tuple(parts) => tuple_bucket(parts, &partial.formats, bucket.doc_count, sub),
+            key => FinishedBucket::new(key, &partial.format, bucket.doc_count, sub),
+        };
+        buckets.push(FinishedBucket { after, ..finished });
     }
     Ok(Buckets {
         type_name,
@@ -189,6 +209,35 @@ pub(in crate::aggs) fn answer(
         keys: Keys::KeyFirst,
         buckets,
     })
+}
+
+/// A bucket of `multi_terms`: the key is a list, and as a string its parts stand between bars.
+fn tuple_bucket(parts: Vec<Key>, formats: &[ValueFormat], doc_count: u64, sub: Level) -> FinishedBucket {
+    let mut key = Vec::with_capacity(parts.len());
+    let mut texts = Vec::with_capacity(parts.len());
+    for (position, part) in parts.into_iter().enumerate() {
+        let format = formats.get(position).unwrap_or(&ValueFormat::Raw);
+        let text = part.print_as_string(format);
+        let value = match (&text, format) {
+            (Some(text), ValueFormat::Boolean) => Value::Bool(text == "true"),
+            (Some(text), _) => Value::from(text.as_str()),
+            (None, _) => part.into_json(),
+        };
+        texts.push(match (&value, text) {
+            (_, Some(text)) => text,
+            (Value::String(text), None) => text.clone(),
+            (Value::Number(number), None) if number.is_f64() => double_text(number.as_f64().unwrap_or_default()),
+            (other, None) => other.to_string(),
+        });
+        key.push(value);
+    }
+    FinishedBucket {
+        key: Value::Array(key),
+        key_as_string: Some(texts.join("|")),
+        doc_count,
+        sub,
+        ..FinishedBucket::default()
+    }
 }
 
 #[cfg(test)]

@@ -38,6 +38,8 @@ pub struct Terms {
     pub shard_size: Option<usize>,
     /// Fewer documents: no bucket (default 1).
     pub min_doc_count: u64,
+    /// Candidates of fewer documents on a shard are not reported (default 0).
+    pub shard_min_doc_count: u64,
     /// Keys of the order; default count descending, ties by key ascending.
     pub order: Vec<(TermsOrder, bool)>,
     /// Value of documents without the field.
@@ -50,6 +52,18 @@ pub struct Terms {
     pub show_term_doc_count_error: bool,
     /// Date format of keys of date fields.
     pub format: Option<String>,
+}
+
+/// Which buckets of many are kept and answered: what `terms` and `multi_terms` have in common.
+pub(in crate::aggs) struct Selection<'a> {
+    /// `None`: after the type of the keys.
+    pub(in crate::aggs) type_name: Option<&'static str>,
+    pub(in crate::aggs) size: usize,
+    pub(in crate::aggs) shard_size: usize,
+    pub(in crate::aggs) min_doc_count: u64,
+    pub(in crate::aggs) shard_min_doc_count: u64,
+    pub(in crate::aggs) order: &'a [(TermsOrder, bool)],
+    pub(in crate::aggs) show_errors: bool,
 }
 
 /// `include` / `exclude`.
@@ -68,6 +82,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
         size: SIZE,
         shard_size: None,
         min_doc_count: 1,
+        shard_min_doc_count: 0,
         order: Vec::new(),
         missing: None,
         include: None,
@@ -98,7 +113,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
                     )));
                 }
             },
-            "shard_min_doc_count" if number(0)? == 0 => {}
+            "shard_min_doc_count" => terms.shard_min_doc_count = number(0)?,
             _ => return Err(unknown_field(NAME, key)),
         }
     }
@@ -108,7 +123,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 }
 
 impl TermsFilter {
-    fn parse(key: &str, value: &Value) -> Result<Self> {
+    pub(in crate::aggs) fn parse(key: &str, value: &Value) -> Result<Self> {
         match value {
             Value::String(pattern) if pattern.len() > PATTERN_LENGTH_MAX => Err(Error::illegal_argument(format!(
                 "The length of regex [{}] used in the [{key}] has exceeded the allowed maximum of [{PATTERN_LENGTH_MAX}]. \
@@ -134,7 +149,7 @@ impl TermsFilter {
         }
     }
 
-    fn print(&self) -> Value {
+    pub(in crate::aggs) fn print(&self) -> Value {
         match self {
             Self::Pattern(pattern) => json!(pattern),
             Self::Values(values) => json!(values),
@@ -143,6 +158,23 @@ impl TermsFilter {
 }
 
 impl Terms {
+    /// All values of a field, by default rules.
+    pub fn all_of(field: &str) -> Self {
+        Self {
+            field: field.to_owned(),
+            size: usize::MAX,
+            shard_size: None,
+            min_doc_count: 1,
+            shard_min_doc_count: 0,
+            order: Vec::new(),
+            missing: None,
+            include: None,
+            exclude: None,
+            show_term_doc_count_error: false,
+            format: None,
+        }
+    }
+
     /// Candidates that each shard keeps: as asked but never fewer than `size`, or Elasticsearch's
     /// `size * 1.5 + 10`.
     pub fn shard_size(&self) -> usize {
@@ -152,12 +184,27 @@ impl Terms {
         }
     }
 
+    pub(super) fn selection(&self) -> Selection<'_> {
+        Selection {
+            type_name: None,
+            size: self.size,
+            shard_size: self.shard_size(),
+            min_doc_count: self.min_doc_count,
+            shard_min_doc_count: self.shard_min_doc_count,
+            order: &self.order,
+            show_errors: self.show_term_doc_count_error,
+        }
+    }
+
     pub(super) fn print(&self) -> Value {
         let mut body = Map::new();
         body.insert("field".into(), json!(self.field));
         body.insert("size".into(), json!(self.size));
         parse::put(&mut body, "shard_size", self.shard_size);
         body.insert("min_doc_count".into(), json!(self.min_doc_count));
+        if self.shard_min_doc_count > 0 {
+            body.insert("shard_min_doc_count".into(), json!(self.shard_min_doc_count));
+        }
         if !self.order.is_empty() {
             body.insert("order".into(), order::print(&self.order));
         }
@@ -189,7 +236,7 @@ mod tests {
                 "field": "a", "size": 3, "shard_size": 50, "min_doc_count": 0, "missing": "none",
                 "order": [{"m.max": "desc"}, {"f>c": "asc"}, {"_key": "asc"}, {"_count": "desc"}],
                 "include": "a.*", "exclude": ["b", 1], "show_term_doc_count_error": true, "format": "yyyy",
-                "execution_hint": "map", "collect_mode": "breadth_first", "shard_min_doc_count": 0
+                "execution_hint": "map", "collect_mode": "breadth_first", "shard_min_doc_count": 2
             },
             "aggs": {
                 "m": {"stats": {"field": "b"}},

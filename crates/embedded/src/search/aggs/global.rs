@@ -1,0 +1,45 @@
+//! `global`: all documents of the shard, whatever the query says.
+//!
+//! The run over the query's documents leaves its bucket empty; a second run over every segment
+//! fills it.
+
+use firn_engine::aggs::{Bucket, Partial};
+use firn_model::Result;
+use tantivy::DocId;
+
+use super::single::Single;
+use super::{Collector, Level, Scope};
+
+/// Takes all documents.
+pub(super) fn open(scope: Scope, sub: Level) -> Box<dyn Collector> {
+    Box::new(GlobalCollector(Single::new(sub, scope.memory)))
+}
+
+/// Stands in for it where only documents of the query are shown.
+pub(super) fn open_unasked() -> Box<dyn Collector> {
+    Box::new(Unasked)
+}
+
+struct GlobalCollector(Single);
+
+impl Collector for GlobalCollector {
+    fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()> {
+        self.0.collect(docs, buckets, |_| true)
+    }
+
+    fn finish(self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
+        self.0.finish(bucket_count)
+    }
+}
+
+struct Unasked;
+
+impl Collector for Unasked {
+    fn collect(&mut self, _docs: &[DocId], _buckets: &[u32]) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
+        Ok((0..bucket_count).map(|_| Partial::Single(Bucket::default())).collect())
+    }
+}
