@@ -223,15 +223,27 @@ pub(super) fn open_strings(reader: &SegmentReader, class: Class, path: &str) -> 
     }
 }
 
-/// The values of ascending documents that have one each.
+/// The values of documents that have one each. Documents ascend and may repeat.
 pub(super) fn read_values(column: &Column<u64>, docs: &[DocId], values: &mut [u64]) {
-    match (docs.first(), docs.last()) {
+    match docs.first() {
         // Neighbours are unpacked together.
-        (Some(&first), Some(&last)) if (last - first) as usize + 1 == docs.len() => {
-            column.values.get_range(first.into(), values);
-        }
+        Some(&first) if is_run(docs, first) => column.values.get_range(first.into(), values),
         _ => column.values.get_vals(docs, values),
     }
+}
+
+/// Whether documents follow each other without a gap or a repetition: the ends do not tell. Without
+/// a branch per document, so that it costs next to nothing.
+fn is_run(docs: &[DocId], first: DocId) -> bool {
+    let ends_fit = docs
+        .last()
+        .is_some_and(|last| (last - first) as usize + 1 == docs.len());
+    let differences = || {
+        docs.iter()
+            .zip(first..)
+            .fold(0, |found, (doc, expected)| found | (doc ^ expected))
+    };
+    ends_fit && differences() == 0
 }
 
 /// The values of a block of documents: `raws[i]` belongs to the document at `positions[i]` of the

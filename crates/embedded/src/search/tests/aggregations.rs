@@ -202,3 +202,27 @@ fn filters() {
         ]}),
     );
 }
+
+/// Three places in a block, the last two of one document: their ends look like a run of documents.
+#[test]
+fn documents_in_several_buckets_keep_their_values() {
+    let documents = [
+        json!({"size": 1, "host": {"name": "x"}}),
+        json!({"size": 10}),
+        json!({"size": 100, "host": {"name": ["y", "z"]}}),
+    ];
+    let mut shard = Shard::new(&mapping());
+    shard.segment(&documents, &[]);
+    let metrics = json!({"sum": {"sum": {"field": "size"}}, "max": {"extended_stats": {"field": "size"}}});
+    let body = json!({"size": 0, "aggs": {"x": {"terms": {"field": "host.name"}, "aggs": metrics}}});
+    let answer = run(vec![shard.ready()], &body).unwrap().aggregations.unwrap();
+    let buckets = answer["x"]["buckets"].as_array().unwrap().iter();
+    let found: Vec<_> = buckets
+        .map(|bucket| (bucket["sum"]["value"].as_f64(), bucket["max"]["max"].as_f64()))
+        .collect();
+    let expect: Vec<_> = [1.0, 100.0, 100.0]
+        .iter()
+        .map(|&value| (Some(value), Some(value)))
+        .collect();
+    assert_eq!(found, expect);
+}
