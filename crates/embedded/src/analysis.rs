@@ -14,6 +14,10 @@ use crate::schema::{TOKENIZER_SIMPLE, TOKENIZER_STANDARD, TOKENIZER_WHITESPACE};
 /// Longer words are cut into pieces of this many characters, as in Elasticsearch.
 const TOKEN_CHARS_MAX: usize = 255;
 
+/// Positions between the words of two values of a field, so that no phrase spans them however sloppy
+/// (`position_increment_gap`). Tantivy begins a value after the length of the one before.
+const VALUE_GAP: usize = 100;
+
 static TOKENIZERS: LazyLock<TokenizerManager> = LazyLock::new(|| {
     let manager = TokenizerManager::new();
     for (name, analyzer) in [
@@ -333,6 +337,7 @@ impl Tokenizer for WordTokenizer {
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> WordStream<'a> {
         self.token.reset();
+        self.token.position_length = VALUE_GAP;
         WordStream {
             words: Words::new(self.analyzer, text),
             token: &mut self.token,

@@ -3,7 +3,7 @@
 use firn_model::ErrorKind;
 use serde_json::{Value, json};
 
-use super::support::{failure, ids, run, shard};
+use super::support::{Shard, failure, ids, mapping, run, shard};
 
 /// Ids in order of `id`; the count agrees, with and without hits.
 pub(super) fn check(query: &Value, expect: &str) {
@@ -233,6 +233,13 @@ fn full_text() {
         &json!({"match_phrase": {"message": {"query": "fox brown", "slop": 1}}}),
         "b",
     );
+    // Values of one field are far from each other.
+    let mut two = Shard::new(&mapping());
+    two.segment(&[json!({"id": "a", "message": ["quick brown", "fox trots"]})], &[]);
+    for (slop, expect) in [(0, ""), (50, ""), (99, ""), (100, "a")] {
+        let body = json!({"query": {"match_phrase": {"message": {"query": "brown fox", "slop": slop}}}});
+        assert_eq!(ids(&run(vec![two.ready()], &body).unwrap()), expect, "{slop}");
+    }
     check(&json!({"match_phrase": {"message": "fox"}}), "a b c");
     check(&json!({"match_phrase": {"host.name": "db-2"}}), "c");
 }
