@@ -191,14 +191,14 @@ fn with_root_cause(root_cause: Vec<Value>, object: Map<String, Value>) -> Map<St
 }
 
 impl SearchFailure {
-    /// The one status of all failures; 503 where they differ and one is the server's.
+    /// The one status of all failures; 503 where one is the server's, unless it is its time that was up.
     fn status(&self) -> StatusCode {
         self.failures
             .iter()
             .map(|(_, _, error)| status_and_type(error.kind()).0)
             .max()
             .map_or(StatusCode::SERVICE_UNAVAILABLE, |status| {
-                if status.is_server_error() {
+                if status.is_server_error() && status != StatusCode::GATEWAY_TIMEOUT {
                     StatusCode::SERVICE_UNAVAILABLE
                 } else {
                     status

@@ -101,6 +101,13 @@ pub(crate) async fn run(
         log_slow(ctx, &expression, took, body, &result);
     }
     let response = result.map_err(|error| whole_failure(edge, error, &expression))?;
+    if response.timed_out && !allow_partial {
+        return Err(ApiError::Search(Box::new(SearchFailure {
+            reason: "Partial shards failure",
+            failures: vec![(expression.join(","), 0, Error::new(ErrorKind::Timeout, "Time exceeded"))],
+            node_id: edge.config.node_id.clone(),
+        })));
+    }
     let failed = response.shards.failures.len();
     if failed > 0 && (response.shards.successful == 0 || !allow_partial) {
         return Err(ApiError::Search(Box::new(SearchFailure {
