@@ -189,3 +189,82 @@ fn the_demo_fills_once_and_keeps_events_coming() {
     });
     running.stop(Signal::INT);
 }
+
+/// The lines of the slow-query log, which stand in a log of JSON lines.
+fn slow_searches(folder: &Path) -> Vec<Value> {
+    let output = output_of(folder);
+    let lines = output
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter(|line| line["target"] == "firn::slowlog").collect()
+}
+
+#[test]
+fn slow_searches_are_logged_with_what_was_asked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let threshold = "index.search.slowlog.threshold.query.warn";
+    let settings = ["-E", "logger.format=json", "-E", &format!("{threshold}=0ms")];
+    let node = Running::serve(folder.path(), &settings);
+    let answer = node.client.json("POST", "/slow/_doc?refresh=true", &json!({"a": 1}));
+    assert_eq!(answer.expect("an answer").status, 201);
+    assert_eq!(
+        slow_searches(folder.path()),
+        Vec::<Value>::new(),
+        "writes are no searches"
+    );
+
+    let long = "x".repeat(5000);
+    let body = json!({"query": {"bool": {"must_not": {"term": {"a": long}}}}});
+    let answer = node.client.json("POST", "/slow/_search", &body).expect("an answer");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let failing = json!({"aggs": {"a": {"terms": {"field": "_id"}}}});
+    assert_eq!(
+        node.client
+            .json("POST", "/slow/_search", &failing)
+            .expect("an answer")
+            .status,
+        400
+    );
+    wait_for("the log of two searches", || slow_searches(folder.path()).len() == 2);
+    let [first, second] = &slow_searches(folder.path())[..] else {
+        panic!("two lines");
+    };
+    assert_eq!(
+        (
+            &first["level"],
+            &first["indices"],
+            &first["total_hits"],
+            &first["error"]
+        ),
+        (&json!("WARN"), &json!("slow"), &json!(1), &Value::Null),
+        "{first}"
+    );
+    assert!(first["took_ms"].is_u64() && first["timestamp"].is_string(), "{first}");
+    // Of a long body the beginning, and how long it was.
+    let source = first["source"].as_str().expect("a source");
+    assert!(
+        source.starts_with(r#"{"query":{"bool""#) && source.len() == 2048,
+        "{source}"
+    );
+    assert_eq!(first["source_bytes"], body.to_string().len());
+    assert!(
+        second["error"].as_str().is_some_and(|error| error.contains("_id")),
+        "{second}"
+    );
+    node.stop(Signal::TERM);
+
+    let node = Running::serve(
+        folder.path(),
+        &["-E", "logger.format=json", "-E", &format!("{threshold}=-1")],
+    );
+    let logged = slow_searches(folder.path()).len();
+    assert_eq!(
+        node.client
+            .json("POST", "/slow/_search", &json!({}))
+            .expect("an answer")
+            .status,
+        200
+    );
+    node.stop(Signal::TERM);
+    assert!(slow_searches(folder.path()).len() <= logged, "-1 is never");
+}
