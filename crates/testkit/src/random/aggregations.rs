@@ -228,7 +228,8 @@ impl Random {
         if self.chance(15) && body.get("extended_bounds").is_none() {
             body["hard_bounds"] = json!({"min": "2024-02-01", "max": "2024-07-01"});
         }
-        if self.chance(20) {
+        // Bounds are read as the keys are printed.
+        if self.chance(20) && body.get("extended_bounds").is_none() && body.get("hard_bounds").is_none() {
             body["format"] = json!(self.pick(&[
                 "yyyy-MM-dd HH:mm",
                 "epoch_second",

@@ -251,7 +251,9 @@ fn string_stats(body: &Json, values: &[Value]) -> Json {
         "count": texts.len(), "min_length": lengths.iter().min(), "max_length": lengths.iter().max(),
         "avg_length": mean, "entropy": if texts.is_empty() { 0.0 } else { entropy },
     });
-    if body["show_distribution"] == true {
+    if body["show_distribution"] == true && texts.is_empty() {
+        answer["distribution"] = Json::Null;
+    } else if body["show_distribution"] == true {
         let mut letters: Vec<(char, f64)> = counts.iter().map(|(letter, count)| (*letter, share(count))).collect();
         letters.sort_by(|(left, left_share), (right, right_share)| {
             right_share.total_cmp(left_share).then(left.cmp(right))
