@@ -152,6 +152,8 @@ impl ApiError {
         let status = self.status().as_u16();
         let mut object = match self {
             Self::Plain { sentence, .. } => return json!({"error": sentence, "status": status}),
+            // Scripts run where the shards' answers come together: no shard is to blame.
+            Self::Engine(error) if error.kind() == ErrorKind::Script => reduce_failure(error, metadata),
             Self::Engine(error) => {
                 let object = error_object(error, metadata);
                 let mut root = error;
@@ -181,6 +183,18 @@ impl ApiError {
         }
         json!({"error": object, "status": status})
     }
+}
+
+/// A failure of bringing answers together, as Elasticsearch reports it.
+fn reduce_failure(error: &Error, metadata: Option<&Metadata>) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("type".into(), "search_phase_execution_exception".into());
+    object.insert("reason".into(), "".into());
+    object.insert("phase".into(), "fetch".into());
+    object.insert("grouped".into(), true.into());
+    object.insert("failed_shards".into(), Value::Array(Vec::new()));
+    object.insert("caused_by".into(), Value::Object(error_object(error, metadata)));
+    with_root_cause(Vec::new(), object)
 }
 
 fn with_root_cause(root_cause: Vec<Value>, object: Map<String, Value>) -> Map<String, Value> {

@@ -129,7 +129,7 @@ pub(super) fn answer(partial: &ExtendedStatsPartial, sigma: f64) -> Map<String, 
     let is_empty = partial.stats.count == 0;
     let value = |name: &str| partial.field(name, sigma).filter(|_| !is_empty);
     let number = |name: &str| value(name).map_or(Value::Null, float);
-    let text = |name: &str| value(name).and_then(|value| partial.stats.format.print_one_of_several(value));
+    let text = |name: &str| value(name).and_then(|value| partial.stats.format.print(value));
     for name in FIELDS {
         answer.insert(name.into(), number(name));
     }
@@ -140,12 +140,12 @@ pub(super) fn answer(partial: &ExtendedStatsPartial, sigma: f64) -> Map<String, 
     answer.insert("std_deviation_bounds".into(), bounds.into());
     for name in FIELDS {
         if let Some(text) = text(name) {
-            answer.insert(format!("{name}_as_string"), text);
+            answer.insert(format!("{name}_as_string"), text.into());
         }
     }
     let texts: Map<String, Value> = BOUNDS
         .iter()
-        .filter_map(|name| Some(((*name).to_owned(), text(&format!("std_{name}"))?)))
+        .filter_map(|name| Some(((*name).to_owned(), text(&format!("std_{name}"))?.into())))
         .collect();
     if !texts.is_empty() {
         answer.insert("std_deviation_bounds_as_string".into(), texts.into());

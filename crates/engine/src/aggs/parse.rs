@@ -204,7 +204,7 @@ fn one(name: &str, definition: &Value, depth: usize, count: &mut usize) -> Resul
     let kind = find(kind)?;
     let sub = match below {
         Some(_) if matches!(kind, Found::Pipeline(_)) => {
-            return Err(Error::parsing(format!(
+            return Err(Error::illegal_argument(format!(
                 "Aggregation [{name}] cannot define sub-aggregations"
             )));
         }

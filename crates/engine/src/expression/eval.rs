@@ -32,15 +32,15 @@ impl Steps {
     }
 }
 
-pub(super) fn run(script: &Script, scope: &Scope<'_>, steps: &mut Steps) -> Result<Value> {
+/// What the program returns, if it returns anything.
+pub(super) fn run(script: &Script, scope: &Scope<'_>, steps: &mut Steps) -> Result<Option<Value>> {
     let mut evaluator = Evaluator {
         script,
         scope,
         steps,
         locals: vec![Value::Null; script.program.locals],
     };
-    // A program that returns nothing returns null.
-    Ok(evaluator.statements(&script.program.statements)?.unwrap_or(Value::Null))
+    evaluator.statements(&script.program.statements)
 }
 
 struct Evaluator<'a> {

@@ -53,12 +53,19 @@ impl Lang {
 }
 
 /// A script as a request has it, compiled.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Script {
     source: String,
     lang: Lang,
     params: Map<String, Json>,
     program: Arc<ast::Program>,
+}
+
+/// The program follows from the rest, and may hold NaN, which equals nothing.
+impl PartialEq for Script {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source && self.lang == other.lang && self.params == other.params
+    }
 }
 
 impl Script {
@@ -134,14 +141,15 @@ impl Script {
         Json::Object(body)
     }
 
-    /// Runs it. Variables of the scope hide parameters of the same name.
-    pub fn run(&self, scope: &Scope<'_>, steps: &mut Steps) -> Result<Value> {
+    /// Runs it; `None` if it returns nothing. Variables of the scope hide parameters of the same
+    /// name.
+    pub fn run(&self, scope: &Scope<'_>, steps: &mut Steps) -> Result<Option<Value>> {
         eval::run(self, scope, steps)
     }
 
     /// As [`Script::run`], and a number or null comes out.
     pub fn number(&self, scope: &Scope<'_>, steps: &mut Steps) -> Result<Option<f64>> {
-        match self.run(scope, steps)? {
+        match self.run(scope, steps)?.unwrap_or(Value::Null) {
             Value::Null => Ok(None),
             Value::Int(value) => Ok(Some(value as f64)),
             Value::Float(value) => Ok(Some(value)),
@@ -150,9 +158,23 @@ impl Script {
         }
     }
 
-    /// As [`Script::run`], and a boolean comes out.
+    /// As [`Script::run`], and a number comes out: 0 of what returns nothing, as from a Java method
+    /// of that type.
+    pub fn double(&self, scope: &Scope<'_>, steps: &mut Steps) -> Result<f64> {
+        match self.run(scope, steps)? {
+            None => Ok(0.0),
+            Some(Value::Int(value)) => Ok(value as f64),
+            Some(Value::Float(value)) => Ok(value),
+            Some(other) => Err(self.runtime_error(0, format!("Cannot cast from [{}] to [double].", other.type_name()))),
+        }
+    }
+
+    /// As [`Script::run`], and a boolean comes out: no of what returns nothing.
     pub fn boolean(&self, scope: &Scope<'_>, steps: &mut Steps) -> Result<bool> {
-        match (self.run(scope, steps)?, self.lang) {
+        let Some(value) = self.run(scope, steps)? else {
+            return Ok(false);
+        };
+        match (value, self.lang) {
             (Value::Bool(flag), _) => Ok(flag),
             (Value::Float(value), Lang::Expression) => Ok(value != 0.0),
             (other, _) => Err(self.runtime_error(0, format!("Cannot cast from [{}] to [boolean].", other.type_name()))),

@@ -326,6 +326,8 @@ impl<'a> Parser<'a> {
         }
         match name {
             "params" => {
+                // Painless points at the dot.
+                let at = self.at();
                 let key = self.key()?;
                 node(at, 0, Expr::Param(key))
             }

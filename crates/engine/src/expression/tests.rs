@@ -26,7 +26,7 @@ fn run(source: &str, lang: Lang) -> Result<Value> {
         .as_object()
         .unwrap()
         .clone();
-    script.run(&scope(), &mut Steps::default())
+    Ok(script.run(&scope(), &mut Steps::default())?.unwrap_or(Value::Null))
 }
 
 fn check(source: &str, expected: Value) {
@@ -106,6 +106,17 @@ fn statements() {
     );
     check("if (params.a < 1) { return 1 }", Value::Null);
     check("// why\n 1 /* and */ + 1", Value::Int(2));
+}
+
+#[test]
+fn nothing_returned_is_a_default() {
+    let script = Script::compile("if (false) { return 1 }", Lang::Painless).unwrap();
+    let steps = &mut Steps::default();
+    assert_eq!(script.number(&scope(), steps).unwrap(), None);
+    assert_eq!(script.double(&scope(), steps).unwrap(), 0.0);
+    assert!(!script.boolean(&scope(), steps).unwrap());
+    let null = Script::compile("return null", Lang::Painless).unwrap();
+    assert!(null.double(&scope(), steps).is_err());
 }
 
 #[test]
@@ -218,13 +229,13 @@ fn refuses_with_the_place() {
     check_fails(
         "params.none + 1",
         runtime,
-        0,
+        6,
         "cannot use null as a number: null pointer",
     );
     check_fails(
         "1 + params.text",
         runtime,
-        4,
+        10,
         "parameter [text] is neither a number nor a boolean",
     );
     check_fails("1 / 0", runtime, 2, "/ by zero");

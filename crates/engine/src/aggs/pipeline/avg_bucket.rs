@@ -57,8 +57,8 @@ mod tests {
         );
         check_refused_beside(
             json!({"avg_bucket": {"buckets_path": "days"}}),
-            "Validation Failed: 1: buckets_path must lead through a multi-bucket aggregation to one value of each bucket, \
-             but [days] of [days] does not;",
+            "Validation Failed: 1: buckets_path must reference either a number value or a single value numeric metric \
+             aggregation, but [days] contains multiple values. Please specify which to use.;",
         );
         check_refused_beside(
             json!({"avg_bucket": {"buckets_path": "days>total", "sigma": 1}}),

@@ -132,6 +132,11 @@ pub(super) fn missing_field(request: &Request<'_>, key: &str) -> Error {
     ))
 }
 
+/// A required field that is not there, where a declarative parser of Elasticsearch misses it.
+pub(super) fn required(key: &str) -> Error {
+    Error::illegal_argument(format!("Required [{key}]"))
+}
+
 /// A value of the wrong type.
 pub(super) fn unexpected(request: &Request<'_>, key: &str, value: &Value) -> Error {
     Error::parsing(format!(

@@ -28,7 +28,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
         }
         sigma = value.as_f64().ok_or_else(|| unexpected(request, key, value))?;
         if sigma < 0.0 {
-            return Err(Error::illegal_argument("[sigma] must be a non-negative double"));
+            return Err(Error::illegal_argument("sigma must be a non-negative double"));
         }
         Ok(true)
     })?;
@@ -77,7 +77,7 @@ mod tests {
     fn refuses() {
         check_refused_beside(
             json!({"extended_stats_bucket": {"buckets_path": "days>total", "sigma": -1}}),
-            "[sigma] must be a non-negative double",
+            "sigma must be a non-negative double",
         );
     }
 }

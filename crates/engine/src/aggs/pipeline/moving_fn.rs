@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::common::{Common, missing_field, put_answer, unexpected, whole};
+use super::common::{Common, put_answer, required, unexpected, whole};
 use super::{Needs, Parent, Pipeline};
 use crate::Result;
 use crate::aggs::Aggregations;
@@ -45,9 +45,9 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
     })?;
     Ok(Pipeline::MovingFn(MovingFn {
         common,
-        window: window.ok_or_else(|| missing_field(request, "window"))?,
+        window: window.ok_or_else(|| required("window"))?,
         shift,
-        script: script.ok_or_else(|| missing_field(request, "script"))?,
+        script: script.ok_or_else(|| required("script"))?,
     }))
 }
 
@@ -85,7 +85,7 @@ impl Parent for MovingFn {
                 values: &values[window],
                 ..Scope::default()
             };
-            let value = self.script.number(&scope, steps)?.unwrap_or(f64::NAN);
+            let value = self.script.double(&scope, steps)?;
             put_answer(buckets, number, place, self.common.simple_value(value));
         }
         Ok(())
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(moved(json!({"script": "values.length"}))[0], json!(0.0));
         assert_eq!(
             moved(
-                json!({"script": {"source": "values.length > 1 ? values[0] * params.k : null", "params": {"k": 10}}})
+                json!({"script": {"source": "values.length > 1 ? values[0] * params.k : Double.NaN", "params": {"k": 10}}})
             ),
             [none.clone(), none.clone(), none, json!(10.0), json!(30.0)]
         );
@@ -134,11 +134,11 @@ mod tests {
     fn refuses() {
         check_refused(
             json!({"moving_fn": {"buckets_path": "total", "script": "1"}}),
-            "Missing required field [window] for aggregation [p]",
+            "Required [window]",
         );
         check_refused(
             json!({"moving_fn": {"buckets_path": "total", "window": 2}}),
-            "Missing required field [script] for aggregation [p]",
+            "Required [script]",
         );
         check_refused(
             json!({"moving_fn": {"buckets_path": "total", "window": 0, "script": "1"}}),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::common::{Common, missing_field, put_answer, unexpected};
+use super::common::{Common, put_answer, required, unexpected};
 use super::gap::GapPolicy;
 use super::{Needs, Parent, Pipeline};
 use crate::aggs::Aggregations;
@@ -57,7 +57,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
     })?;
     Ok(Pipeline::Normalize(Normalize {
         common,
-        method: method.ok_or_else(|| missing_field(request, "method"))?,
+        method: method.ok_or_else(|| required("method"))?,
     }))
 }
 
@@ -149,10 +149,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        check_refused(
-            json!({"normalize": {"buckets_path": "total"}}),
-            "Missing required field [method] for aggregation [p]",
-        );
+        check_refused(json!({"normalize": {"buckets_path": "total"}}), "Required [method]");
         check_refused(
             json!({"normalize": {"buckets_path": "total", "method": "foo"}}),
             "invalid method [foo]",

@@ -75,8 +75,8 @@ impl BucketsPath {
     }
 
     /// Finds the aggregation with several buckets that it names, and the rest of it below each of
-    /// those.
-    pub(super) fn bind_beside(&self, level: &Aggregations) -> Result<Beside> {
+    /// those. `own_name` is the pipeline's, for messages.
+    pub(super) fn bind_beside(&self, own_name: &str, level: &Aggregations) -> Result<Beside> {
         let mut level = level;
         let mut hops = Vec::new();
         for (number, step) in self.steps.iter().enumerate() {
@@ -99,12 +99,13 @@ impl BucketsPath {
                     return Ok(Beside { hops, place, bound });
                 }
                 (true, Some(key), None) => hops.push(Hop::Bucket(place, key.clone())),
+                (true, None, None) => return Err(self.several_values(&step.name)),
                 (false, None, None) if aggregation.kind.is_single_bucket() => hops.push(Hop::Single(place)),
-                _ => return Err(self.no_buckets(&step.name)),
+                _ => return Err(self.no_buckets(own_name, aggregation)),
             }
             level = &aggregation.sub;
         }
-        Err(self.no_buckets(self.steps.last().map_or("", |step| &step.name)))
+        Err(self.several_values(self.steps.last().map_or("", |step| &step.name)))
     }
 
     fn bind_steps(&self, steps: &[Step], level: &Aggregations) -> Result<Bound> {
@@ -139,9 +140,7 @@ impl BucketsPath {
                     Some(found) if found.kind.has_buckets() && field == Some("_bucket_count") => {
                         End::BucketCount(place)
                     }
-                    Some(found) if !found.kind.has_buckets() && !found.kind.is_single_bucket() => {
-                        End::Metric(place, field.map(str::to_owned))
-                    }
+                    Some(found) if found.kind.is_metric() => End::Metric(place, field.map(str::to_owned)),
                     _ => return Err(self.several_values(name)),
                 }
             }
@@ -162,10 +161,11 @@ impl BucketsPath {
         ))
     }
 
-    fn no_buckets(&self, name: &str) -> Error {
+    fn no_buckets(&self, own_name: &str, found: &Aggregation) -> Error {
         Error::illegal_argument(format!(
-            "buckets_path must lead through a multi-bucket aggregation to one value of each bucket, but [{name}] of \
-             [{}] does not",
+            "The first aggregation in buckets_path must be a multi-bucket aggregation for aggregation [{own_name}] found :\
+             {} for buckets path: {}",
+            found.kind.name(),
             self.text
         ))
     }
@@ -340,6 +340,11 @@ impl AggregationKind {
     pub(super) fn has_buckets(&self) -> bool {
         self.is_bucketing() && !self.is_single_bucket()
     }
+
+    /// It has values: of a metric or of a pipeline. Hits are none.
+    fn is_metric(&self) -> bool {
+        !self.is_bucketing() && !matches!(self, Self::TopHits(_))
+    }
 }
 
 #[cfg(test)]
@@ -435,7 +440,10 @@ mod tests {
     fn siblings_go_through_buckets() {
         let (aggregations, level) = level();
         let check = |path: &str, expected: &[Option<f64>]| {
-            let beside = BucketsPath::parse(path).unwrap().bind_beside(&aggregations).unwrap();
+            let beside = BucketsPath::parse(path)
+                .unwrap()
+                .bind_beside("p", &aggregations)
+                .unwrap();
             let buckets = beside.buckets(&level).unwrap().buckets.iter();
             let values: Vec<_> = buckets.map(|bucket| beside.bound.read(bucket).unwrap()).collect();
             assert_eq!(values, expected, "{path}");
@@ -446,7 +454,10 @@ mod tests {
         check("days['86400000']>terms>_count", &[Some(2.0), Some(1.0)]);
         for path in ["days", "nothing>x", "days['1']>total"] {
             assert!(
-                BucketsPath::parse(path).unwrap().bind_beside(&aggregations).is_err(),
+                BucketsPath::parse(path)
+                    .unwrap()
+                    .bind_beside("p", &aggregations)
+                    .is_err(),
                 "{path}"
             );
         }

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::common::{Common, unexpected};
 use super::{Pipeline, Summary};
-use crate::Result;
 use crate::aggs::ValueFormat;
 use crate::aggs::parse::Request;
 use crate::aggs::percents::{self, PERCENTS};
+use crate::{Error, Result};
 
 pub(super) const NAME: &str = "percentiles_bucket";
 
@@ -26,7 +26,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
     let (mut percents, mut keyed) = (PERCENTS.to_vec(), true);
     let common = Common::parse(request, |key, value| {
         match key {
-            "percents" => percents = percents::parse_percents(request.name, key, value)?,
+            "percents" => percents = parse_percents(key, value)?,
             "keyed" => keyed = value.as_bool().ok_or_else(|| unexpected(request, key, value))?,
             _ => return Ok(false),
         }
@@ -37,6 +37,17 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
         percents,
         keyed,
     }))
+}
+
+/// In the order of the request.
+fn parse_percents(key: &str, value: &Value) -> Result<Vec<f64>> {
+    let percents = percents::parse_numbers(NAME, key, value)?;
+    if percents.iter().any(|percent| !(0.0..=100.0).contains(percent)) {
+        return Err(Error::illegal_argument(
+            "percents must only contain non-null doubles from 0.0-100.0 inclusive",
+        ));
+    }
+    Ok(percents)
 }
 
 impl PercentilesBucket {
@@ -98,7 +109,7 @@ mod tests {
     fn refuses() {
         check_refused_beside(
             json!({"percentiles_bucket": {"buckets_path": "days>total", "percents": [101]}}),
-            "percent must be in [0,100], got [101.0]: [p]",
+            "percents must only contain non-null doubles from 0.0-100.0 inclusive",
         );
     }
 }

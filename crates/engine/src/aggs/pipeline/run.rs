@@ -23,11 +23,12 @@ pub(in crate::aggs) fn check(parent: Option<&AggregationKind>, level: &Aggregati
         }
         if pipeline.as_sibling().is_some() {
             for path in pipeline.paths() {
-                path.bind_beside(level).map_err(|error| validation(error.reason()))?;
+                path.bind_beside(name, level)
+                    .map_err(|error| validation(error.reason()))?;
             }
         }
     }
-    order(level).map(drop)
+    order(level).map(drop).map_err(|error| validation(error.reason()))
 }
 
 fn check_parent(kind: &str, name: &str, needs: Needs, parent: Option<&AggregationKind>) -> Result<()> {
@@ -149,7 +150,7 @@ fn beside(pipeline: &Pipeline, place: usize, aggregations: &Aggregations, level:
         return Ok(());
     };
     let common = summary.common();
-    let beside = common.path.bind_beside(aggregations)?;
+    let beside = common.path.bind_beside("", aggregations)?;
     let (mut values, mut numbers) = (Vec::new(), Vec::new());
     let buckets = beside.buckets(level).map_or(&[][..], |buckets| &buckets.buckets);
     for (number, bucket) in buckets.iter().enumerate() {
@@ -241,7 +242,7 @@ mod tests {
                 histogram(),
                 json!({"a": {"derivative": {"buckets_path": "b"}}, "b": {"derivative": {"buckets_path": "a"}}}),
             ),
-            "Cyclical dependency found with pipeline aggregator [a]",
+            "Validation Failed: 1: Cyclical dependency found with pipeline aggregator [a];",
         );
         check_refused(
             inside(

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::common::{missing_field, unexpected};
+use super::common::{missing_field, required, unexpected};
 use super::gap::GapPolicy;
 use super::path::{Bound, BucketsPath};
 use crate::Result;
@@ -38,7 +38,7 @@ impl Scripted {
         Ok(Self {
             variables: variables.ok_or_else(|| missing_field(request, "buckets_path"))?,
             gap_policy,
-            script: script.ok_or_else(|| missing_field(request, "script"))?,
+            script: script.ok_or_else(|| required("script"))?,
         })
     }
 

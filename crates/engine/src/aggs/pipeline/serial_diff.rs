@@ -2,15 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::common::{Common, put_answer, whole};
+use super::common::{Common, put_answer, unexpected};
 use super::{Needs, Parent, Pipeline};
-use crate::Result;
 use crate::aggs::Aggregations;
 use crate::aggs::finished::Buckets;
 use crate::aggs::parse::Request;
 use crate::expression::Steps;
+use crate::json::as_i64;
+use crate::{Error, Result};
 
 pub(super) const NAME: &str = "serial_diff";
+
+/// An integer in Elasticsearch.
+const LAG_MAX: i64 = i32::MAX as i64;
 
 /// `serial_diff`.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,13 +31,16 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
         if key != "lag" {
             return Ok(false);
         }
-        let refusal = |_| {
-            format!(
-                "Lag must be a positive, non-zero integer. Value supplied was {value} in [{}].",
-                request.name
-            )
+        lag = match as_i64(value).ok_or_else(|| unexpected(request, key, value))? {
+            lag @ 1..=LAG_MAX => lag as usize,
+            // Elasticsearch's sentence, as it is.
+            lag => {
+                return Err(Error::parsing(format!(
+                    "Lag must be a positive, non-zero integer.  Value supplied was{lag} in [{}]: [{key}].",
+                    request.name
+                )));
+            }
         };
-        lag = whole(request, key, value, 1, refusal)?;
         Ok(true)
     })?;
     Ok(Pipeline::SerialDiff(SerialDiff { common, lag }))
@@ -96,7 +103,7 @@ mod tests {
     fn refuses() {
         check_refused(
             json!({"serial_diff": {"buckets_path": "total", "lag": 0}}),
-            "Lag must be a positive, non-zero integer. Value supplied was 0 in [p].",
+            "Lag must be a positive, non-zero integer.  Value supplied was0 in [p]: [lag].",
         );
     }
 }
