@@ -14,7 +14,7 @@ use firn_model::metadata::Metadata;
 use firn_model::names::IndicesOptions;
 use serde_json::{Value, json};
 
-use crate::document::{FieldsOnly, source_param};
+use crate::document::source_param;
 use crate::error::{ApiError, SearchFailure};
 use crate::params::{Params, split_list};
 use crate::reply::Reply;
@@ -196,9 +196,7 @@ pub(crate) fn build(
         request.shape.source = source;
     }
     if let Some(fields) = params.list("stored_fields") {
-        let only = FieldsOnly::of(&fields)?;
-        request.shape.source = only.filter(request.shape.source);
-        request.shape.no_stored_fields = fields.iter().any(|field| field == "_none_");
+        request.shape = request.shape.with_stored_fields(&fields)?;
     }
     if let Some(fields) = params.list("docvalue_fields") {
         request

@@ -58,8 +58,9 @@ pub(super) struct Addressed {
 
 impl Core {
     /// Searches on the calling thread, one of the search pool, and on those that come free.
-    pub(super) fn search_now(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
+    pub(super) fn search_now(&self, ctx: &RequestContext, mut request: SearchRequest) -> Result<SearchResponse> {
         request.check_context()?;
+        self.resolve_boosts(&mut request)?;
         if request.point_in_time.is_some() {
             return self.search_point_in_time(ctx, request);
         }
@@ -77,6 +78,22 @@ impl Core {
         let (slots, shards, behind) = split(addressed);
         let (response, _) = self.search_shards(&slots, shards, Arc::new(request), ctx, now_ms, None)?;
         Ok(with_failures(response, behind))
+    }
+
+    /// Puts the concrete indices into `indices_boost`.
+    fn resolve_boosts(&self, request: &mut SearchRequest) -> Result<()> {
+        if request.indices_boost.is_empty() {
+            return Ok(());
+        }
+        let state = self.state();
+        let mut boosts = Vec::new();
+        for (expression, boost) in &request.indices_boost {
+            let expression = std::slice::from_ref(expression);
+            let named = resolve(expression, request.target.options, &state.metadata, self.now_ms())?;
+            boosts.extend(named.into_iter().map(|index| (index.name, *boost)));
+        }
+        request.indices_boost = boosts;
+        Ok(())
     }
 
     /// Runs a page over shards and counts it.

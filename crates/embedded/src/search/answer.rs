@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
 use firn_engine::aggs::{FinishOptions, WantedHits};
-use firn_engine::search::{Hit, SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits};
+use firn_engine::search::{Hit, SearchRequest, SearchResponse, SearchShards, SortBy, TotalHits, TrackTotalHits};
 use firn_model::{Error, Result};
 use serde_json::Value;
 
@@ -34,10 +34,15 @@ impl Answering<'_> {
     pub(super) fn answer(&self) -> Result<(SearchResponse, Option<After>)> {
         let (request, shared) = (self.request, self.shared);
         let Top { rows, max_score } = std::mem::take(&mut *shared.top.lock());
-        let scores_shown = request.size > 0 && request.shows_scores();
+        // A later key does not make the first hit the best one.
+        let best_first = match request.sort.first() {
+            None => true,
+            Some(key) => key.by == SortBy::Score && key.descending,
+        };
+        let scores_shown = request.size > 0 && (best_first || request.track_scores);
         let max_score = match self.constant_score() {
-            Some(score) if !rows.is_empty() => Some(score),
-            Some(_) => None,
+            // The same in a shard, and maybe not in the next.
+            Some(_) => rows.iter().map(|row| row.score).reduce(f32::max),
             None => max_score,
         };
         let rows: Vec<Row> = rows.into_iter().skip(request.from).take(request.size).collect();

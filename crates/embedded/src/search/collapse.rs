@@ -56,6 +56,7 @@ impl GroupField {
             missing: SortMissing::Last,
             mode: None,
             unmapped_type: None,
+            numeric_type: None,
             format: None,
         };
         Ok(Self(ShardKey::compile(compiler, &key)?))

@@ -133,10 +133,7 @@ fn check_window(shards: &[ShardSearch], request: &SearchRequest) -> Result<()> {
         ));
     }
     match &request.search_after {
-        Some(values) if request.sort.is_empty() => Err(Error::illegal_argument(format!(
-            "Sort must contain at least one field; search_after has {} value(s)",
-            values.len()
-        ))),
+        Some(_) if request.sort.is_empty() => Err(Error::illegal_argument("Sort must contain at least one field.")),
         Some(values) if values.len() != request.sort.len() => Err(Error::illegal_argument(format!(
             "search_after has {} value(s) but sort has {}.",
             values.len(),
@@ -338,17 +335,19 @@ fn prepare(
         .collect::<Result<Vec<_>>>()?;
     let by_score = keys.is_empty() || keys.iter().any(ShardKey::is_score);
     let aggs = Plan::compile(&filter, &request.aggs)?;
+    let boost = request.boost_of(&shard.snapshot.index);
     let wants_scores =
         by_score && request.size > 0 || request.track_scores || request.min_score.is_some() || aggs.wants_scores();
     let constant_score = if wants_scores {
-        constant_score(&request.query)
+        constant_score(&request.query).map(|score| score * boost)
     } else {
         None
     };
     let scoring = wants_scores && constant_score.is_none();
     if keys.is_empty() {
         // Hits that all score the same come in index order, which can stop early.
-        keys.push(if scoring { ShardKey::score() } else { ShardKey::doc() });
+        let differ = scoring || !request.indices_boost.is_empty();
+        keys.push(if differ { ShardKey::score() } else { ShardKey::doc() });
     }
     let statistics = scoring.then(|| Statistics::new(&shard.snapshot.segments));
     let compiler = Compiler {
@@ -360,6 +359,7 @@ fn prepare(
         Some((rest, window)) => (compiler.compile(rest)?, Some(*window)),
         None => (compiler.compile(&request.query)?, None),
     };
+    compiled = compiled.boost(boost, scoring);
     let mut bounds = prune::time_bounds(&filter, &request.query);
     if !shard.filters.is_empty() {
         let allowed = allowed(&filter, shard)?.constant(0.0, scoring);
@@ -393,7 +393,7 @@ fn prepare(
             values: keys
                 .iter()
                 .zip(values)
-                .map(|(key, value)| key.read(value, now_ms))
+                .map(|(key, value)| key.read_after(value, now_ms))
                 .collect::<Result<Vec<_>>>()?,
             tie: None,
         }),

@@ -140,7 +140,9 @@ impl Shown {
                     )?),
                     None => None,
                 },
-                fields: source_fields::Fields::new(&shard.search.mapping, &shape.fields)?,
+                fields: source_fields::Fields::new(&shard.search.mapping, &shape.fields)?.and(
+                    source_fields::Fields::stored(&shard.search.mapping, &shape.stored_fields)?,
+                ),
             })
         };
         Ok(Self {

@@ -5,6 +5,7 @@
 //! [`SegmentKey`]. What leaves a segment is a [`SortValue`].
 
 mod comparable;
+mod number;
 mod segment_key;
 
 use std::cmp::Ordering;
@@ -17,10 +18,11 @@ use serde_json::Value;
 
 use super::column::Number;
 use super::compile::Compiler;
-use super::field::{Meta, Numeric, Target, parse_ip_or_block, read_number, scalar_text};
+use super::field::{Field, Meta, Numeric, Target, parse_ip_or_block, read_number, scalar_text};
 use super::format;
 use crate::schema::{self, Class};
 
+use self::number::{Convert, Kind};
 pub(super) use self::segment_key::SegmentKey;
 
 /// A key's value, comparable across segments and shards.
@@ -52,7 +54,8 @@ enum Source {
     Number {
         path: String,
         numeric: Numeric,
-        long: bool,
+        kind: Kind,
+        convert: Option<Convert>,
     },
     /// A metadata column of integers.
     MetaNumber(&'static str),
@@ -89,20 +92,40 @@ impl ShardKey {
                          dynamic cluster setting: indices.id_field_data.enabled",
                     ));
                 }
-                Target::Meta(meta) => return Err(Error::not_implemented(format!("sorting on [{meta:?}]"))),
+                Target::Meta(Meta::Version | Meta::Ignored | Meta::Routing) => {
+                    return Err(Error::illegal_argument(format!(
+                        "Fielddata is not supported on field [{path}] of type [{path}]"
+                    )));
+                }
                 Target::Nothing => unmapped(path, key)?,
                 Target::Field(field) => match (field.class, field.numeric()) {
                     _ if field.mapping.is_none() => unmapped(path, key)?,
-                    (Class::Number, Some(numeric)) => Source::Number {
-                        long: !matches!(numeric, Numeric::Float { .. } | Numeric::Scaled(_)),
-                        path: field.path,
-                        numeric,
-                    },
-                    (class @ (Class::Keyword | Class::KeywordColumn), _) => Source::Text {
-                        class,
-                        is_ip: field.field_type == FieldType::Ip,
-                        path: field.path,
-                    },
+                    (Class::Number, Some(numeric)) => {
+                        let (convert, numeric) = match key.numeric_type {
+                            Some(numeric_type) => Convert::of(numeric_type, numeric)?,
+                            None => (None, numeric),
+                        };
+                        if key.format.is_some() && numeric.date_format().is_none() {
+                            return Err(no_format(&field));
+                        }
+                        Source::Number {
+                            kind: Kind::of(&numeric, field.field_type == FieldType::UnsignedLong),
+                            path: field.path,
+                            numeric,
+                            convert,
+                        }
+                    }
+                    (class @ (Class::Keyword | Class::KeywordColumn), _) => {
+                        number::check_not_numeric(&field, key.mode, key.numeric_type.is_some())?;
+                        if key.format.is_some() {
+                            return Err(no_format(&field));
+                        }
+                        Source::Text {
+                            class,
+                            is_ip: field.field_type == FieldType::Ip,
+                            path: field.path,
+                        }
+                    }
                     (Class::Text(_), _) => return Err(field.fielddata_error(index)),
                     _ if field.field_type == FieldType::ConstantKeyword => {
                         let constant = field.mapping.as_ref().and_then(|mapping| mapping.constant.as_deref());
@@ -123,7 +146,11 @@ impl ShardKey {
             format: key.format.as_deref().map(DateFormat::new).transpose()?,
         };
         if let SortMissing::Value(value) = &key.missing {
-            compiled.missing = Missing::Value(compiled.read(value, compiler.now_ms)?);
+            let read = compiled.read(value, compiler.now_ms)?;
+            compiled.missing = Missing::Value(read.ok_or_else(|| {
+                let text = scalar_text(value).unwrap_or_else(|| value.to_string());
+                Error::illegal_argument(format!("For input string: \"{text}\""))
+            })?);
         }
         Ok(compiled)
     }
@@ -157,69 +184,82 @@ impl ShardKey {
         matches!(&self.source, Source::Number { path, .. } if path == super::prune::TIMESTAMP)
     }
 
-    /// Reads a value of `search_after` or `missing`.
-    pub(super) fn read(&self, value: &Value, now_ms: i64) -> Result<SortValue> {
+    /// Reads a value of `search_after`.
+    pub(super) fn read_after(&self, value: &Value, now_ms: i64) -> Result<SortValue> {
+        self.read(value, now_ms)?.ok_or_else(|| {
+            Error::illegal_argument(match (&self.source, value) {
+                (Source::Text { is_ip: true, .. }, Value::String(text)) => {
+                    format!("'{text}' is not an IP string literal.")
+                }
+                _ => format!("Failed to parse search_after value for field [{}].", self.name()),
+            })
+        })
+    }
+
+    /// Reads a value as answers print it or requests write it; `None`: it is none of this key.
+    fn read(&self, value: &Value, now_ms: i64) -> Result<Option<SortValue>> {
         if value.is_null() {
-            return Ok(SortValue::Missing);
+            return Ok(Some(SortValue::Missing));
         }
-        let bad = || {
-            Error::illegal_argument(format!(
-                "Failed to parse search_after value for field [{}]: [{value}]",
-                self.name()
-            ))
+        let Some(text) = scalar_text(value) else {
+            return Ok(None);
         };
-        let text = scalar_text(value).ok_or_else(bad)?;
-        match &self.source {
+        Ok(match &self.source {
             Source::Text { is_ip: true, .. } => {
-                let (address, _) = parse_ip_or_block(&text).ok_or_else(bad)?;
-                Ok(SortValue::Text(schema::encode_ip(address).into()))
+                parse_ip_or_block(&text).map(|(address, _)| SortValue::Text(schema::encode_ip(address).into()))
             }
-            Source::Text { .. } | Source::Constant(_) => Ok(SortValue::Text(text.into())),
-            Source::Score | Source::Doc | Source::MetaNumber(_) => {
-                read_number(&text).map(SortValue::Number).ok_or_else(bad)
-            }
-            Source::Number { numeric, .. } => {
-                if value.as_i64().is_some_and(|number| self.prints_missing(number)) {
-                    return Ok(SortValue::Missing);
-                }
-                let infinity = match text.as_str() {
-                    "Infinity" => Some(f64::INFINITY),
-                    "-Infinity" => Some(f64::NEG_INFINITY),
-                    _ => None,
-                };
-                if let Some(infinity) = infinity {
-                    let is_missing = (infinity > 0.0) == self.missing_is_largest();
-                    return Ok(match is_missing {
-                        true => SortValue::Missing,
-                        false => SortValue::Number(Number::Float(infinity)),
-                    });
-                }
-                match numeric {
-                    Numeric::Date(format) | Numeric::DateNanos(format) => {
-                        if let (Value::Number(_), Some(number)) = (value, read_number(&text)) {
-                            // Printed as stored.
-                            return Ok(SortValue::Number(number));
-                        }
-                        let format = self.format.as_ref().unwrap_or(format);
-                        let nanos = format.parse_math_nanos(&text, now_ms, false, &Zone::utc())?;
-                        Ok(SortValue::Number(Number::Int(numeric.date_units(nanos))))
-                    }
-                    Numeric::Scaled(factor) => {
-                        let number = read_number(&text).ok_or_else(bad)?;
-                        Ok(SortValue::Number(Number::Float((number.as_f64() * factor).round())))
-                    }
-                    Numeric::Float { single: true } => {
-                        let number = read_number(&text).ok_or_else(bad)?;
-                        Ok(SortValue::Number(Number::Float(f64::from(number.as_f64() as f32))))
-                    }
-                    _ => numeric
-                        .read(value)
-                        .or_else(|| read_number(&text))
-                        .map(SortValue::Number)
-                        .ok_or_else(bad),
-                }
-            }
+            Source::Text { .. } | Source::Constant(_) => Some(SortValue::Text(text.into())),
+            Source::Score | Source::Doc | Source::MetaNumber(_) => read_number(&text).map(SortValue::Number),
+            Source::Number { numeric, kind, .. } => self.read_numeric(value, &text, numeric, *kind, now_ms)?,
+        })
+    }
+
+    fn read_numeric(
+        &self,
+        value: &Value,
+        text: &str,
+        numeric: &Numeric,
+        kind: Kind,
+        now_ms: i64,
+    ) -> Result<Option<SortValue>> {
+        let number = match value {
+            Value::Number(_) => read_number(text),
+            _ => None,
+        };
+        if let Some(Number::Int(int)) = number
+            && self.prints_missing(int)
+        {
+            return Ok(Some(SortValue::Missing));
         }
+        let infinity = match text {
+            "Infinity" => Some(f64::INFINITY),
+            "-Infinity" => Some(f64::NEG_INFINITY),
+            _ => None,
+        };
+        if let Some(infinity) = infinity {
+            let is_missing = (infinity > 0.0) == self.missing_is_largest();
+            return Ok(Some(match is_missing {
+                true => SortValue::Missing,
+                false => SortValue::Number(Number::Float(infinity)),
+            }));
+        }
+        let number = match numeric {
+            // A number is printed as stored.
+            Numeric::Date(_) | Numeric::DateNanos(_) if number.is_some() => number,
+            Numeric::Date(format) | Numeric::DateNanos(format) => {
+                let format = self.format.as_ref().unwrap_or(format);
+                let nanos = format.parse_math_nanos(text, now_ms, false, &Zone::utc())?;
+                Some(Number::Int(numeric.date_units(nanos)))
+            }
+            Numeric::Scaled(factor) => {
+                read_number(text).map(|number| Number::Float((number.as_f64() * factor).round()))
+            }
+            Numeric::Float { single: true } => {
+                read_number(text).map(|number| Number::Float(f64::from(number.as_f64() as f32)))
+            }
+            _ => numeric.read(value).or_else(|| read_number(text)),
+        };
+        Ok(number.map(|number| SortValue::Number(kind.fit(number))))
     }
 
     fn name(&self) -> &str {
@@ -237,40 +277,49 @@ impl ShardKey {
     }
 
     /// Elasticsearch prints documents without an integer as the most extreme one.
-    fn prints_missing(&self, number: i64) -> bool {
-        let long = matches!(self.source, Source::Number { long: true, .. });
-        long && number == if self.missing_is_largest() { i64::MAX } else { i64::MIN }
+    fn missing_number(&self, kind: Kind) -> i128 {
+        let (min, max) = kind.extremes();
+        if self.missing_is_largest() { max } else { min }
     }
 
-    /// The value as the answer shows it, to be read back by [`Self::read`].
+    fn prints_missing(&self, number: i128) -> bool {
+        match &self.source {
+            Source::Number { kind, .. } if *kind != Kind::Double => number == self.missing_number(*kind),
+            _ => false,
+        }
+    }
+
+    /// The value as the answer shows it, to be read back by [`Self::read_after`].
     pub(super) fn print(&self, value: &SortValue) -> Value {
         match (&self.source, value) {
-            (Source::Number { long: true, .. }, SortValue::Missing) => {
-                Value::from(if self.missing_is_largest() { i64::MAX } else { i64::MIN })
+            (Source::Number { kind: Kind::Double, .. }, SortValue::Missing) => {
+                Value::from(if self.missing_is_largest() {
+                    "Infinity"
+                } else {
+                    "-Infinity"
+                })
             }
-            (Source::Number { long: false, .. }, SortValue::Missing) => Value::from(if self.missing_is_largest() {
-                "Infinity"
-            } else {
-                "-Infinity"
-            }),
+            (Source::Number { kind, .. }, SortValue::Missing) => {
+                format::number(Number::Int(self.missing_number(*kind)))
+            }
             (_, SortValue::Missing) => Value::Null,
             (Source::Text { is_ip: true, .. }, SortValue::Text(text)) => format::ip(text),
             (_, SortValue::Text(text)) => Value::from(text.as_ref()),
-            (Source::Number { numeric, .. }, SortValue::Number(number)) => match (numeric, &self.format) {
-                (Numeric::Date(_) | Numeric::DateNanos(_), Some(format)) => {
-                    let units = i128::from(numeric.units_per_ms());
-                    let Number::Int(stored) = *number else {
-                        return format::number(*number);
-                    };
-                    let ms = i64::try_from(stored.div_euclid(units)).unwrap_or(i64::MAX);
-                    Value::from(format.print_ms(ms, &Zone::utc()))
+            (Source::Number { numeric, kind, .. }, SortValue::Number(number)) => {
+                let number = kind.fit(*number);
+                match (numeric, &self.format, number) {
+                    (Numeric::Date(_), Some(format), Number::Int(ms)) => {
+                        Value::from(format.print_ms(ms as i64, &Zone::utc()))
+                    }
+                    (Numeric::DateNanos(_), Some(format), Number::Int(nanos)) => {
+                        Value::from(format.print_nanos(nanos as i64, &Zone::utc()))
+                    }
+                    (Numeric::Scaled(factor), ..) => format::float(number.as_f64() / factor),
+                    (Numeric::Float { single: true }, ..) => format::single(number.as_f64()),
+                    (Numeric::Float { single: false }, ..) => format::float(number.as_f64()),
+                    _ => format::number(number),
                 }
-                (Numeric::Boolean, _) => Value::from(number.as_f64() != 0.0),
-                (Numeric::Scaled(factor), _) => format::float(number.as_f64() / factor),
-                (Numeric::Float { single: true }, _) => format::single(number.as_f64()),
-                (Numeric::Float { single: false }, _) => format::float(number.as_f64()),
-                _ => format::number(*number),
-            },
+            }
             (Source::Score, SortValue::Number(number)) => format::single(number.as_f64()),
             (_, SortValue::Number(number)) => format::number(*number),
         }
@@ -330,16 +379,34 @@ fn unmapped(path: &str, key: &SortKey) -> Result<Source> {
         }
         Some(name) => {
             // Its documents print as those of the type without a value.
-            let float = matches!(name, "float" | "double" | "half_float" | "scaled_float");
+            let kind = match FieldType::from_name(name) {
+                None => {
+                    return Err(Error::illegal_argument(format!("No mapper found for type [{name}]")));
+                }
+                Some(FieldType::Float | FieldType::Double | FieldType::HalfFloat | FieldType::ScaledFloat) => {
+                    Kind::Double
+                }
+                Some(FieldType::UnsignedLong) => Kind::UnsignedLong,
+                Some(_) => Kind::Long,
+            };
             Ok(Source::Number {
                 path: path.to_owned(),
-                numeric: if float {
-                    Numeric::Float { single: false }
-                } else {
-                    Numeric::Integer
+                numeric: match kind {
+                    Kind::Double => Numeric::Float { single: false },
+                    _ => Numeric::Integer,
                 },
-                long: !float,
+                kind,
+                convert: None,
             })
         }
     }
+}
+
+/// Only dates are printed as the request wants them.
+fn no_format(field: &Field) -> Error {
+    Error::illegal_argument(format!(
+        "Field [{}] of type [{}] does not support custom formats",
+        field.path,
+        field.type_name()
+    ))
 }

@@ -9,7 +9,7 @@ use super::finished::{Finished, Level};
 use super::parse::{Request, put};
 use super::{AggregationKind, Aggregations};
 use crate::json::{as_bool, as_i64, print_f32};
-use crate::search::{Hit, HitShape, ShapeParser, SortBy, SortKey, parse_sort, print_sort};
+use crate::search::{Hit, HitShape, ShapeParser, SortBy, SortKey, parse_sort, print_sort, without_default_sort};
 use crate::{Error, Result};
 
 pub(super) const NAME: &str = "top_hits";
@@ -98,7 +98,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
         match key.as_str() {
             "from" => top.from = page(request, key, value)?,
             "size" => top.size = page(request, key, value)?,
-            "sort" => top.sort = parse_sort(value)?,
+            "sort" => top.sort = without_default_sort(parse_sort(value)?),
             "track_scores" => top.track_scores = as_bool(value).ok_or_else(unknown)?,
             key if NOT_YET.contains(&key) => {
                 if as_bool(value) != Some(false) {

@@ -117,7 +117,7 @@ impl InnerHits {
                 "name" => inner.name = as_text(value).ok_or_else(wrong)?,
                 "from" => inner.from = page(key, value)?,
                 "size" => inner.size = page(key, value)?,
-                "sort" => inner.sort = sort::parse(value)?,
+                "sort" => inner.sort = sort::without_default(sort::parse(value)?),
                 "track_scores" => inner.track_scores = as_bool(value).ok_or_else(wrong)?,
                 // Its mapping is there, or the search would not have come this far.
                 "ignore_unmapped" => {

@@ -167,6 +167,7 @@ impl SearchRequest {
                 missing: SortMissing::Last,
                 mode: None,
                 unmapped_type: None,
+                numeric_type: None,
                 format: None,
             });
         }

@@ -29,7 +29,7 @@ pub(crate) use parse::refused_keys;
 pub use shape::HitShape;
 pub(crate) use shape::{ShapeParser, unknown as unknown_key};
 pub use sort::parse_sort_param;
-pub(crate) use sort::{parse as parse_sort, print as print_sort};
+pub(crate) use sort::{parse as parse_sort, print as print_sort, without_default as without_default_sort};
 
 /// Which indices a request is about: the expression as written, and how to read it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -66,6 +66,9 @@ pub struct SearchRequest {
     pub aggs: Aggregations,
     /// Put the type before the name of each aggregation in the answer (`sterms#name`).
     pub typed_keys: bool,
+    /// Index expressions (concrete names once the engine has it) and what multiplies the scores of
+    /// their documents; the first counts.
+    pub indices_boost: Vec<(String, f32)>,
     /// How exactly hits are counted.
     pub track_total_hits: TrackTotalHits,
     /// Score although sorted by something else.
@@ -112,6 +115,8 @@ pub struct SortKey {
     pub mode: Option<SortMode>,
     /// Treat as this type where the field is unmapped; without it an unmapped field is an error.
     pub unmapped_type: Option<String>,
+    /// Compare as numbers of this type, whatever the field's.
+    pub numeric_type: Option<NumericType>,
     /// Date format of the values in the answer.
     pub format: Option<String>,
 }
@@ -150,6 +155,16 @@ pub enum SortMode {
     Sum,
     Avg,
     Median,
+}
+
+/// `numeric_type` of a sort key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum NumericType {
+    Long,
+    Double,
+    Date,
+    DateNanos,
 }
 
 /// An entry of `fields` or `docvalue_fields`.

@@ -19,12 +19,14 @@ const SIZE: usize = 10;
 /// Hits counted exactly where `track_total_hits` is not given.
 const TRACK_TOTAL_HITS: u64 = 10_000;
 
+/// Entries of `indices_boost`: each is resolved for every search.
+const INDICES_BOOST_MAX: usize = 1000;
+
 /// Parts of a search body that Elasticsearch has and firn does not. Empty ones say nothing and
 /// are fine.
 const NOT_YET: &[&str] = &[
     "explain",
     "ext",
-    "indices_boost",
     "knn",
     "min_compatible_shard_node",
     "point_in_time",
@@ -65,6 +67,7 @@ impl SearchRequest {
             collapse: None,
             aggs: Aggregations::default(),
             typed_keys: false,
+            indices_boost: Vec::new(),
             track_total_hits: TrackTotalHits::UpTo(TRACK_TOTAL_HITS),
             track_scores: false,
             min_score: None,
@@ -76,6 +79,12 @@ impl SearchRequest {
             scroll: None,
             slice: None,
         }
+    }
+
+    /// What multiplies the scores of documents of a concrete index.
+    pub fn boost_of(&self, index: &str) -> f32 {
+        let mut boosts = self.indices_boost.iter();
+        boosts.find(|(name, _)| name == index).map_or(1.0, |(_, boost)| *boost)
     }
 
     /// Reads the body of `_search` (`None` or an empty object: all defaults). What the URL says as
@@ -131,6 +140,7 @@ impl SearchRequest {
                 "size" => self.size = size(as_i64(value).ok_or_else(unknown)?)?,
                 "sort" => self.sort = sort::parse(value)?,
                 "collapse" => self.collapse = Some(Collapse::parse(value)?),
+                "indices_boost" => self.indices_boost = indices_boost(value)?,
                 "search_after" => self.search_after = Some(search_after(value)?),
                 "aggs" | "aggregations" => {
                     if !self.aggs.0.is_empty() {
@@ -157,6 +167,10 @@ impl SearchRequest {
             }
         }
         self.shape = shape.finish()?;
+        // On a point in time it gets a second key, and sort values with it.
+        if self.point_in_time.is_none() {
+            self.sort = sort::without_default(std::mem::take(&mut self.sort));
+        }
         Ok(())
     }
 }
@@ -170,6 +184,40 @@ pub(super) fn is_trivial(value: &Value) -> bool {
         Value::Object(object) => object.is_empty(),
         Value::Number(_) | Value::String(_) => false,
     }
+}
+
+/// A list of objects, or one object: index expressions and boosts.
+fn indices_boost(value: &Value) -> Result<Vec<(String, f32)>> {
+    let objects = match value {
+        Value::Array(values) => values.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let mut boosts = Vec::new();
+    for object in objects {
+        let Value::Object(entries) = object else {
+            return Err(unknown("indices_boost", object));
+        };
+        if boosts.len() + entries.len() > INDICES_BOOST_MAX {
+            return Err(Error::illegal_argument(format!(
+                "[indices_boost] has more than the allowed maximum of [{INDICES_BOOST_MAX}] entries"
+            )));
+        }
+        for (index, boost) in entries {
+            let boost = as_f32(boost).ok_or_else(|| {
+                Error::parsing(format!(
+                    "Expected [VALUE_NUMBER] in [indices_boost] but found [{}]",
+                    token(boost)
+                ))
+            })?;
+            if boost < 0.0 {
+                return Err(Error::illegal_argument(format!(
+                    "negative [boost] are not allowed in [indices_boost], got [{boost}] for [{index}]"
+                )));
+            }
+            boosts.push((index.clone(), boost));
+        }
+    }
+    Ok(boosts)
 }
 
 fn from(number: i64) -> Result<usize> {
@@ -299,7 +347,7 @@ mod tests {
     #[test]
     fn everything() {
         let request = parsed(json!({
-            "query": {"term": {"a": 1}}, "post_filter": {"exists": {"field": "b"}}, "from": 0, "size": "5", "sort": ["a", {"b": "desc"}],
+            "query": {"term": {"a": 1}}, "post_filter": {"exists": {"field": "b"}}, "from": 0, "indices_boost": [{"a*": 2}, {"b": 0.5}], "size": "5", "sort": ["a", {"b": "desc"}],
             "search_after": [1, "x"], "_source": {"includes": ["a"]}, "fields": ["a.*", {"field": "t", "format": "yyyy"}],
             "docvalue_fields": [{"field": "n", "include_unmapped": false}], "aggs": {"m": {"max": {"field": "n"}}},
             "track_total_hits": 100, "track_scores": true, "min_score": 0.5, "timeout": "1500ms", "terminate_after": 7,
@@ -310,6 +358,7 @@ mod tests {
             request.post_filter,
             Some(Query::parse(&json!({"exists": {"field": "b"}})).unwrap())
         );
+        assert_eq!(request.indices_boost, [("a*".to_owned(), 2.0), ("b".to_owned(), 0.5)]);
         assert_eq!(request.size, 5);
         let by: Vec<_> = request
             .sort
@@ -355,10 +404,8 @@ mod tests {
             json!({"stored_fields": "_none_", "_source": true}),
             "[stored_fields] cannot be disabled if [_source] is requested",
         );
-        check_refused(
-            json!({"stored_fields": ["a"]}),
-            "[stored_fields] of [a] is not implemented by firn",
-        );
+        check(json!({"stored_fields": ["a"]}), SourceFilter::None, false);
+        check(json!({"stored_fields": ["a", "_source"]}), SourceFilter::All, false);
     }
 
     #[test]

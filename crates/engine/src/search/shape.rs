@@ -20,6 +20,8 @@ pub struct HitShape {
     pub fields: Vec<FieldSpec>,
     /// `docvalue_fields`.
     pub docvalue_fields: Vec<FieldSpec>,
+    /// Fields of `stored_fields`, wildcards allowed; those with `store: true` are shown.
+    pub stored_fields: Vec<String>,
     /// `stored_fields: _none_`: no `_id`, no `_source`.
     pub no_stored_fields: bool,
     /// `_version`.
@@ -39,6 +41,16 @@ pub(crate) struct ShapeParser {
 }
 
 impl ShapeParser {
+    /// What `stored_fields` of a URL says.
+    pub(crate) fn stored(names: &[String], mut shape: HitShape) -> Result<HitShape> {
+        let parser = Self {
+            source: Some(std::mem::take(&mut shape.source)).filter(|source| *source != SourceFilter::All),
+            stored_fields: Some(StoredFields::parse(&names.to_vec().into())?),
+            shape,
+        };
+        parser.finish()
+    }
+
     /// Takes one key of a body; false: it is none of a shape.
     pub(crate) fn take(&mut self, key: &str, value: &Value) -> Result<bool> {
         let flag = || as_bool(value).ok_or_else(|| unknown(key, value));
@@ -69,19 +81,32 @@ impl ShapeParser {
                 self.shape.no_stored_fields = true;
                 SourceFilter::None
             }
-            (_, Some(source)) => source,
-            (Some(StoredFields::OnlyId), None) => SourceFilter::None,
-            (Some(StoredFields::Source) | None, None) => SourceFilter::All,
+            (Some(StoredFields::Named { source, fields }), asked) => {
+                self.shape.stored_fields = fields;
+                asked.unwrap_or(if source { SourceFilter::All } else { SourceFilter::None })
+            }
+            (None, asked) => asked.unwrap_or_default(),
         };
         Ok(self.shape)
     }
 }
 
 impl HitShape {
+    /// With the `stored_fields` of a URL.
+    pub fn with_stored_fields(self, names: &[String]) -> Result<Self> {
+        ShapeParser::stored(names, self)
+    }
+
     /// Adds the keys that read back as this.
     pub(crate) fn print_into(&self, body: &mut Map<String, Value>) {
+        if !self.stored_fields.is_empty() {
+            body.insert("stored_fields".into(), self.stored_fields.clone().into());
+        }
         match &self.source {
-            SourceFilter::All => {}
+            SourceFilter::All if self.stored_fields.is_empty() => {}
+            SourceFilter::All => {
+                body.insert("_source".into(), true.into());
+            }
             SourceFilter::None if self.no_stored_fields => {
                 body.insert("stored_fields".into(), "_none_".into());
             }
@@ -125,14 +150,12 @@ pub(crate) fn unknown(key: &str, value: &Value) -> Error {
     Error::parsing(format!("Unknown key for a {} in [{key}].", token(value)))
 }
 
-/// The `stored_fields` that firn can answer.
+/// `stored_fields`.
 enum StoredFields {
     /// `_none_`.
     Nothing,
-    /// An empty list.
-    OnlyId,
-    /// `_source`.
-    Source,
+    /// Fields, and whether `_source` is among them.
+    Named { source: bool, fields: Vec<String> },
 }
 
 impl StoredFields {
@@ -141,19 +164,20 @@ impl StoredFields {
             Value::Array(names) => names.iter().collect(),
             name => vec![name],
         };
-        let mut found = Self::OnlyId;
+        let mut source = false;
+        let mut fields = Vec::new();
         for name in &names {
             match name.as_str() {
-                Some("_none_") if names.len() == 1 => found = Self::Nothing,
+                Some("_none_") if names.len() == 1 => return Ok(Self::Nothing),
                 Some("_none_") => {
                     return Err(Error::parsing(
                         "cannot combine _none_ with other fields in [stored_fields]",
                     ));
                 }
-                Some("_source") => found = Self::Source,
+                Some("_source") => source = true,
                 // Every hit has them anyway.
                 Some("_id" | "_routing") => {}
-                Some(name) => return Err(Error::not_implemented(format!("[stored_fields] of [{name}]"))),
+                Some(name) => fields.push(name.to_owned()),
                 None => {
                     return Err(Error::parsing(format!(
                         "Expected [VALUE_STRING] in [stored_fields] but found [{}]",
@@ -162,7 +186,13 @@ impl StoredFields {
                 }
             }
         }
-        Ok(found)
+        if fields.len() > FIELDS_MAX {
+            return Err(Error::illegal_argument(format!(
+                "[stored_fields] has [{}] fields, more than the allowed maximum of [{FIELDS_MAX}]",
+                fields.len()
+            )));
+        }
+        Ok(Self::Named { source, fields })
     }
 }
 

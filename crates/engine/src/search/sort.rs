@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{SortBy, SortKey, SortMissing, SortMode};
+use super::{NumericType, SortBy, SortKey, SortMissing, SortMode};
 use crate::json::{as_text, token};
 use crate::{Error, Result};
 
@@ -24,6 +24,14 @@ pub(crate) fn parse(value: &Value) -> Result<Vec<SortKey>> {
     Ok(keys)
 }
 
+/// Sorting by score alone, highest first, is what happens anyway: such hits have no sort values.
+pub(crate) fn without_default(keys: Vec<SortKey>) -> Vec<SortKey> {
+    match keys.as_slice() {
+        [key] if key.by == SortBy::Score && key.descending => Vec::new(),
+        _ => keys,
+    }
+}
+
 /// The `sort` URL parameter: `field:desc,_score`.
 pub fn parse_sort_param(text: &str) -> Result<Vec<SortKey>> {
     let mut keys = Vec::new();
@@ -38,7 +46,7 @@ pub fn parse_sort_param(text: &str) -> Result<Vec<SortKey>> {
         });
     }
     check_count(&keys)?;
-    Ok(keys)
+    Ok(without_default(keys))
 }
 
 /// The JSON that [`parse`] reads back.
@@ -68,6 +76,15 @@ impl SortKey {
                 SortMode::Sum => "sum",
                 SortMode::Avg => "avg",
                 SortMode::Median => "median",
+            }
+            .into();
+        }
+        if let Some(numeric_type) = self.numeric_type {
+            options["numeric_type"] = match numeric_type {
+                NumericType::Long => "long",
+                NumericType::Double => "double",
+                NumericType::Date => "date",
+                NumericType::DateNanos => "date_nanos",
             }
             .into();
         }
@@ -106,6 +123,7 @@ fn named(name: &str) -> Result<SortKey> {
         missing: SortMissing::Last,
         mode: None,
         unmapped_type: None,
+        numeric_type: None,
         format: None,
     })
 }
@@ -158,7 +176,8 @@ fn with_options(name: &str, options: &Value) -> Result<SortKey> {
             "mode" => key.mode = Some(mode(&text()?)?),
             "unmapped_type" => key.unmapped_type = Some(text()?),
             "format" => key.format = Some(text()?),
-            "ignore_unmapped" | "nested" | "nested_filter" | "nested_path" | "numeric_type" => {
+            "numeric_type" => key.numeric_type = Some(numeric_type(&text()?)?),
+            "ignore_unmapped" | "nested" | "nested_filter" | "nested_path" => {
                 return Err(Error::not_implemented(format!("option [{option}] of [sort]")));
             }
             _ => return Err(unknown(kind, option)),
@@ -189,6 +208,18 @@ fn missing(value: &Value) -> Result<SortMissing> {
         _ => Err(Error::parsing(format!(
             "[field_sort] missing doesn't support values of type: {}",
             token(value)
+        ))),
+    }
+}
+
+fn numeric_type(text: &str) -> Result<NumericType> {
+    match text.to_ascii_lowercase().as_str() {
+        "long" => Ok(NumericType::Long),
+        "double" => Ok(NumericType::Double),
+        "date" => Ok(NumericType::Date),
+        "date_nanos" => Ok(NumericType::DateNanos),
+        _ => Err(Error::illegal_argument(format!(
+            "invalid value for [numeric_type], must be one of [long, double, date, date_nanos], got {text}"
         ))),
     }
 }

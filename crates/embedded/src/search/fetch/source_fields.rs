@@ -51,6 +51,27 @@ impl Fields {
         Ok(Self(asked))
     }
 
+    /// The stored ones (`store: true`) among the fields named. Firn keeps no second copy of them:
+    /// the source has their values.
+    pub(super) fn stored(mapping: &Mapping, names: &[String]) -> Result<Self> {
+        let specs: Vec<FieldSpec> = names
+            .iter()
+            .map(|name| FieldSpec {
+                field: name.clone(),
+                format: None,
+            })
+            .collect();
+        let mut fields = Self::new(mapping, &specs)?;
+        fields.0.retain(|asked| asked.mapping.store);
+        Ok(fields)
+    }
+
+    /// Adds other fields.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

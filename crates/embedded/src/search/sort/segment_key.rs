@@ -13,6 +13,7 @@ use tantivy::columnar::{Column, MonotonicallyMappableToU64, StrColumn, TermOrdHi
 use tantivy::{DocId, Score};
 
 use super::super::column::{self, NumColumn, Number, Place};
+use super::number::Kind;
 use super::{Missing, ShardKey, SortValue, Source};
 use crate::segment::Segment;
 
@@ -114,9 +115,10 @@ impl SegmentKey {
         matches!(self.values, Values::Doc(_)) && !self.key.descending
     }
 
-    /// Whether several values become a float of their own.
+    /// Whether values are not those of the column but made from them.
     fn is_computed(&self) -> bool {
-        matches!(self.key.mode, Some(SortMode::Sum | SortMode::Avg | SortMode::Median))
+        let combined = matches!(self.key.mode, Some(SortMode::Sum | SortMode::Avg | SortMode::Median));
+        combined || matches!(self.key.source, Source::Number { convert: Some(_), .. })
     }
 
     /// The key of any value, whether a document here has it or not.
@@ -131,7 +133,7 @@ impl SegmentKey {
                 self.of_raw(u64::try_from(*order).unwrap_or(u64::MAX))
             }
             (Values::Number(_), SortValue::Number(number)) if self.is_computed() => {
-                self.of_raw(number.as_f64().to_u64())
+                self.of_raw(self.kind().raw(*number))
             }
             (Values::Number(column), SortValue::Number(number)) => self.of_place(column.place(*number), value),
             (Values::Text(strings), SortValue::Text(text)) => {
@@ -267,7 +269,7 @@ impl SegmentKey {
             Values::Score => self.of_raw(f64::from(score).to_u64()),
             Values::Doc(first) => self.of_raw(first + u64::from(doc)),
             Values::Number(column) if self.is_computed() => match self.computed(column, doc) {
-                Some(value) => self.of_raw(value.to_u64()),
+                Some(value) => self.of_raw(self.kind().raw(value)),
                 None => self.missing,
             },
             Values::Number(column) => self.chosen(&column.column, doc),
@@ -291,35 +293,28 @@ impl SegmentKey {
         if largest { values.max() } else { values.min() }
     }
 
-    fn computed(&self, column: &NumColumn, doc: DocId) -> Option<f64> {
-        let mut values: Vec<f64> = column
-            .column
-            .values_for_doc(doc)
-            .map(|raw| column.as_f64(raw))
-            .collect();
-        if values.is_empty() {
-            return None;
+    fn kind(&self) -> Kind {
+        match &self.key.source {
+            Source::Number { kind, .. } => *kind,
+            _ => Kind::Long,
         }
-        let sum: f64 = values.iter().sum();
-        let value = match self.key.mode {
-            Some(SortMode::Avg) => sum / values.len() as f64,
-            Some(SortMode::Median) => {
-                values.sort_unstable_by(f64::total_cmp);
-                let middle = values.len() / 2;
-                if values.len().is_multiple_of(2) {
-                    f64::midpoint(values[middle - 1], values[middle])
-                } else {
-                    values[middle]
-                }
-            }
-            _ => sum,
-        };
-        // Between integers, and dates are such, Elasticsearch rounds half up.
-        Some(if self.is_long() { (value + 0.5).floor() } else { value })
     }
 
-    fn is_long(&self) -> bool {
-        matches!(self.key.source, Source::Number { long: true, .. })
+    fn computed(&self, column: &NumColumn, doc: DocId) -> Option<Number> {
+        let convert = match &self.key.source {
+            Source::Number { convert, .. } => *convert,
+            _ => None,
+        };
+        let values = column.column.values_for_doc(doc).map(|raw| {
+            let number = column.number(raw);
+            convert.map_or(number, |convert| convert.apply(number))
+        });
+        let default = if self.key.descending {
+            SortMode::Max
+        } else {
+            SortMode::Min
+        };
+        self.kind().combine(self.key.mode.unwrap_or(default), values.collect())
     }
 
     /// The raw value of one document; `None`: it has none. Fails if it has several.
@@ -343,8 +338,7 @@ impl SegmentKey {
             Values::Score => SortValue::Number(Number::Float(score.into())),
             Values::Doc(first) => SortValue::Number(Number::Int(i128::from(first + u64::from(doc)))),
             Values::Number(column) if self.is_computed() => match self.computed(column, doc) {
-                Some(value) if self.is_long() => SortValue::Number(Number::Int(value as i128)),
-                Some(value) => SortValue::Number(Number::Float(value)),
+                Some(value) => SortValue::Number(value),
                 None => SortValue::Missing,
             },
             Values::Number(column) => match self.choose(&column.column, doc) {

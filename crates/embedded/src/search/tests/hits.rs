@@ -79,7 +79,7 @@ fn sort_values() {
     let sorts: Vec<&Vec<Value>> = response.hits.iter().map(|hit| &hit.sort).collect();
     assert_eq!(
         json!(sorts[1]),
-        json!([1718445600000i64, 10, 0.5, "web-1", "10.0.0.1", true, 0.1])
+        json!([1718445600000i64, 10, 0.5, "web-1", "10.0.0.1", 1, 0.1])
     );
     let last = json!([i64::MIN, 0, "Infinity", "WEB-1", null, i64::MAX, "Infinity"]);
     assert_eq!(json!(sorts[4][..5]), json!(last.as_array().unwrap()[..5]));
@@ -308,4 +308,124 @@ fn post_filters_narrow_hits_and_not_aggregations() {
     // The last documents of the filter are passed as well.
     let body = json!({"post_filter": {"ids": {"values": ["b", "e"]}}, "sort": ["id"], "aggs": aggs});
     assert_eq!(ids(&run(vec![shard().ready()], &body).unwrap()), "b e");
+}
+
+#[test]
+fn stored_fields_come_from_the_source() {
+    let mut shard = Shard::new(&json!({"properties": {
+        "id": {"type": "keyword"}, "kept": {"type": "long", "store": true}, "other": {"type": "long"}
+    }}));
+    shard.segment(&[json!({"id": "a", "kept": [1, "2"], "other": 3})], &[]);
+    let hit = |body: Value| run(vec![shard.ready()], &body).unwrap().hits.remove(0);
+    let stored = hit(json!({"stored_fields": ["kept", "other"]}));
+    assert_eq!((json!(stored.fields), stored.source), (json!({"kept": [1, 2]}), None));
+    let all = hit(json!({"stored_fields": ["*", "_source"]}));
+    assert_eq!(json!(all.fields), json!({"kept": [1, 2]}));
+    assert!(all.source.is_some());
+}
+
+#[test]
+fn boosted_indices_score_more() {
+    for query in [json!({"match_all": {}}), json!({"match": {"message": "fox"}})] {
+        let scores = |boost: f32| -> Vec<f32> {
+            let body = json!({
+                "query": query, "sort": ["_score", "id"], "indices_boost": [{"other": 9}, {"test": boost}, {"test": 5}]
+            });
+            let response = run(vec![shard().ready()], &body).unwrap();
+            assert_eq!(response.max_score, response.hits[0].score);
+            response.hits.iter().map(|hit| hit.score.unwrap()).collect()
+        };
+        for (plain, boosted) in scores(1.0).into_iter().zip(scores(2.0)) {
+            assert!((plain * 2.0 - boosted).abs() < 1e-6, "{query}");
+        }
+    }
+}
+
+#[test]
+fn boosted_indices_come_first_even_where_all_score_the_same() {
+    let named = |index| {
+        let mut shard = Shard::named(index, 0, &mapping());
+        shard.segment(&[json!({"id": index})], &[]);
+        shard.ready()
+    };
+    let body = json!({"indices_boost": [{"b": 3}]});
+    let response = run(vec![named("a"), named("b")], &body).unwrap();
+    assert_eq!((ids(&response).as_str(), response.max_score), ("b a", Some(3.0)));
+}
+
+/// What OpenSearch 3.6 and Elasticsearch's sources say of keys that are not the field's own.
+#[test]
+fn sort_values_of_other_kinds() {
+    let check = |sort: Value, expected: Value| {
+        let mut sort = vec![sort];
+        sort.push(json!("id"));
+        let response = run(vec![shard().ready()], &json!({"sort": sort})).unwrap();
+        let found: Vec<Value> = response.hits.iter().map(|hit| hit.sort[0].clone()).collect();
+        assert_eq!(json!(found), expected, "{sort:?}");
+    };
+    const MAX: i64 = i64::MAX;
+    check(json!({"ok": "asc"}), json!([0, 1, 1, MAX, MAX]));
+    check(
+        json!({"big": "asc"}),
+        json!([1, u64::MAX, u64::MAX, u64::MAX, u64::MAX]),
+    );
+    check(json!({"big": "desc"}), json!([u64::MAX, 1, 0, 0, 0]));
+    check(json!({"status": {"mode": "avg"}}), json!([200, 201, 404, 502, MAX]));
+    check(
+        json!({"status": {"mode": "median", "order": "desc"}}),
+        json!([502, 404, 201, 200, i64::MIN]),
+    );
+    check(
+        json!({"size": {"missing": 2.5}}),
+        json!([-5, 0, 10, 10, 9007199254740993i64]),
+    );
+    check(json!({"ratio": {"numeric_type": "long"}}), json!([-1, 0, 3, MAX, MAX]));
+    check(
+        json!({"price": {"numeric_type": "long", "order": "desc"}}),
+        json!([10, 9, i64::MIN, i64::MIN, i64::MIN]),
+    );
+    check(
+        json!({"status": {"numeric_type": "double"}}),
+        json!([200.0, 201.0, 404.0, 500.0, "Infinity"]),
+    );
+    check(
+        json!({"nanos": {"numeric_type": "date"}}),
+        json!([1718445600000i64, MAX, MAX, MAX, MAX]),
+    );
+    check(
+        json!({"@timestamp": {"numeric_type": "date_nanos", "order": "desc"}}),
+        json!([
+            1718449200000000000i64,
+            1718445600000000000i64,
+            1718407800000000000i64,
+            1717113600000000000i64,
+            i64::MIN
+        ]),
+    );
+    let refused = |sort: Value, reason: &str| {
+        assert_eq!(failure(&json!({"sort": [sort]})).reason(), reason);
+    };
+    refused(
+        json!({"host.name": {"numeric_type": "long"}}),
+        "[numeric_type] option cannot be set on a non-numeric field, got keyword",
+    );
+    refused(
+        json!({"host.name": {"mode": "sum"}}),
+        "we only support AVG, MEDIAN and SUM on number based fields",
+    );
+    refused(
+        json!({"size": {"numeric_type": "date_nanos"}}),
+        "trying to convert a known date time formatter to a nanosecond one, wrong field used?",
+    );
+    refused(json!({"x": {"unmapped_type": "foo"}}), "No mapper found for type [foo]");
+    refused(json!({"size": {"missing": "x"}}), "For input string: \"x\"");
+    refused(
+        json!({"size": {"format": "0.0"}}),
+        "Field [size] of type [long] does not support custom formats",
+    );
+    let after = |value: Value| failure(&json!({"sort": ["size"], "search_after": [value]}));
+    assert_eq!(
+        after(json!("x")).reason(),
+        "Failed to parse search_after value for field [size]."
+    );
 }
