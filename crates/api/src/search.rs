@@ -36,6 +36,7 @@ pub(crate) const PARAMS: &[&str] = &[
     "docvalue_fields",
     "explain",
     "from",
+    "include_named_queries_score",
     "lenient",
     "max_concurrent_shard_requests",
     "min_compatible_shard_node",
@@ -228,6 +229,9 @@ pub(crate) fn build(
     }
     if let Some(flag) = params.flag("seq_no_primary_term")? {
         request.shape.seq_no_primary_term = flag;
+    }
+    if let Some(flag) = params.flag("include_named_queries_score")? {
+        request.shape.named_query_scores = flag;
     }
     request.typed_keys = params.bool("typed_keys", false)?;
     if let Some(flag) = params.flag("track_scores")? {

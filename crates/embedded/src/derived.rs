@@ -6,6 +6,8 @@ use std::sync::{Arc, OnceLock};
 use tantivy::DocId;
 use tantivy::columnar::{Cardinality, Column, ColumnIndex};
 
+use crate::lengths::Lengths;
+
 /// Documents of a zone: few enough that one cut by a range costs microseconds, and enough that a
 /// million documents have 4 KB of zones.
 pub(crate) const ZONE_DOCS: u32 = 4096;
@@ -14,6 +16,8 @@ pub(crate) const ZONE_DOCS: u32 = 4096;
 #[derive(Default)]
 pub(crate) struct Derived {
     time_zones: OnceLock<Option<Arc<Zones>>>,
+    /// Lengths of texts, counted when a query first scores by them.
+    pub(crate) lengths: Lengths,
 }
 
 impl Derived {

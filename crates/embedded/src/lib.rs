@@ -15,6 +15,7 @@ mod config;
 mod derived;
 mod disk_watch;
 mod due;
+mod lengths;
 mod lock;
 mod parallel;
 pub mod pool;

@@ -246,6 +246,16 @@ fn is_run(docs: &[DocId], first: DocId) -> bool {
     ends_fit && differences() == 0
 }
 
+/// How many of the documents of a segment have a value.
+pub(super) fn docs_with_value(index: &ColumnIndex, max_doc: DocId) -> u64 {
+    u64::from(match index {
+        ColumnIndex::Empty { .. } => 0,
+        ColumnIndex::Full => max_doc,
+        ColumnIndex::Optional(optional) => optional.num_non_nulls(),
+        ColumnIndex::Multivalued(_) => (0..max_doc).filter(|doc| index.has_value(*doc)).count() as u32,
+    })
+}
+
 /// The values of a block of documents: `raws[i]` belongs to the document at `positions[i]` of the
 /// block. Buffers are kept from block to block.
 #[derive(Default)]

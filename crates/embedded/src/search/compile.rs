@@ -1,14 +1,17 @@
 //! From a parsed query to a weight that runs on the segments of one shard.
 
+use std::sync::Arc;
+
 use firn_engine::query::Query;
 use firn_model::Result;
 use firn_model::mapping::Mapping;
 use tantivy::query::EnableScoring;
+use tantivy::schema::Field;
 
 use super::guard::Guard;
 use super::marks::Marks;
 use super::query::text::Kind;
-use super::statistics::Statistics;
+use super::statistics::{FieldStatistics, Statistics};
 use super::weight::Compiled;
 use super::{field, query};
 use crate::schema;
@@ -44,12 +47,22 @@ impl Compiler<'_> {
         self.statistics.is_some()
     }
 
-    /// What makes Tantivy's weights score, or not.
-    pub(super) fn enable(&self) -> EnableScoring<'_> {
-        match self.statistics {
-            Some(statistics) => statistics.enable(),
-            None => EnableScoring::disabled_from_schema(&schema::fields().schema),
-        }
+    /// What makes Tantivy's weights ask only which documents match.
+    pub(super) fn unscored(&self) -> EnableScoring<'static> {
+        EnableScoring::disabled_from_schema(&schema::fields().schema)
+    }
+
+    /// What scoring by the terms of a path needs to know; `None`: no scores are wanted.
+    pub(super) fn field_statistics(
+        &self,
+        field: Field,
+        path: &str,
+    ) -> Result<Option<(&Statistics, Arc<FieldStatistics>)>> {
+        let Some(statistics) = self.statistics else {
+            return Ok(None);
+        };
+        let of_path = statistics.field(&self.guard.stop, field, path)?;
+        Ok(Some((statistics, of_path)))
     }
 
     /// What a path means here.

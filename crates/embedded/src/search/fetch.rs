@@ -25,6 +25,7 @@ use super::ShardSearch;
 use super::column::{NumColumn, failed};
 use super::execute::{Ready, Task};
 use super::highlight::HighlightPlan;
+use super::matched::{Matched, NamedQueries};
 use crate::parallel::run_indexed;
 use crate::pool::Pool;
 use crate::schema;
@@ -90,7 +91,7 @@ pub(super) fn fetch(
                 .get(&places[run[0]].order)
                 .map(|&task| &tasks[task])
                 .ok_or_else(|| Error::internal("a hit names a segment that was not searched"))?;
-            let reader = HitReader::open(&ready[task.shard].search, &task.segment, &shown, task.shard)?;
+            let mut reader = HitReader::open(&ready[task.shard].search, &task.segment, &shown, task.shard)?;
             let mut hits = Vec::with_capacity(run.len());
             for &position in run {
                 ctx.check()?;
@@ -123,13 +124,24 @@ pub(super) struct Shown {
 struct ShownShard {
     fields: source_fields::Fields,
     highlight: Option<HighlightPlan>,
+    named: Option<NamedQueries>,
 }
 
 impl Shown {
-    /// `query` is what is highlighted.
-    pub(super) fn new(shape: &HitShape, ready: &[Ready], query: &Query, now_ms: i64) -> Result<Self> {
+    /// `query` is what is highlighted; hits tell which named queries of it and of `post_filter`
+    /// they match.
+    pub(super) fn new(
+        shape: &HitShape,
+        ready: &[Ready],
+        query: &Query,
+        post_filter: Option<&Query>,
+        now_ms: i64,
+    ) -> Result<Self> {
+        let queries: Vec<&Query> = std::iter::once(query).chain(post_filter).collect();
+        let scores = shape.named_query_scores;
         let one = |shard: &Ready| {
             Ok(ShownShard {
+                named: NamedQueries::compile(&shard.search, &queries, scores, now_ms, &shard.stop)?,
                 highlight: match &shape.highlight {
                     Some(highlight) => Some(HighlightPlan::compile(
                         &shard.search,
@@ -163,6 +175,7 @@ struct HitReader<'a> {
     version: Option<NumColumn>,
     ignored: Option<tantivy::columnar::StrColumn>,
     docvalues: docvalues::DocValues,
+    matched: Option<Matched<'a>>,
 }
 
 /// What the store keeps of a document.
@@ -190,6 +203,10 @@ impl<'a> HitReader<'a> {
             },
             ignored: super::column::open_strings(reader, schema::Class::Keyword, schema::IGNORED)?,
             docvalues: docvalues::DocValues::open(search, segment, &shape.docvalue_fields)?,
+            matched: match &shown.named {
+                Some(named) => Some(named.open(reader)?),
+                None => None,
+            },
             search,
             segment,
             shape,
@@ -197,7 +214,8 @@ impl<'a> HitReader<'a> {
         })
     }
 
-    fn read(&self, doc: DocId) -> Result<Hit> {
+    /// Documents are read in ascending order.
+    fn read(&mut self, doc: DocId) -> Result<Hit> {
         let shape = self.shape;
         let snapshot = &self.search.snapshot;
         let stored = self.stored(doc)?;
@@ -216,6 +234,9 @@ impl<'a> HitReader<'a> {
         hit.version = shape.version.then(|| integer(self.version.as_ref(), doc).unwrap_or(1));
         hit.seq_no = shape.seq_no_primary_term.then_some((seq_no, 1));
         hit.ignored = self.ignored(doc)?;
+        if let Some(matched) = &mut self.matched {
+            hit.matched_queries = matched.read(doc);
+        }
         if let Some(stored) = stored.filter(|_| !shape.no_stored_fields) {
             hit.id = stored.id.unwrap_or_else(|| {
                 AutoId {

@@ -1,15 +1,21 @@
-//! Term statistics of a shard, for scoring.
+//! What scoring knows of a shard: how many documents have a field, how long its text is, how many
+//! hold a term. Deleted documents count, as in Lucene.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use firn_model::Result;
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::index::SegmentId;
 use tantivy::query::{Bm25StatisticsProvider, EnableScoring};
 use tantivy::schema::Field;
 use tantivy::{Index, Searcher, Term};
 
-use super::column::failed;
+use super::column::{self, failed};
+use super::guard::Stop;
 use super::paths;
-use crate::schema;
+use crate::schema::{self, Class};
 use crate::segment::Segment;
 
 /// Scoring asks Tantivy for a searcher, of which it reads only the schema; segments of a shard
@@ -19,10 +25,25 @@ static EMPTY: LazyLock<Option<Searcher>> = LazyLock::new(|| {
     index.reader().ok().map(|reader| reader.searcher())
 });
 
-/// Statistics over all segments of a shard, deleted documents included (as in Lucene).
+/// Statistics over all segments of a shard.
 pub(super) struct Statistics {
     segments: Vec<Arc<Segment>>,
     doc_count: u64,
+    /// Those asked for so far.
+    fields: RefCell<HashMap<(Field, String), Arc<FieldStatistics>>>,
+}
+
+/// Lengths of the texts of one path, by segment.
+pub(super) type Norms = HashMap<SegmentId, FieldNormReader>;
+
+/// What is known of one path.
+pub(super) struct FieldStatistics {
+    /// Documents that have it.
+    docs: u64,
+    /// Terms in all of them.
+    tokens: u64,
+    /// Lengths by segment; `None`: every value is as long as any other.
+    pub(super) norms: Option<Arc<Norms>>,
 }
 
 impl Statistics {
@@ -31,73 +52,78 @@ impl Statistics {
         Self {
             segments: segments.to_vec(),
             doc_count: segments.iter().map(|segment| u64::from(segment.max_doc)).sum(),
+            fields: RefCell::default(),
         }
     }
 
-    /// What makes a weight score with these statistics.
-    pub(super) fn enable(&self) -> EnableScoring<'_> {
-        enable(self)
+    /// What is known of a path, counted at the first call.
+    pub(super) fn field(&self, stop: &Stop, field: Field, path: &str) -> Result<Arc<FieldStatistics>> {
+        let key = (field, path.to_owned());
+        if let Some(known) = self.fields.borrow().get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let counted = Arc::new(self.count(stop, field, path)?);
+        self.fields.borrow_mut().insert(key, Arc::clone(&counted));
+        Ok(counted)
+    }
+
+    fn count(&self, stop: &Stop, field: Field, path: &str) -> Result<FieldStatistics> {
+        let names = schema::fields();
+        let is_whole = field == names.kw || field == names.kw_terms || field == names.id;
+        if is_whole {
+            let docs = match field == names.kw {
+                true => self.docs_in_column(path)?,
+                false => self.docs_by_name(path)?,
+            };
+            // Whole values have no length: with an average of 1 their score is the inverse document
+            // frequency, as in Elasticsearch for keyword fields.
+            return Ok(FieldStatistics {
+                docs,
+                tokens: docs,
+                norms: None,
+            });
+        }
+        let start = paths::key_prefix(field, path);
+        let walk = stop.walk();
+        let (mut docs, mut tokens, mut norms) = (0, 0, HashMap::new());
+        for segment in &self.segments {
+            let lengths = segment
+                .derived
+                .lengths
+                .of(&segment.reader, field, &start, || walk.step())?;
+            docs += lengths.docs;
+            tokens += lengths.tokens;
+            norms.insert(segment.reader.segment_id(), lengths.norms.clone());
+        }
+        Ok(FieldStatistics {
+            docs,
+            tokens,
+            norms: Some(Arc::new(norms)),
+        })
+    }
+
+    /// Documents with a value in the column of strings of a path.
+    fn docs_in_column(&self, path: &str) -> Result<u64> {
+        let mut docs = 0;
+        for segment in &self.segments {
+            docs += segment.derived.lengths.docs(path, || {
+                let strings = column::open_strings(&segment.reader, Class::Keyword, path)?;
+                Ok(strings.map_or(0, |strings| {
+                    column::docs_with_value(&strings.ords().index, segment.max_doc)
+                }))
+            })?;
+        }
+        Ok(docs)
+    }
+
+    /// Documents that name a path among those without a column.
+    fn docs_by_name(&self, path: &str) -> Result<u64> {
+        self.doc_freq_of(schema::fields().kw_terms, schema::FIELD_NAMES, path)
     }
 
     /// How many documents hold a term.
     pub(super) fn doc_freq_of(&self, field: Field, path: &str, value: &str) -> Result<u64> {
         self.doc_freq(&paths::term(field, path, value)).map_err(failed)
-    }
-}
-
-fn enable(statistics: &(impl Bm25StatisticsProvider + Sync)) -> EnableScoring<'_> {
-    match &*EMPTY {
-        Some(searcher) => EnableScoring::enabled_from_statistics_provider(statistics, searcher),
-        None => EnableScoring::disabled_from_schema(&schema::fields().schema),
-    }
-}
-
-/// The same statistics, only that every term is as frequent as this: terms that stand for one
-/// another are to score alike.
-pub(super) struct Blended<'a> {
-    pub(super) statistics: &'a Statistics,
-    pub(super) doc_freq: u64,
-}
-
-impl Blended<'_> {
-    /// What makes a weight score with these statistics.
-    pub(super) fn enable(&self) -> EnableScoring<'_> {
-        enable(self)
-    }
-}
-
-impl Bm25StatisticsProvider for Blended<'_> {
-    fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
-        self.statistics.total_num_tokens(field)
-    }
-
-    fn total_num_docs(&self) -> tantivy::Result<u64> {
-        self.statistics.total_num_docs()
-    }
-
-    fn doc_freq(&self, _: &Term) -> tantivy::Result<u64> {
-        Ok(self.doc_freq)
-    }
-}
-
-impl Bm25StatisticsProvider for Statistics {
-    fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
-        let fields = schema::fields();
-        // Whole values have no length: an average of 1 makes their score the inverse document
-        // frequency, as in Elasticsearch for keyword fields.
-        if field == fields.kw || field == fields.kw_terms || field == fields.id {
-            return Ok(self.doc_count);
-        }
-        let mut total = 0;
-        for segment in &self.segments {
-            total += segment.reader.inverted_index(field)?.total_num_tokens();
-        }
-        // Zero would make lengths infinite.
-        Ok(total.max(1))
-    }
-
-    fn total_num_docs(&self) -> tantivy::Result<u64> {
-        Ok(self.doc_count.max(1))
     }
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
@@ -107,5 +133,73 @@ impl Bm25StatisticsProvider for Statistics {
             total += u64::from(index.doc_freq(term)?);
         }
         Ok(total)
+    }
+}
+
+/// Statistics as Tantivy asks for them, of one path.
+pub(super) struct OfField<'a> {
+    statistics: &'a Statistics,
+    field: &'a FieldStatistics,
+    /// Every term is as frequent as this: terms that stand for one another are to score alike.
+    doc_freq: Option<u64>,
+    /// Lengths do not count.
+    is_flat: bool,
+    /// Documents that have the field. Values that did not fit it may stand in more than name it,
+    /// and no term is in more documents than there are.
+    docs: u64,
+}
+
+impl<'a> OfField<'a> {
+    pub(super) fn new(
+        statistics: &'a Statistics,
+        field: &'a FieldStatistics,
+        doc_freq: Option<u64>,
+        terms: &[Term],
+    ) -> Result<Self> {
+        let mut docs = field.docs.max(doc_freq.unwrap_or_default()).max(1);
+        for term in terms {
+            docs = docs.max(statistics.doc_freq(term).map_err(failed)?);
+        }
+        Ok(Self {
+            statistics,
+            field,
+            doc_freq,
+            is_flat: field.norms.is_none(),
+            docs: docs.min(statistics.doc_count.max(1)),
+        })
+    }
+
+    /// The same where every text is of length 1.
+    pub(super) fn flat(self) -> Self {
+        Self { is_flat: true, ..self }
+    }
+
+    /// What makes a weight score with these statistics.
+    pub(super) fn enable(&self) -> EnableScoring<'_> {
+        match &*EMPTY {
+            Some(searcher) => EnableScoring::enabled_from_statistics_provider(self, searcher),
+            None => EnableScoring::disabled_from_schema(&schema::fields().schema),
+        }
+    }
+}
+
+impl Bm25StatisticsProvider for OfField<'_> {
+    fn total_num_tokens(&self, _: Field) -> tantivy::Result<u64> {
+        // Zero would make lengths infinite.
+        Ok(match self.is_flat {
+            true => self.docs,
+            false => self.field.tokens.max(1),
+        })
+    }
+
+    fn total_num_docs(&self) -> tantivy::Result<u64> {
+        Ok(self.docs)
+    }
+
+    fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
+        match self.doc_freq {
+            Some(doc_freq) => Ok(doc_freq),
+            None => self.statistics.doc_freq(term),
+        }
     }
 }

@@ -280,6 +280,35 @@ impl Query {
         }
     }
 
+    /// The named queries in it with their names, in the order of the query.
+    pub fn named(&self) -> Vec<(&str, &Query)> {
+        let mut named = Vec::new();
+        self.collect_named(&mut named);
+        named
+    }
+
+    fn collect_named<'q>(&'q self, named: &mut Vec<(&'q str, &'q Query)>) {
+        match self {
+            Self::Named(query) => {
+                named.push((&query.name, &query.query));
+                query.query.collect_named(named);
+            }
+            Self::Bool(query) => {
+                let clauses = query.must.iter().chain(&query.filter);
+                for clause in clauses.chain(&query.should).chain(&query.must_not) {
+                    clause.collect_named(named);
+                }
+            }
+            Self::DisMax(query) => query.queries.iter().for_each(|query| query.collect_named(named)),
+            Self::Boosting(query) => {
+                query.positive.collect_named(named);
+                query.negative.collect_named(named);
+            }
+            Self::ConstantScore(query) => query.filter.collect_named(named),
+            _ => {}
+        }
+    }
+
     /// Every field path it reads, patterns as written, sorted; `*` for all.
     pub fn fields(&self) -> Vec<String> {
         let mut fields = BTreeSet::new();

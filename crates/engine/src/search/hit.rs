@@ -33,6 +33,8 @@ pub struct Hit {
     /// One JSON value per sort key, as Elasticsearch prints it and reads it back in
     /// `search_after`; empty when sorted by score alone.
     pub sort: Vec<Value>,
+    /// Names of the queries that it matches; with the scores they give it, if those are asked for.
+    pub matched_queries: Vec<(String, Option<f32>)>,
     /// Hits of the group that this one stands for, by name, in the order of the request.
     pub inner_hits: Vec<(String, InnerPage)>,
 }
@@ -63,6 +65,7 @@ impl Hit {
             fields: Map::new(),
             highlight: Map::new(),
             sort: Vec::new(),
+            matched_queries: Vec::new(),
             inner_hits: Vec::new(),
         }
     }
@@ -101,6 +104,21 @@ impl Hit {
         }
         if !self.sort.is_empty() {
             entry(output, "sort", &self.sort);
+        }
+        if let Some((_, score)) = self.matched_queries.first() {
+            let names = self.matched_queries.iter();
+            match score {
+                None => entry(
+                    output,
+                    "matched_queries",
+                    &names.map(|(name, _)| name).collect::<Vec<_>>(),
+                ),
+                Some(_) => {
+                    let scores: Map<String, Value> =
+                        names.map(|(name, score)| (name.clone(), (*score).into())).collect();
+                    entry(output, "matched_queries", &scores);
+                }
+            }
         }
         if !self.inner_hits.is_empty() {
             output.extend_from_slice(b",\"inner_hits\":{");

@@ -28,6 +28,8 @@ pub struct HitShape {
     pub version: bool,
     /// `_seq_no` and `_primary_term`.
     pub seq_no_primary_term: bool,
+    /// `include_named_queries_score`.
+    pub named_query_scores: bool,
     /// `highlight`.
     pub highlight: Option<Highlight>,
 }
@@ -61,6 +63,7 @@ impl ShapeParser {
             "stored_fields" => self.stored_fields = Some(StoredFields::parse(value)?),
             "version" => self.shape.version = flag()?,
             "seq_no_primary_term" => self.shape.seq_no_primary_term = flag()?,
+            "include_named_queries_score" => self.shape.named_query_scores = flag()?,
             "highlight" => self.shape.highlight = Highlight::parse(value)?,
             _ => return Ok(false),
         }
@@ -125,6 +128,7 @@ impl HitShape {
         for (key, flag) in [
             ("version", self.version),
             ("seq_no_primary_term", self.seq_no_primary_term),
+            ("include_named_queries_score", self.named_query_scores),
         ] {
             if flag {
                 body.insert(key.into(), true.into());

@@ -67,7 +67,7 @@ fn on_field(compiler: &Compiler, field: &Field) -> Result<Compiled> {
         Class::KeywordTerms | Class::Text(_) => {
             let names = paths::term(schema::fields().kw_terms, schema::FIELD_NAMES, &field.path);
             let query = TermQuery::new(names, IndexRecordOption::Basic);
-            Ok(Compiled::Some(query.weight(compiler.enable()).map_err(failed)?))
+            Ok(Compiled::Some(query.weight(compiler.unscored()).map_err(failed)?))
         }
         Class::None => match field.mapping.as_ref().and_then(|mapping| mapping.constant.as_ref()) {
             Some(_) if field.field_type == FieldType::ConstantKeyword => Ok(Compiled::All),

@@ -1,16 +1,19 @@
 //! Phrases: terms one after another, the last of which may go on.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use firn_model::Result;
 use firn_model::mapping::Analyzer;
-use tantivy::query::{PhraseQuery, Query as _};
+use tantivy::query::{Bm25Weight, PhraseQuery, Query as _};
 use tantivy::schema::IndexRecordOption;
 
 use super::super::column::failed;
 use super::super::compile::Compiler;
 use super::super::marks::Mark;
 use super::super::paths;
+use super::super::scored_term::ScoredPhrase;
+use super::super::statistics::OfField;
 use super::super::weight::Compiled;
 use super::term;
 
@@ -33,12 +36,27 @@ pub(in super::super) fn phrase(
                 slop,
             });
             let first = tokens[0].0;
-            let terms = tokens
+            let terms: Vec<_> = tokens
                 .iter()
                 .map(|(position, token)| (position - first, paths::term(field, path, token)))
                 .collect();
+            let keys: Vec<_> = terms.iter().map(|(_, term)| term.clone()).collect();
             let query = PhraseQuery::new_with_offset_and_slop(terms, slop);
-            Ok(Compiled::Some(query.weight(compiler.enable()).map_err(failed)?))
+            let Some((statistics, of_path)) = compiler.field_statistics(field, path)? else {
+                return Ok(Compiled::Some(query.weight(compiler.unscored()).map_err(failed)?));
+            };
+            let of_phrase = OfField::new(statistics, &of_path, None, &keys)?;
+            let Some(norms) = &of_path.norms else {
+                return Ok(Compiled::Some(query.weight(of_phrase.enable()).map_err(failed)?));
+            };
+            let bm25 = Bm25Weight::for_terms(&of_phrase, &keys).map_err(failed)?;
+            let flat = of_phrase.flat();
+            Ok(Compiled::Some(Box::new(ScoredPhrase {
+                inner: query.weight(flat.enable()).map_err(failed)?,
+                flat: Bm25Weight::for_terms(&flat, &keys).map_err(failed)?,
+                bm25,
+                norms: Arc::clone(norms),
+            })))
         }
     }
 }

@@ -1,20 +1,22 @@
 //! `term`: documents with an exact value.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use firn_engine::query::Term;
 use firn_model::dates::Zone;
 use firn_model::mapping::{Analyzer, FieldType};
 use firn_model::{Error, Result};
 use serde_json::Value;
-use tantivy::query::{Query as _, TermQuery};
+use tantivy::query::{Bm25Weight, Query as _, TermQuery};
 use tantivy::schema::{Field as TantivyField, IndexRecordOption};
 
 use super::super::column::{NumColumn, NumRange, Number, failed};
 use super::super::compile::Compiler;
 use super::super::field::{Field, Meta, Numeric, Parsed, Target, parse_ip_or_block, scalar_text};
 use super::super::marks::Mark;
-use super::super::statistics::Blended;
+use super::super::scored_term::ScoredTerm;
+use super::super::statistics::OfField;
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::super::{column, paths, text};
 use super::expand::TermsOf;
@@ -207,15 +209,21 @@ pub(in super::super) fn scored(
     doc_freq: Option<u64>,
 ) -> Result<Compiled> {
     compiler.mark(terms.path, || Mark::Term(value.to_owned()));
-    let query = TermQuery::new(paths::term(terms.field, terms.path, value), terms.option);
-    let weight = match (compiler.statistics, doc_freq) {
-        (Some(statistics), Some(doc_freq)) => {
-            let blended = Blended { statistics, doc_freq };
-            query.weight(blended.enable())
-        }
-        _ => query.weight(compiler.enable()),
+    let key = paths::term(terms.field, terms.path, value);
+    let query = TermQuery::new(key.clone(), terms.option);
+    let Some((statistics, of_path)) = compiler.field_statistics(terms.field, terms.path)? else {
+        return Ok(Compiled::Some(query.weight(compiler.unscored()).map_err(failed)?));
     };
-    Ok(Compiled::Some(weight.map_err(failed)?))
+    let of_term = OfField::new(statistics, &of_path, doc_freq, std::slice::from_ref(&key))?;
+    let Some(norms) = &of_path.norms else {
+        return Ok(Compiled::Some(query.weight(of_term.enable()).map_err(failed)?));
+    };
+    let bm25 = Bm25Weight::for_terms(&of_term, std::slice::from_ref(&key)).map_err(failed)?;
+    Ok(Compiled::Some(Box::new(ScoredTerm {
+        term: key,
+        bm25,
+        norms: Arc::clone(norms),
+    })))
 }
 
 /// Documents with any of some terms. Not scored.

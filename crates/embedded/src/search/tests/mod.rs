@@ -10,6 +10,7 @@ mod hits;
 mod metrics;
 mod properties;
 mod queries;
+mod scores;
 mod support;
 mod text_queries;
 mod zones;
