@@ -50,6 +50,7 @@ mod settings;
 mod stats;
 mod tasks;
 mod templates;
+mod terms_enum;
 mod validate;
 
 pub use api::{Api, router};

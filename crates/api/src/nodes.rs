@@ -176,7 +176,17 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
             "inflight_requests": {
                 "limit_size_in_bytes": config.body_memory_max,
                 "estimated_size_in_bytes": edge.bodies.used(),
-            }
+            },
+            "request": {
+                "limit_size_in_bytes": stats.search_memory_each_limit_bytes,
+                "estimated_size_in_bytes": stats.search_memory_bytes,
+                "tripped": stats.search_memory_each_tripped,
+            },
+            "parent": {
+                "limit_size_in_bytes": stats.search_memory_limit_bytes,
+                "estimated_size_in_bytes": stats.search_memory_bytes,
+                "tripped": stats.search_memory_tripped,
+            },
         });
     }
     if wants("http") {

@@ -17,7 +17,8 @@ use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::{
     admin, aliases, analyze, bulk, cat, cluster, count, data_streams, document, field_caps, indices, mappings, metrics,
-    mget, msearch, nodes, point_in_time, resolve, root, scroll, search, settings, stats, tasks, templates, validate,
+    mget, msearch, nodes, point_in_time, resolve, root, scroll, search, settings, stats, tasks, templates, terms_enum,
+    validate,
 };
 
 /// What a handler returns.
@@ -195,7 +196,7 @@ const LACKING: &[&str] = &[
     "_nodes", "_opendistro", "_plugins", "_profiling", "_query", "_query_rules", "_rank_eval", "_recovery",
     "_reindex", "_reload_search_analyzers", "_remote", "_render", "_rollup", "_script_context", "_script_language",
     "_scripts", "_search_shards", "_searchable_snapshots", "_security", "_segments", "_shard_stores",
-    "_shrink", "_slm", "_snapshot", "_split", "_sql", "_ssl", "_synonyms", "_template", "_termvectors", "_terms_enum",
+    "_shrink", "_slm", "_snapshot", "_split", "_sql", "_ssl", "_synonyms", "_template", "_termvectors",
     "_text_structure", "_transform", "_unfreeze", "_update_by_query", "_watcher", "_cluster", "_cat", "_tasks",
     "_search", "_msearch", "_index_template", "_component_template", "_data_stream", "_stats", "_alias", "_mapping",
 ];
@@ -276,6 +277,7 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/_search/point_in_time/_all"], "get_all_pits", "indices:monitor/point_in_time/segments", [], None, point_in_time::list),
         route!(GET_POST, ["/_msearch", "/{index}/_msearch"], "msearch", "indices:data/read/msearch", [INDICES, msearch::PARAMS], Ndjson, msearch::msearch),
         route!(GET_POST, ["/_count", "/{index}/_count"], "count", "indices:data/read/search", [INDICES, count::PARAMS], Json, count::count),
+        route!(GET_POST, ["/{index}/_terms_enum"], "terms_enum", "indices:data/read/xpack/termsenum/list", [INDICES], Json, terms_enum::terms_enum),
         route!(GET_POST, ["/_field_caps", "/{index}/_field_caps"], "field_caps", "indices:data/read/field_caps", [INDICES, field_caps::PARAMS], Json, field_caps::field_caps),
         route!(GET_POST, ["/_validate/query", "/{index}/_validate/query"], "validate_query", "indices:admin/validate/query", [INDICES, validate::PARAMS], Json, validate::validate_query),
         route!(GET_POST, ["/_analyze", "/{index}/_analyze"], "analyze", "indices:admin/analyze", [&["index"]], Json, analyze::analyze),

@@ -41,6 +41,8 @@ pub struct EmbeddedConfig {
     /// Memory that one search may take for its aggregations and sorting
     /// (`indices.breaker.request.limit`).
     pub search_memory_bytes_max: u64,
+    /// The same of all searches that run at one moment (`indices.breaker.total.limit`).
+    pub search_memory_bytes_max_total: u64,
     /// Bounds of scrolls and points in time.
     pub context_limits: ContextLimits,
     /// When writes stop (`cluster.routing.allocation.disk.watermark.flood_stage`).
@@ -80,6 +82,7 @@ impl EmbeddedConfig {
             indexing_buffer_bytes: 256 * 1024 * 1024,
             search_buckets_max: 65_536,
             search_memory_bytes_max: 256 * 1024 * 1024,
+            search_memory_bytes_max_total: 512 * 1024 * 1024,
             context_limits: ContextLimits::default(),
             flood_stage: Watermark::UsedRatio(0.95),
             // Elasticsearch has 100 GB, which stops a half-terabyte laptop that has 20 GB free.

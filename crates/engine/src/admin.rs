@@ -145,6 +145,16 @@ pub struct NodeStats {
     pub search_rejected: u64,
     /// Searches done since start.
     pub search_completed: u64,
+    /// Bytes that searches have taken for aggregations and sorting, and may take.
+    pub search_memory_bytes: u64,
+    /// See `search_memory_bytes`.
+    pub search_memory_limit_bytes: u64,
+    /// What one of them may take.
+    pub search_memory_each_limit_bytes: u64,
+    /// Searches ended since start because all together took too much.
+    pub search_memory_tripped: u64,
+    /// Searches ended since start because they alone took too much.
+    pub search_memory_each_tripped: u64,
     /// Threads of the search pool.
     pub search_threads: u64,
     /// Write tasks running and waiting.

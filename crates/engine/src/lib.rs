@@ -17,8 +17,9 @@ pub mod query;
 pub mod search;
 pub mod source;
 pub mod task;
+pub mod terms_enum;
 mod traits;
 
 pub use firn_model::{Error, ErrorKind, Result};
-pub use task::{Cancel, RequestContext};
+pub use task::{Cancel, RequestContext, Watch};
 pub use traits::Engine;

@@ -20,6 +20,47 @@ impl Cancel {
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// Fails with [`ErrorKind::Cancelled`] once the work should stop. Cheap enough for every
+    /// thousandth round of the tightest loop.
+    pub fn check(&self) -> Result<()> {
+        match self.is_cancelled() {
+            true => Err(Error::new(
+                ErrorKind::Cancelled,
+                "task cancelled because the client went away",
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Looks at a [`Cancel`] once in a while, for loops whose rounds take less than a microsecond.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    cancel: Cancel,
+    rounds: u32,
+}
+
+impl Watch {
+    /// Rounds between two looks: some 100 µs at most, and no cost that could be measured.
+    const EVERY: u32 = 1024;
+
+    /// Looks at `cancel`.
+    pub fn new(cancel: &Cancel) -> Self {
+        Self {
+            cancel: cancel.clone(),
+            rounds: 0,
+        }
+    }
+
+    /// To be called in each round; fails with [`ErrorKind::Cancelled`] once the work should stop.
+    pub fn tick(&mut self) -> Result<()> {
+        self.rounds = self.rounds.wrapping_add(1);
+        match self.rounds.is_multiple_of(Self::EVERY) {
+            true => self.cancel.check(),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Travels with every engine call.
@@ -45,18 +86,27 @@ impl RequestContext {
 
     /// Fails with [`ErrorKind::Cancelled`] once the work should stop.
     pub fn check(&self) -> Result<()> {
-        if self.cancel.is_cancelled() {
-            return Err(Error::new(
-                ErrorKind::Cancelled,
-                "task cancelled because the client went away",
-            ));
-        }
-        Ok(())
+        self.cancel.check()
     }
 }
 
 impl Default for RequestContext {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_watches_ends_soon() {
+        let cancel = Cancel::default();
+        let mut watch = Watch::new(&cancel);
+        assert!((0..10_000).all(|_| watch.tick().is_ok()));
+        cancel.cancel();
+        let rounds = (0..10_000).take_while(|_| watch.tick().is_ok()).count();
+        assert!(rounds < 1024, "{rounds}");
     }
 }

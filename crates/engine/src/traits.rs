@@ -13,6 +13,7 @@ use crate::context::{
 use crate::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use crate::search::{IndexTarget, SearchRequest, SearchResponse};
 use crate::task::RequestContext;
+use crate::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 
 /// What keeps, changes and finds events. Every method may be called concurrently.
 ///
@@ -35,6 +36,9 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Answers a search. Failed or timed-out shards are named in the answer.
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse>;
+
+    /// Values of a field that begin with a text.
+    async fn terms_enum(&self, ctx: &RequestContext, request: TermsEnumRequest) -> Result<TermsEnumResponse>;
 
     /// Holds what is searchable now, for searches that name it.
     async fn open_point_in_time(&self, ctx: &RequestContext, request: OpenPointInTime) -> Result<OpenedPointInTime>;

@@ -141,6 +141,10 @@ const AMBIENT: &[Ambient] = &[
                 "crates/embedded/src/engine/state.rs",
                 "measures refreshes and flushes for the statistics",
             ),
+            (
+                "crates/embedded/src/search/terms_enum.rs",
+                "bounds the time of one request",
+            ),
             ("crates/embedded/src/pool.rs", "bounds the wait for a pool to end"),
             (
                 "crates/embedded/src/search/guard.rs",

@@ -18,6 +18,7 @@ use firn_engine::document::{
     BulkItemResponse, BulkRequest, BulkResponse, Effect, GetRequest, GetResult, Operation, StoredDocument, Written,
 };
 use firn_engine::search::{Hit, IndexTarget, SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits};
+use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_engine::{Engine, Error, ErrorKind, RequestContext, Result};
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::names;
@@ -359,6 +360,14 @@ impl Engine for Fake {
             max_score: hits.first().and_then(|hit| hit.score),
             hits: hits.into_iter().skip(request.from).take(request.size).collect(),
             ..SearchResponse::default()
+        })
+    }
+
+    async fn terms_enum(&self, _: &RequestContext, request: TermsEnumRequest) -> Result<TermsEnumResponse> {
+        Ok(TermsEnumResponse {
+            terms: vec![format!("{}1", request.string)],
+            complete: true,
+            ..TermsEnumResponse::default()
         })
     }
 

@@ -153,3 +153,19 @@ async fn analyzes() {
         "400 not_implemented_exception: the tokenizer [ngram] of [_analyze] is not implemented by firn"
     );
 }
+
+#[tokio::test]
+async fn lists_terms() {
+    let node = Node::new();
+    let answer = node
+        .ok("POST", "/logs/_terms_enum", r#"{"field":"a","string":"x"}"#)
+        .await;
+    assert_eq!(
+        answer,
+        json!({"_shards": {"total": 0, "successful": 0, "failed": 0}, "terms": ["x1"], "complete": true})
+    );
+    assert_eq!(
+        node.fails("GET", "/logs/_terms_enum", "").await,
+        "400 action_request_validation_exception: Validation Failed: 1: field cannot be null;"
+    );
+}

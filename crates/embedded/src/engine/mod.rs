@@ -18,6 +18,7 @@ mod paging;
 mod searching;
 pub(crate) mod state;
 mod stats;
+mod terms_enum;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -30,6 +31,7 @@ use firn_engine::context::{
 };
 use firn_engine::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
+use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_engine::{Engine, RequestContext};
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::{Error, ErrorKind, Result};
@@ -45,6 +47,7 @@ use crate::config::EmbeddedConfig;
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
 use crate::pool::Pool;
+use crate::search::NodeMemory;
 use crate::ticker::Ticker;
 
 /// The engine on Tantivy: one machine, one data folder, one process.
@@ -75,6 +78,8 @@ pub(crate) struct Core {
     pub(crate) disk_watch: DiskWatch,
     /// `search.max_buckets` of now.
     pub(crate) search_buckets_max: AtomicUsize,
+    /// Of all searches that run.
+    pub(crate) search_memory: Arc<NodeMemory>,
     /// Open scrolls and points in time.
     pub(crate) contexts: Contexts,
     /// Picks the shard of documents whose id firn makes.
@@ -218,6 +223,11 @@ impl Engine for Embedded {
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
         self.core.check_open()?;
         searching::on_search_pool(&self.core, ctx, move |core, ctx| core.search_now(ctx, request)).await
+    }
+
+    async fn terms_enum(&self, ctx: &RequestContext, request: TermsEnumRequest) -> Result<TermsEnumResponse> {
+        self.core.check_open()?;
+        searching::on_search_pool(&self.core, ctx, move |core, ctx| core.terms_enum(ctx, &request)).await
     }
 
     async fn open_point_in_time(&self, ctx: &RequestContext, request: OpenPointInTime) -> Result<OpenedPointInTime> {

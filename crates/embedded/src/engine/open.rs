@@ -24,6 +24,7 @@ use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
 use crate::mapper::CompiledMapping;
 use crate::pool::Pool;
+use crate::search::NodeMemory;
 use crate::shard::Shard;
 
 /// What opening found, for the log.
@@ -113,6 +114,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
             config.flood_stage_headroom_bytes_max,
         ),
         search_buckets_max: AtomicUsize::new(config.search_buckets_max),
+        search_memory: NodeMemory::new(config.search_memory_bytes_max_total),
         contexts: Contexts::new(config.seed ^ (config.now_ms)() as u64),
         next_shard: AtomicU64::new(0),
         closing: AtomicBool::new(false),

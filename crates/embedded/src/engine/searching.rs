@@ -121,6 +121,7 @@ impl Core {
         SearchLimits {
             buckets_max: self.search_buckets_max.load(Ordering::Relaxed),
             memory_bytes_max: self.config.search_memory_bytes_max,
+            node_memory: Some(Arc::clone(&self.search_memory)),
         }
     }
 

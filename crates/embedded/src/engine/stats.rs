@@ -102,7 +102,13 @@ impl Core {
         let space = self.disk_watch.space();
         let search = self.search_pool.stats();
         let write = self.write_pool.stats();
+        let (tripped, each_tripped) = self.search_memory.tripped();
         NodeStats {
+            search_memory_bytes: self.search_memory.used(),
+            search_memory_limit_bytes: self.config.search_memory_bytes_max_total,
+            search_memory_each_limit_bytes: self.config.search_memory_bytes_max,
+            search_memory_tripped: tripped,
+            search_memory_each_tripped: each_tripped,
             disk_total_bytes: space.total_bytes,
             disk_available_bytes: space.available_bytes,
             write_block: self.disk_watch.block_reason(),

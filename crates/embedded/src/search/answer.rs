@@ -124,7 +124,7 @@ impl Answering<'_> {
             pool: self.pool,
             ctx: self.ctx,
             now_ms: self.now_ms,
-            limits: self.limits,
+            limits: self.limits.clone(),
         }
     }
 
@@ -140,13 +140,14 @@ impl Answering<'_> {
         for shard in self.ready.iter() {
             let mut partials = shard.take_partials();
             if self.ready.len() > 1 {
-                aggs.cut_shard(&mut partials)?;
+                aggs.cut_shard(&mut partials, &self.ctx.cancel)?;
             }
-            all.merge(partials)?;
+            all.merge_watched(partials, &self.ctx.cancel)?;
         }
         let mut options = FinishOptions::new(self.limits.buckets_max);
         options.typed_keys = self.request.typed_keys;
         options.now_ms = Some(self.now_ms);
+        options.cancel = self.ctx.cancel.clone();
         aggs.finish_fetching(all, &options, &|wanted| self.fetch_wanted(wanted))
     }
 

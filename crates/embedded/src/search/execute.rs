@@ -73,7 +73,7 @@ pub(super) fn search(
     let (mut response, last) = loop {
         ctx.check()?;
         check_failures(shard_total, &healthy, &failures, &request)?;
-        let attempt = attempt(&healthy, &request, pool, ctx, now_ms, limits, after)?;
+        let attempt = attempt(&healthy, &request, pool, ctx, now_ms, limits.clone(), after)?;
         match attempt {
             Attempt::Done(response, last) => break (*response, last),
             Attempt::Failed(failed) => {
@@ -201,7 +201,7 @@ fn attempt(
     let mut order = 0u32;
     // A timeout past the end of time is none.
     let deadline = request.timeout.and_then(|timeout| ctx.started.checked_add(timeout));
-    let memory = Memory::new(limits.memory_bytes_max);
+    let memory = Memory::new(limits.memory_bytes_max, limits.node_memory.clone(), ctx.cancel.clone());
     let stop = Stop::new(ctx, deadline, &memory);
     let mut timed_out = false;
     for shard in shards {
@@ -535,7 +535,7 @@ fn run_task(shared: &Shared, shard: &Ready, task: &Task, step: Step) -> Result<(
         }
     };
     match partials {
-        Some(partials) => shard.partials.lock().merge(partials),
+        Some(partials) => shard.partials.lock().merge_watched(partials, &shared.ctx.cancel),
         None => Ok(()),
     }
 }

@@ -29,7 +29,14 @@ impl Surroundings<'_> {
             self.ctx.check()?;
             let request = self.inner_request(inner, group_query(&collapse.field, value));
             let shards = self.shards.iter().cloned().map(Ok).collect();
-            let found = super::search(shards, Arc::new(request), self.pool, self.ctx, self.now_ms, self.limits)?;
+            let found = super::search(
+                shards,
+                Arc::new(request),
+                self.pool,
+                self.ctx,
+                self.now_ms,
+                self.limits.clone(),
+            )?;
             let page = InnerPage {
                 total: found.total,
                 max_score: found.max_score,

@@ -1,52 +1,144 @@
-//! The memory budget of one search.
+//! The memory budget of one search, and of all searches together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use firn_engine::{Cancel, Watch};
 use firn_model::{Error, ErrorKind, Result};
 
-/// Counts bytes against a limit; clones share it. What is counted is what grows with the data
-/// (buckets, candidates), in rough figures; it is given back when the search ends.
+/// What all searches of a node may take together (`indices.breaker.total.limit`): a hundred that
+/// are each within their budget must not take a hundred budgets.
+#[derive(Debug)]
+pub struct NodeMemory {
+    used: AtomicU64,
+    limit: u64,
+    tripped: AtomicU64,
+    tripped_by_one: AtomicU64,
+}
+
+impl NodeMemory {
+    /// At most `limit` bytes.
+    pub fn new(limit: u64) -> Arc<Self> {
+        Arc::new(Self {
+            used: AtomicU64::new(0),
+            limit,
+            tripped: AtomicU64::new(0),
+            tripped_by_one: AtomicU64::new(0),
+        })
+    }
+
+    /// Bytes taken now.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Searches that ended because all together wanted too much, and because they alone did.
+    pub fn tripped(&self) -> (u64, u64) {
+        (
+            self.tripped.load(Ordering::Relaxed),
+            self.tripped_by_one.load(Ordering::Relaxed),
+        )
+    }
+
+    fn take(&self, bytes: u64) -> Result<()> {
+        take(&self.used, bytes, self.limit).map_err(|wanted| {
+            self.tripped.fetch_add(1, Ordering::Relaxed);
+            too_large("parent", wanted, self.limit)
+        })
+    }
+
+    fn give(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Counts the bytes of one search against its limit and the node's; clones share it. What is
+/// counted is what grows with the data (buckets, candidates, sources), in rough figures. All of it
+/// is given back when the search ends.
+///
+/// Whatever works long has one of these, so it also tells when to stop.
 #[derive(Clone)]
 pub(super) struct Memory(Arc<Inner>);
 
 struct Inner {
     used: AtomicU64,
     limit: u64,
+    node: Option<Arc<NodeMemory>>,
+    cancel: Cancel,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(node) = &self.node {
+            node.give(*self.used.get_mut());
+        }
+    }
 }
 
 impl Memory {
-    /// A budget of `limit` bytes.
-    pub(super) fn new(limit: u64) -> Self {
+    /// A budget of `limit` bytes for a search that `cancel` ends.
+    pub(super) fn new(limit: u64, node: Option<Arc<NodeMemory>>, cancel: Cancel) -> Self {
         Self(Arc::new(Inner {
             used: AtomicU64::new(0),
             limit,
+            node,
+            cancel,
         }))
     }
 
-    /// Takes `bytes`; [`ErrorKind::CircuitBreaking`] when that is more than there is.
+    /// Takes `bytes`; [`ErrorKind::CircuitBreaking`] when that is more than there is, and
+    /// [`ErrorKind::Cancelled`] when nobody waits for the answer any more.
     pub(super) fn take(&self, bytes: usize) -> Result<()> {
-        let bytes = bytes as u64;
-        let used = self.0.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if used <= self.0.limit {
-            return Ok(());
+        self.0.cancel.check()?;
+        let (own, bytes) = (&self.0, bytes as u64);
+        take(&own.used, bytes, own.limit).map_err(|wanted| {
+            if let Some(node) = &own.node {
+                node.tripped_by_one.fetch_add(1, Ordering::Relaxed);
+            }
+            too_large("request", wanted, own.limit)
+        })?;
+        match &own.node {
+            Some(node) => node.take(bytes).inspect_err(|_| {
+                own.used.fetch_sub(bytes, Ordering::Relaxed);
+            }),
+            None => Ok(()),
         }
-        self.0.used.fetch_sub(bytes, Ordering::Relaxed);
-        Err(Error::new(
-            ErrorKind::CircuitBreaking,
-            format!(
-                "[request] Data too large, data for [<search>] would be [{used}/{}], which is larger than the limit of [{}/{}]",
-                readable(used),
-                self.0.limit,
-                readable(self.0.limit)
-            ),
-        ))
     }
 
     /// Gives `bytes` back.
     pub(super) fn give(&self, bytes: usize) {
         self.0.used.fetch_sub(bytes as u64, Ordering::Relaxed);
+        if let Some(node) = &self.0.node {
+            node.give(bytes as u64);
+        }
     }
+
+    /// For loops over what was taken.
+    pub(super) fn watch(&self) -> Watch {
+        Watch::new(&self.0.cancel)
+    }
+}
+
+/// Adds to a counter, or says what it would have come to.
+fn take(used: &AtomicU64, bytes: u64, limit: u64) -> Result<(), u64> {
+    let wanted = used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+    if wanted <= limit {
+        return Ok(());
+    }
+    used.fetch_sub(bytes, Ordering::Relaxed);
+    Err(wanted)
+}
+
+fn too_large(breaker: &str, wanted: u64, limit: u64) -> Error {
+    Error::new(
+        ErrorKind::CircuitBreaking,
+        format!(
+            "[{breaker}] Data too large, data for [<search>] would be [{wanted}/{}], which is larger than the limit of \
+             [{limit}/{}]",
+            readable(wanted),
+            readable(limit)
+        ),
+    )
 }
 
 /// Bytes as Elasticsearch prints them (`1.5mb`).
@@ -62,4 +154,53 @@ fn readable(bytes: u64) -> String {
         }
     }
     format!("{bytes}b")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_search_and_all_together_are_bounded() {
+        let node = NodeMemory::new(150);
+        let search = || Memory::new(100, Some(Arc::clone(&node)), Cancel::default());
+        let (first, second) = (search(), search());
+        first.take(90).unwrap();
+        let error = first.take(20).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CircuitBreaking);
+        assert!(error.reason().starts_with("[request] Data too large"), "{error}");
+        assert!(
+            error
+                .reason()
+                .contains("[110/110b], which is larger than the limit of [100/100b]"),
+            "{error}"
+        );
+        second.take(60).unwrap();
+        assert!(
+            second
+                .take(20)
+                .unwrap_err()
+                .reason()
+                .starts_with("[parent] Data too large")
+        );
+        assert_eq!(
+            (node.used(), node.tripped()),
+            (150, (1, 1)),
+            "what was refused is not counted"
+        );
+        first.give(50);
+        second.take(20).unwrap();
+        drop(first);
+        drop(second);
+        assert_eq!(node.used(), 0, "all of it is given back");
+    }
+
+    #[test]
+    fn who_takes_learns_that_nobody_waits() {
+        let cancel = Cancel::default();
+        let memory = Memory::new(100, None, cancel.clone());
+        memory.take(1).unwrap();
+        cancel.cancel();
+        assert_eq!(memory.take(1).unwrap_err().kind(), ErrorKind::Cancelled);
+    }
 }

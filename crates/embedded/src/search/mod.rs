@@ -31,6 +31,7 @@ mod segment_run;
 mod slice;
 mod sort;
 mod statistics;
+mod terms_enum;
 mod text;
 mod time_window;
 mod weight;
@@ -49,6 +50,8 @@ use firn_model::{Error, Result};
 use self::compile::Compiler;
 use self::guard::{Guard, Stop};
 use self::memory::Memory;
+pub use self::memory::NodeMemory;
+pub use self::terms_enum::FoundTerms;
 use crate::pool::Pool;
 use crate::segment::ShardSnapshot;
 
@@ -101,12 +104,14 @@ pub struct FailedShard {
 }
 
 /// What one search may use.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct SearchLimits {
     /// Buckets of an answer (`search.max_buckets`).
     pub buckets_max: usize,
     /// Bytes of aggregations and sorting, all shards together.
     pub memory_bytes_max: u64,
+    /// What all searches share; `None`: this one is alone.
+    pub node_memory: Option<Arc<NodeMemory>>,
 }
 
 /// Where a page of hits ended; the next one goes on after it.
@@ -137,9 +142,12 @@ pub fn search_page(
     execute::search(shards, request, pool, ctx, now_ms, limits, after)
 }
 
+/// Memory for expanding the patterns of an `index_filter`, which picks indices by time or tenant.
+const FILTER_BYTES_MAX: u64 = 16 << 20;
+
 /// Whether a shard can hold a match of `filter`; false is certain, true a guess.
 pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64, ctx: &RequestContext) -> Result<bool> {
-    let guard = Guard::new(&Stop::new(ctx, None, &Memory::new(0)));
+    let guard = Guard::new(&Stop::new(ctx, None, &Memory::new(FILTER_BYTES_MAX, None, ctx.cancel.clone())));
     let compiler = shard.compiler(now_ms, &guard);
     if matches!(compiler.compile(filter)?, weight::Compiled::None) {
         return Ok(false);

@@ -9,4 +9,5 @@ mod lifecycle;
 mod model;
 mod node;
 mod reading;
+mod terms_enum;
 mod writing;

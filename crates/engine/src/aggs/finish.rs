@@ -9,7 +9,7 @@ use super::{
     sum, terms, top_metrics, value_count, weighted_avg,
 };
 use crate::expression::Steps;
-use crate::{Error, Result};
+use crate::{Cancel, Error, Result};
 
 /// How to print an answer.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct FinishOptions {
     /// What `now` means in the bounds of a date histogram, ms since epoch UTC. Without it such
     /// bounds are refused.
     pub now_ms: Option<i64>,
+    /// Ends the work when nobody waits for the answer any more.
+    pub cancel: Cancel,
 }
 
 impl FinishOptions {
@@ -30,6 +32,7 @@ impl FinishOptions {
             max_buckets,
             typed_keys: false,
             now_ms: None,
+            cancel: Cancel::default(),
         }
     }
 }
@@ -45,13 +48,18 @@ impl<'a> Finisher<'a> {
     pub(super) fn new(options: &'a FinishOptions) -> Self {
         Self {
             options,
-            room: Room::new(options.max_buckets),
+            room: Room::watched(options.max_buckets, &options.cancel),
             steps: Steps::default(),
         }
     }
 
     pub(super) fn now_ms(&self) -> Option<i64> {
         self.options.now_ms
+    }
+
+    /// To be called in loops over buckets.
+    pub(super) fn tick(&mut self) -> Result<()> {
+        self.room.watch.tick()
     }
 
     /// Accounts for buckets before they are made.
@@ -61,6 +69,7 @@ impl<'a> Finisher<'a> {
 
     /// Finishes one level, in the order of the request. What no segment reported is empty.
     pub(super) fn level(&mut self, aggregations: &Aggregations, mut partials: Partials) -> Result<Level> {
+        self.tick()?;
         let mut level = Level(Vec::with_capacity(aggregations.0.len()));
         for (name, aggregation) in &aggregations.0 {
             // What has no partial result has no answer before the rest of the level has one.

@@ -55,6 +55,7 @@ use std::collections::BTreeSet;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use crate::Cancel;
 use finish::Finisher;
 use finished::Level;
 
@@ -348,22 +349,22 @@ impl Aggregations {
     /// Cuts every `terms` down to what one shard reports ([`TermsPartial::cut`]), on all levels.
     /// To be called once per shard, after its segments are merged and before shards are. Without
     /// it the answer is exact and needs more memory.
-    pub fn cut_shard(&self, partials: &mut Partials) -> crate::Result<()> {
+    pub fn cut_shard(&self, partials: &mut Partials, cancel: &Cancel) -> crate::Result<()> {
         for (name, aggregation) in &self.0 {
             let sub = &aggregation.sub;
             let Some(found) = partials.0.get_mut(name) else {
                 continue;
             };
             match (&aggregation.kind, &mut *found) {
-                (AggregationKind::Terms(terms), Partial::Terms(partial)) => partial.cut(&terms.selection(), sub)?,
+                (AggregationKind::Terms(terms), Partial::Terms(partial)) => partial.cut(&terms.selection(), sub, cancel)?,
                 (AggregationKind::MultiTerms(terms), Partial::Terms(partial)) => {
-                    partial.cut(&terms.selection(), sub)?
+                    partial.cut(&terms.selection(), sub, cancel)?
                 }
                 _ => {}
             }
             if !sub.0.is_empty() {
                 for bucket in found.buckets_mut() {
-                    sub.cut_shard(&mut bucket.sub)?;
+                    sub.cut_shard(&mut bucket.sub, cancel)?;
                 }
             }
         }

@@ -7,7 +7,7 @@ use super::{
     HistogramPartial, ListedPartial, MetricPartial, RareTermsPartial, StringStatsPartial, TermsPartial, TopHitsPartial,
     TopMetricsPartial, WeightedAvgPartial, cardinality,
 };
-use crate::{Error, ErrorKind, Result};
+use crate::{Cancel, Error, ErrorKind, Result, Watch};
 
 /// Partial results of one level, by aggregation name.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -63,6 +63,11 @@ impl Partials {
     /// Adds another part's results. Associative and commutative.
     pub fn merge(&mut self, other: Partials) -> Result<()> {
         self.merge_within(other, usize::MAX)
+    }
+
+    /// The same, until `cancel` says that nobody waits for it.
+    pub fn merge_watched(&mut self, other: Partials, cancel: &Cancel) -> Result<()> {
+        self.fold(other, &mut Room::watched(usize::MAX, cancel))
     }
 
     /// Adds another part's results, and fails with [`ErrorKind::TooManyBuckets`] instead of
@@ -203,24 +208,35 @@ impl Bucket {
     }
 
     pub(super) fn fold(&mut self, other: Self, room: &mut Room) -> Result<()> {
+        room.watch.tick()?;
         self.doc_count += other.doc_count;
         self.sub.fold(other.sub, room)
     }
 }
 
-/// How many buckets may still be made.
+/// How many buckets may still be made, and whether anybody wants them.
 pub(super) struct Room {
     max: usize,
     used: usize,
+    pub(super) watch: Watch,
 }
 
 impl Room {
     pub(super) fn new(max: usize) -> Self {
-        Self { max, used: 0 }
+        Self::watched(max, &Cancel::default())
+    }
+
+    pub(super) fn watched(max: usize, cancel: &Cancel) -> Self {
+        Self {
+            max,
+            used: 0,
+            watch: Watch::new(cancel),
+        }
     }
 
     /// Takes room for what `count` counts; without a limit it is not even counted.
     pub(super) fn take_with(&mut self, count: impl FnOnce() -> usize) -> Result<()> {
+        self.watch.tick()?;
         if self.max == usize::MAX {
             return Ok(());
         }

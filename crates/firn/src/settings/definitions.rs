@@ -177,6 +177,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         help: "Memory that one search may take for its aggregations and sorting. One that needs more is answered with 429.",
     },
     Definition {
+        name: "indices.breaker.total.limit",
+        section: MEMORY,
+        kind: Kind::MemoryShare(MIB),
+        default: Fixed("512mb"),
+        help: "Memory that all searches running at the same time may take for their aggregations and sorting. Those that come when it is used up are answered with 429.",
+    },
+    Definition {
         name: "thread_pool.write.size",
         section: MEMORY,
         kind: Kind::Count(1, 1024),

@@ -64,11 +64,13 @@ impl Buckets {
         };
         let entries = self.table.entries();
         self.table.memory().take(entries.len() * BUCKET_BYTES)?;
+        let mut watch = self.table.memory().watch();
         let bucket = |(slot, entry): (usize, Entry)| {
+            watch.tick()?;
             let sub: Partials = below.get_mut(slot).map(std::mem::take).unwrap_or_default();
             let doc_count = entry.count;
-            (entry, Bucket { doc_count, sub })
+            Ok((entry, Bucket { doc_count, sub }))
         };
-        Ok(entries.into_iter().enumerate().map(bucket).collect())
+        entries.into_iter().enumerate().map(bucket).collect()
     }
 }

@@ -314,7 +314,9 @@ impl Collector for HistogramCollector {
                 ..DateHistogramPartial::default()
             })
             .collect();
+        let mut watch = self.table.memory().watch();
         for (slot, entry) in entries.into_iter().enumerate() {
+            watch.tick()?;
             if let Some(partial) = partials.get_mut(entry.parent as usize) {
                 partial.buckets.insert(
                     self.starts.start(entry.key),

@@ -125,6 +125,7 @@ impl Shard {
 pub(super) const LIMITS: SearchLimits = SearchLimits {
     buckets_max: 65_536,
     memory_bytes_max: 64 << 20,
+    node_memory: None,
 };
 
 /// Searches with two threads.

@@ -12,7 +12,7 @@ use crate::aggs::key::double_text;
 use crate::aggs::order::{self, Ranked, Sorter};
 use crate::aggs::partial::Room;
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
-use crate::{Error, Result};
+use crate::{Cancel, Error, Result, Watch};
 
 /// Partial result of `terms`.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -40,7 +40,7 @@ impl TermsPartial {
     /// Keeps the `shard_size` candidates that come first in the order, and accounts for the rest.
     /// For the merged result of one whole shard, once ([`Aggregations::cut_shard`] does it on all
     /// levels). `sub` are the aggregations below, which the order may name.
-    pub(in crate::aggs) fn cut(&mut self, terms: &Selection<'_>, sub: &Aggregations) -> Result<()> {
+    pub(in crate::aggs) fn cut(&mut self, terms: &Selection<'_>, sub: &Aggregations, cancel: &Cancel) -> Result<()> {
         self.shards = 1;
         let shard_size = terms.shard_size;
         if terms.shard_min_doc_count > 0 {
@@ -52,8 +52,12 @@ impl TermsPartial {
             return Ok(());
         }
         let sorter = Sorter::new(terms.order, sub)?;
-        let all = self.buckets.drain();
-        let mut ranked: Vec<Ranked> = all.map(|(key, bucket)| sorter.rank(key.into(), bucket)).collect();
+        let mut watch = Watch::new(cancel);
+        let mut ranked: Vec<Ranked> = Vec::with_capacity(self.buckets.len());
+        for (key, bucket) in self.buckets.drain() {
+            watch.tick()?;
+            ranked.push(sorter.rank(key.into(), bucket));
+        }
         sorter.sort_top(&mut ranked, shard_size);
         let cut = ranked.split_off(shard_size);
         self.other_doc_count += cut.iter().map(|ranked| ranked.bucket.doc_count).sum::<u64>();
@@ -169,6 +173,7 @@ pub(in crate::aggs) fn answer(
     let sorter = Sorter::new(terms.order, sub)?;
     let mut ranked = Vec::new();
     for (key, bucket) in std::mem::take(&mut partial.buckets) {
+        finisher.tick()?;
         if bucket.doc_count >= terms.min_doc_count {
             ranked.push(sorter.rank(key.into(), bucket));
         }
@@ -395,7 +400,7 @@ mod tests {
                     .into_iter()
                     .collect(),
             );
-            aggregations.cut_shard(&mut partials).unwrap();
+            aggregations.cut_shard(&mut partials, &Cancel::default()).unwrap();
             partials
         };
         let first = shard(&[("a", 10), ("b", 5), ("c", 4)]);
@@ -430,7 +435,7 @@ mod tests {
         }}));
         let candidates = strings(&[("a", 1), ("b", 2)]);
         let mut partials = Partials([("x".to_owned(), Partial::Terms(candidates))].into_iter().collect());
-        aggregations.cut_shard(&mut partials).unwrap();
+        aggregations.cut_shard(&mut partials, &Cancel::default()).unwrap();
         let answer = aggregations.finish(partials, 10).unwrap();
         assert_eq!(answer["x"]["doc_count_error_upper_bound"], -1);
         assert_eq!(answer["x"]["buckets"], json!([{"key": "a", "doc_count": 1}]));

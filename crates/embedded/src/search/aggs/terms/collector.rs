@@ -145,7 +145,9 @@ impl Collector for TermsCollector {
         self.table.memory().take(entries.len() * BUCKET_BYTES)?;
         entries.sort_unstable_by_key(|(entry, _)| entry.key);
         let names = self.resolve(&entries)?;
+        let mut watch = self.table.memory().watch();
         for ((entry, slot), name) in entries.into_iter().zip(names) {
+            watch.tick()?;
             let Some(partial) = partials.get_mut(entry.parent as usize) else {
                 continue;
             };

@@ -1,0 +1,29 @@
+//! `_terms_enum`: values of a field that begin with a text.
+
+use std::sync::Arc;
+
+use firn_engine::terms_enum::TermsEnumRequest;
+use firn_model::names::IndicesOptions;
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+use crate::search::shards_object;
+
+/// `GET /{index}/_terms_enum` and `POST /{index}/_terms_enum`.
+pub(crate) async fn terms_enum(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let target = call.target(IndicesOptions::default())?;
+    let request = TermsEnumRequest::parse(target, &Value::Object(call.object()?))?;
+    let response = edge.engine.terms_enum(&call.ctx, request).await?;
+    let metadata = edge.metadata(&call).await?;
+    let mut shards = shards_object(&response.shards, &edge.config.node_id, Some(&metadata));
+    if let Value::Object(shards) = &mut shards {
+        shards.remove("skipped");
+    }
+    Ok(Reply::ok(&json!({
+        "_shards": shards,
+        "terms": response.terms,
+        "complete": response.complete,
+    })))
+}

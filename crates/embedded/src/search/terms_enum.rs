@@ -1,0 +1,203 @@
+//! The values of a field that begin with a text, from the dictionaries of segments.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use firn_engine::RequestContext;
+use firn_engine::terms_enum::TermsEnumRequest;
+use firn_model::mapping::FieldType;
+use firn_model::{Error, Result};
+use tantivy::SegmentReader;
+
+use super::field::{self, Field, Meta, Target, parse_ip_or_block};
+use super::{ShardSearch, column, paths};
+use crate::schema::{self, Class};
+
+/// Terms between two looks at the clock and at the client.
+const CHECK_EVERY: u64 = 4096;
+
+/// Terms found so far in several shards.
+pub struct FoundTerms<'a> {
+    request: &'a TermsEnumRequest,
+    ctx: &'a RequestContext,
+    deadline: Option<Instant>,
+    /// Terms as they sort, with what is printed. No more than asked for, and those the first.
+    terms: BTreeMap<Vec<u8>, String>,
+    /// The time ran out.
+    pub timed_out: bool,
+}
+
+impl<'a> FoundTerms<'a> {
+    /// None so far.
+    pub fn new(request: &'a TermsEnumRequest, ctx: &'a RequestContext) -> Self {
+        Self {
+            request,
+            ctx,
+            deadline: ctx.started.checked_add(request.timeout),
+            terms: BTreeMap::new(),
+            timed_out: false,
+        }
+    }
+
+    /// The terms, in order.
+    pub fn into_terms(self) -> Vec<String> {
+        self.terms.into_values().collect()
+    }
+
+    /// Adds the terms of a shard. Fields that have no terms to list (numbers, texts) add none.
+    pub fn add(&mut self, shard: &ShardSearch) -> Result<()> {
+        if !shard.filters.is_empty() {
+            // A dictionary does not know which documents an alias shows.
+            return Err(Error::not_implemented("[_terms_enum] on an alias with a filter"));
+        }
+        let field = match field::resolve(&shard.mapping, &self.request.field) {
+            Target::Meta(Meta::Index) => {
+                self.take_text(&shard.snapshot.index);
+                return Ok(());
+            }
+            Target::Field(field) => field,
+            Target::Meta(_) | Target::Nothing => return Ok(()),
+        };
+        if field.field_type == FieldType::ConstantKeyword {
+            let constant = field.mapping.as_ref().and_then(|mapping| mapping.constant.as_deref());
+            if let Some(constant) = constant {
+                self.take_text(constant);
+            }
+            return Ok(());
+        }
+        if !matches!(field.class, Class::Keyword | Class::KeywordTerms | Class::KeywordColumn) {
+            return Ok(());
+        }
+        for segment in &shard.snapshot.segments {
+            if self.is_over()? {
+                return Ok(());
+            }
+            self.add_segment(&segment.reader, &field)?;
+        }
+        Ok(())
+    }
+
+    fn add_segment(&mut self, reader: &SegmentReader, field: &Field) -> Result<()> {
+        let is_ip = field.field_type == FieldType::Ip;
+        let start = self.start(is_ip);
+        match paths::term_field(field.class) {
+            Some((terms, _)) => {
+                let key = paths::key_prefix(terms, &field.path);
+                let index = reader.inverted_index(terms).map_err(column::failed)?;
+                let from = [key.as_slice(), &start].concat();
+                let mut stream = index.terms().range().ge(&from).into_stream()?;
+                self.walk(is_ip, || match stream.advance() {
+                    true => Ok(stream.key().strip_prefix(key.as_slice()).map(<[u8]>::to_vec)),
+                    false => Ok(None),
+                })
+            }
+            None => {
+                let Some(strings) = column::open_strings(reader, field.class, &field.path)? else {
+                    return Ok(());
+                };
+                let mut stream = strings.dictionary().range().ge(&start).into_stream()?;
+                self.walk(is_ip, || Ok(stream.advance().then(|| stream.key().to_vec())))
+            }
+        }
+    }
+
+    /// Where the walk begins: at the prefix, or after the last term of the page before.
+    fn start(&self, is_ip: bool) -> Vec<u8> {
+        let after = match &self.request.search_after {
+            Some(after) if is_ip => encoded_ip(after),
+            Some(after) => Some(after.clone().into_bytes()),
+            None => None,
+        };
+        // The text of an address says nothing about where it stands, nor one in any case.
+        let prefix = match is_ip || self.request.case_insensitive {
+            true => Vec::new(),
+            false => self.request.string.clone().into_bytes(),
+        };
+        after.map_or(prefix.clone(), |after| after.max(prefix))
+    }
+
+    /// Takes terms in order, until there are enough or the rest cannot match.
+    fn walk(&mut self, is_ip: bool, mut next: impl FnMut() -> Result<Option<Vec<u8>>>) -> Result<()> {
+        let after = match &self.request.search_after {
+            Some(after) if is_ip => encoded_ip(after),
+            Some(after) => Some(after.clone().into_bytes()),
+            None => None,
+        };
+        let mut read = 0u64;
+        let mut taken = 0;
+        while let Some(term) = next()? {
+            read += 1;
+            if read.is_multiple_of(CHECK_EVERY) && self.is_over()? {
+                return Ok(());
+            }
+            let in_order = !is_ip && !self.request.case_insensitive;
+            if in_order && !term.starts_with(self.request.string.as_bytes()) {
+                return Ok(());
+            }
+            if after.as_ref().is_some_and(|after| term <= *after) {
+                continue;
+            }
+            let Ok(text) = String::from_utf8(term.clone()) else {
+                continue;
+            };
+            let text = match is_ip {
+                true => match schema::decode_ip(&text) {
+                    Some(address) => address.to_string(),
+                    None => continue,
+                },
+                false => text,
+            };
+            if !self.begins(&text) {
+                continue;
+            }
+            taken += 1;
+            if !self.take(term, text) || taken >= self.request.size {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn begins(&self, text: &str) -> bool {
+        let start = &self.request.string;
+        match self.request.case_insensitive {
+            true => text
+                .as_bytes()
+                .get(..start.len())
+                .is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes())),
+            false => text.starts_with(start.as_str()),
+        }
+    }
+
+    /// A value that is not in a dictionary.
+    fn take_text(&mut self, text: &str) {
+        let is_new = self.request.search_after.as_deref().is_none_or(|after| text > after);
+        if is_new && self.begins(text) {
+            self.take(text.as_bytes().to_vec(), text.to_owned());
+        }
+    }
+
+    /// False: no later term can be among the first.
+    fn take(&mut self, term: Vec<u8>, text: String) -> bool {
+        let is_full = self.terms.len() >= self.request.size;
+        if is_full && self.terms.last_key_value().is_some_and(|(last, _)| term > *last) {
+            return false;
+        }
+        self.terms.insert(term, text);
+        if self.terms.len() > self.request.size {
+            self.terms.pop_last();
+        }
+        true
+    }
+
+    fn is_over(&mut self) -> Result<bool> {
+        self.ctx.check()?;
+        self.timed_out |= self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        Ok(self.timed_out)
+    }
+}
+
+fn encoded_ip(text: &str) -> Option<Vec<u8>> {
+    let (address, _) = parse_ip_or_block(text)?;
+    Some(schema::encode_ip(address).into_bytes())
+}
