@@ -8,9 +8,10 @@ use firn_model::names::IndicesOptions;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
+use crate::preference;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
-use crate::search::{query_param, run_plain, shards};
+use crate::search::{query_param, run_plain, shards, terminate_after};
 
 pub(crate) const PARAMS: &[&str] = &[
     "analyze_wildcard",
@@ -43,8 +44,11 @@ pub(crate) async fn count(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     request.size = 0;
     request.track_total_hits = TrackTotalHits::Exact;
     request.routing = params.list("routing").unwrap_or_default();
+    if let Some(preference) = params.get("preference") {
+        request.only_shards = preference::shards(preference)?;
+    }
     request.min_score = params.number("min_score")?;
-    request.terminate_after = params.number("terminate_after")?.unwrap_or(0);
+    request.terminate_after = terminate_after(params)?.unwrap_or(0);
     let response = run_plain(&edge, &call.ctx, request).await?;
     let metadata = edge.metadata(&call).await?;
     let mut answer = json!({"count": response.total.map_or(0, |total| total.value)});

@@ -1,10 +1,13 @@
 //! `_field_caps`: what fields there are, and what can be done with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use firn_engine::Error;
-use firn_model::mapping::{FieldMapping, FieldType, Node, ObjectMapping};
+use firn_engine::fields::FieldsInUseRequest;
+use firn_engine::query::Query;
+use firn_engine::search::IndexTarget;
+use firn_model::mapping::{FieldMapping, FieldType, Mapping, Node, ObjectMapping, Resolved};
 use firn_model::names::{self, IndicesOptions};
 use serde_json::{Map, Value, json};
 
@@ -31,13 +34,16 @@ type ByType<'a> = BTreeMap<&'static str, Vec<(&'a str, Capability)>>;
 pub(crate) async fn field_caps(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let params = &call.params;
     let mut patterns = params.list("fields").unwrap_or_default();
+    let mut index_filter = None;
     for (name, value) in call.object()? {
         match (name.as_str(), value) {
             ("fields", Value::String(field)) => patterns.extend(split_list(&field)),
             ("fields", Value::Array(fields)) => {
                 patterns.extend(fields.iter().filter_map(Value::as_str).map(str::to_owned));
             }
-            ("index_filter" | "runtime_mappings", _) => {
+            ("index_filter", filter) => index_filter = Some(Query::parse(&filter)?),
+            ("runtime_mappings", Value::Object(fields)) if fields.is_empty() => {}
+            ("runtime_mappings", _) => {
                 return Err(Error::not_implemented(format!("[{name}] of [_field_caps]")).into());
             }
             (other, _) => return Err(Error::parsing(format!("[field_caps_request] unknown field [{other}]")).into()),
@@ -46,16 +52,25 @@ pub(crate) async fn field_caps(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
     if patterns.is_empty() {
         return Err(ApiError::validation(&["no fields specified".to_owned()]));
     }
-    if !params.bool("include_empty_fields", true)? {
-        return Err(Error::not_implemented("[include_empty_fields=false] of [_field_caps]").into());
-    }
+    let include_empty = params.bool("include_empty_fields", true)?;
     let filters = params.list("filters").unwrap_or_default();
     let keep = Filters::parse(&filters)?;
     let types = params.list("types");
     let include_unmapped = params.bool("include_unmapped", false)?;
     let metadata = edge.metadata(&call).await?;
     let target = call.target(IndicesOptions::default())?;
-    let indices = edge.resolve(&target, &metadata)?;
+    let mut indices = edge.resolve(&target, &metadata)?;
+    let in_use = match index_filter.is_some() || !include_empty {
+        true => Some(in_use(&edge, &call, target, index_filter).await?),
+        false => None,
+    };
+    if let Some(in_use) = &in_use {
+        indices.retain(|index| in_use.contains_key(&index.name));
+    }
+    let with_values = |index: &str, path: &str| match &in_use {
+        Some(in_use) if !include_empty => in_use.get(index).is_some_and(|fields| has_values(fields, path)),
+        _ => true,
+    };
 
     // By field, by type: the indices and what they say.
     let mut fields: BTreeMap<String, ByType<'_>> = BTreeMap::new();
@@ -66,7 +81,7 @@ pub(crate) async fn field_caps(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
         for (path, field) in index.mapping.leaves() {
             if field.field_type == FieldType::Alias {
                 let target = field.path.as_deref().and_then(|path| index.mapping.resolve(path));
-                if let Some(firn_model::mapping::Resolved::Field(_, target)) = target {
+                if let Some(Resolved::Field(_, target)) = target {
                     found.push((path, capability(target)));
                 }
             } else {
@@ -75,7 +90,8 @@ pub(crate) async fn field_caps(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
         }
         for (path, capability) in found {
             let wanted = patterns.iter().any(|pattern| names::matches_pattern(pattern, &path))
-                && keep.keeps(&path, &capability)
+                && keep.keeps(&path, &capability, &index.mapping)
+                && (capability.metadata_field || with_values(&index.name, &path))
                 && types
                     .as_ref()
                     .is_none_or(|types| types.iter().any(|name| name == capability.field_type));
@@ -95,6 +111,28 @@ pub(crate) async fn field_caps(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
         .map(|(path, types)| (path, Value::Object(print_types(&types, &all, include_unmapped))))
         .collect();
     Ok(Reply::ok(&json!({"indices": all, "fields": printed})))
+}
+
+/// By index, the fields that have values; without the indices that the filter leaves out.
+async fn in_use(
+    edge: &Edge,
+    call: &Call,
+    target: IndexTarget,
+    index_filter: Option<Query>,
+) -> Result<BTreeMap<String, BTreeSet<String>>, ApiError> {
+    let request = FieldsInUseRequest { target, index_filter };
+    let found = edge.engine.fields_in_use(&call.ctx, request).await?;
+    Ok(found.into_iter().map(|index| (index.index, index.fields)).collect())
+}
+
+/// A field has values itself, an object by what is in it.
+fn has_values(fields: &BTreeSet<String>, path: &str) -> bool {
+    let inside = format!("{path}.");
+    fields.contains(path)
+        || fields
+            .range(inside.clone()..)
+            .next()
+            .is_some_and(|field| field.starts_with(&inside))
 }
 
 fn print_types(types: &ByType<'_>, all: &[&str], include_unmapped: bool) -> Map<String, Value> {
@@ -184,28 +222,34 @@ impl Filters {
                 other => return Err(Error::not_implemented(format!("the filter [{other}] of [_field_caps]"))),
             }
         }
-        if filters.without_multi_fields {
-            return Err(Error::not_implemented("the filter [-multifield] of [_field_caps]"));
-        }
         Ok(filters)
     }
 
-    fn keeps(&self, _path: &str, capability: &Capability) -> bool {
-        self.metadata.is_none_or(|wanted| wanted == capability.metadata_field)
+    fn keeps(&self, path: &str, capability: &Capability, mapping: &Mapping) -> bool {
+        let is_multi_field = || {
+            let parent = path.rsplit_once('.').and_then(|(parent, _)| mapping.resolve(parent));
+            matches!(parent, Some(Resolved::Field(..)))
+        };
+        !(self.without_multi_fields && is_multi_field())
+            && self.metadata.is_none_or(|wanted| wanted == capability.metadata_field)
             && !((self.without_parents || self.without_nested && capability.field_type == "nested")
                 && capability.field_type == "object")
     }
 }
 
 fn metadata_fields(found: &mut Vec<(String, Capability)>) {
-    for (name, searchable) in [("_id", true), ("_ignored", true), ("_source", false)] {
+    for (name, searchable, aggregatable) in [
+        ("_id", true, false),
+        ("_ignored", true, true),
+        ("_source", false, false),
+    ] {
         found.push((
             name.to_owned(),
             Capability {
                 field_type: name_of(name),
                 metadata_field: true,
                 searchable,
-                aggregatable: false,
+                aggregatable,
             },
         ));
     }

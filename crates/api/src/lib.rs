@@ -37,6 +37,7 @@ mod msearch;
 mod nodes;
 mod params;
 mod point_in_time;
+mod preference;
 mod pretty;
 mod reply;
 mod request;

@@ -1,17 +1,19 @@
 //! `_msearch`: several searches in one request, some at a time.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use firn_engine::search::IndexTarget;
-use firn_engine::{Error, RequestContext};
+use firn_engine::search::{IndexTarget, SearchRequest};
+use firn_engine::{Error, ErrorKind, RequestContext};
 use firn_model::metadata::Metadata;
 use firn_model::names::IndicesOptions;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;
-use crate::params::{Params, set_expand_wildcards};
+use crate::params::{Params, set_expand_wildcards, split_list};
+use crate::preference;
 use crate::reply::Reply;
 use crate::request::{Call, Edge, parse_json};
 use crate::search::{self, Printing, header_target, write_response};
@@ -32,9 +34,20 @@ const MAX_SEARCHES: usize = 1000;
 /// Running at a time, unless the request asks for fewer: each runs in parallel itself.
 const CONCURRENT_SEARCHES: usize = 4;
 
-struct One {
+/// Bytes of all answers together. What comes after is not searched for any more: a thousand pages
+/// of large documents would not fit into memory.
+const ANSWERS_BYTES_MAX: usize = 256 << 20;
+
+/// One search as it came.
+struct Lines {
     target: IndexTarget,
     header: Map<String, Value>,
+    body: Bytes,
+}
+
+/// One search, read.
+struct One {
+    request: SearchRequest,
     body: Bytes,
 }
 
@@ -53,10 +66,15 @@ pub(crate) async fn msearch(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
         return Err(Error::illegal_argument("maxConcurrentSearchRequests must be positive").into());
     }
     let default = call.target(IndicesOptions::default())?;
-    let searches = parse(&call.required_body()?, &default)?;
+    // As in Elasticsearch one search that cannot be read fails them all, before any has run.
+    let mut searches = Vec::new();
+    for lines in parse(&call.required_body()?, &default)? {
+        searches.push(read(lines, &call.params, &printing)?);
+    }
     let metadata = edge.metadata(&call).await?;
+    let bytes = AtomicUsize::new(0);
     let mut answers = stream::iter(searches)
-        .map(|one| answer(&edge, &call.ctx, one, &call.params, &printing, &metadata))
+        .map(|one| answer(&edge, &call.ctx, one, &printing, &metadata, &bytes))
         .buffered(concurrent.min(CONCURRENT_SEARCHES));
     let mut output = b"\"responses\":[".to_vec();
     let mut first = true;
@@ -74,27 +92,43 @@ pub(crate) async fn msearch(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     Ok(Reply::raw(whole))
 }
 
+fn read(lines: Lines, params: &Params, printing: &Printing) -> Result<One, ApiError> {
+    let body = parse_json(&lines.body)?;
+    let mut request = search::build(lines.target, Some(&body), params, printing)?;
+    apply_header(&mut request, &lines.header)?;
+    Ok(One {
+        request,
+        body: lines.body,
+    })
+}
+
 async fn answer(
     edge: &Edge,
     ctx: &RequestContext,
     one: One,
-    params: &Params,
     printing: &Printing,
     metadata: &Metadata,
+    bytes: &AtomicUsize,
 ) -> Vec<u8> {
-    let outcome = async {
-        let body = parse_json(&one.body)?;
-        let mut request = search::build(one.target, Some(&body), params, printing)?;
-        apply_header(&mut request, &one.header)?;
-        search::run(edge, ctx, request, &one.body).await
+    let outcome = match bytes.load(Ordering::Relaxed) {
+        used if used > ANSWERS_BYTES_MAX => Err(Error::new(
+            ErrorKind::CircuitBreaking,
+            format!(
+                "[request] Data too large, the answers of this msearch are larger than the limit of [{ANSWERS_BYTES_MAX}]"
+            ),
+        )
+        .into()),
+        _ => search::run(edge, ctx, one.request, &one.body).await,
     };
-    match outcome.await {
+    let answer = match outcome {
         Ok(response) => write_response(&response, printing, &edge.config.node_id, metadata),
         Err(error) => error.body(Some(metadata), false).to_string().into_bytes(),
-    }
+    };
+    bytes.fetch_add(answer.len(), Ordering::Relaxed);
+    answer
 }
 
-fn parse(body: &Bytes, default: &IndexTarget) -> Result<Vec<One>, ApiError> {
+fn parse(body: &Bytes, default: &IndexTarget) -> Result<Vec<Lines>, ApiError> {
     if body.last() != Some(&b'\n') {
         return Err(Error::illegal_argument("The msearch request must be terminated by a newline [\\n]").into());
     }
@@ -125,7 +159,7 @@ fn parse(body: &Bytes, default: &IndexTarget) -> Result<Vec<One>, ApiError> {
             );
         };
         let target = options_of(header_target(&header, default)?, &header)?;
-        searches.push(One {
+        searches.push(Lines {
             target,
             header,
             body: body.slice_ref(text),
@@ -176,13 +210,23 @@ fn options_of(mut target: IndexTarget, header: &Map<String, Value>) -> Result<In
 }
 
 /// The parts of a header that belong to the search.
-fn apply_header(request: &mut firn_engine::search::SearchRequest, header: &Map<String, Value>) -> Result<(), Error> {
-    if let Some(routing) = header.get("routing") {
-        let routing = routing
-            .as_str()
-            .map(str::to_owned)
-            .unwrap_or_else(|| routing.to_string());
-        request.routing = crate::params::split_list(&routing);
+fn apply_header(request: &mut SearchRequest, header: &Map<String, Value>) -> Result<(), Error> {
+    match header.get("routing") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(routing)) => request.routing = split_list(routing),
+        Some(Value::Array(values)) => {
+            let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            request.routing = values.iter().map(text).collect();
+        }
+        Some(other) => request.routing = vec![other.to_string()],
+    }
+    if let Some(Value::String(preference)) = header.get("preference") {
+        request.only_shards = preference::shards(preference)?;
+    }
+    for name in ["ccs_minimize_roundtrips", "request_cache"] {
+        if let Some(value) = header.get(name) {
+            flag(name, value)?;
+        }
     }
     if let Some(value) = header.get("allow_partial_search_results") {
         request.allow_partial_results = flag("allow_partial_search_results", value)?;
@@ -190,7 +234,8 @@ fn apply_header(request: &mut firn_engine::search::SearchRequest, header: &Map<S
     match header.get("search_type").map(|value| value.as_str().unwrap_or("")) {
         None | Some("query_then_fetch" | "dfs_query_then_fetch") => Ok(()),
         Some(other) => Err(Error::illegal_argument(format!("No search type for [{other}]"))),
-    }
+    }?;
+    request.check_context()
 }
 
 fn flag(name: &str, value: &Value) -> Result<bool, Error> {

@@ -337,7 +337,7 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/_cluster/state", "/_cluster/state/{metric}", "/_cluster/state/{metric}/{index}"], "cluster_state", "cluster:monitor/state", [INDICES, MASTER, &["flat_settings"]], None, cluster::state::state),
         route!(GET, ["/_cluster/pending_tasks"], "pending_tasks", "cluster:monitor/task", [MASTER], None, cluster::pending_tasks),
         route!(GET, ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"], "nodes_info", "cluster:monitor/nodes/info", [&["flat_settings", "timeout"]], None, nodes::info),
-        route!(GET, ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}"], "nodes_stats", "cluster:monitor/nodes/stats", [&["timeout", "level"]], None, nodes::stats),
+        route!(GET, ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}"], "nodes_stats", "cluster:monitor/nodes/stats", [&["timeout", "level"]], None, nodes::stats).always(),
     ];
     routes.extend(cat::TABLES.iter().map(|table| Route {
         name: table.endpoint,

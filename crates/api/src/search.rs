@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::document::source_param;
 use crate::error::{ApiError, SearchFailure};
 use crate::params::{Params, split_list};
+use crate::preference;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
@@ -218,7 +219,7 @@ pub(crate) fn build(
     if let Some(timeout) = params.duration("timeout")? {
         request.timeout = Some(timeout);
     }
-    if let Some(limit) = params.number("terminate_after")? {
+    if let Some(limit) = terminate_after(params)? {
         request.terminate_after = limit;
     }
     if let Some(routing) = params.list("routing") {
@@ -247,6 +248,9 @@ pub(crate) fn build(
                 "[request_cache] cannot be used in a scroll context".to_owned(),
             ]));
         }
+    }
+    if let Some(preference) = params.get("preference") {
+        request.only_shards = preference::shards(preference)?;
     }
     if request.point_in_time.is_some() && params.get("preference").is_some() {
         return Err(ApiError::validation(&[
@@ -315,14 +319,25 @@ fn refuse_missing(params: &Params) -> Result<()> {
     for name in ["request_cache", "ccs_minimize_roundtrips"] {
         params.flag(name)?;
     }
-    for name in [
-        "batched_reduce_size",
-        "max_concurrent_shard_requests",
-        "pre_filter_shard_size",
+    // One node merges as it goes, so these change nothing; but a mistake is a mistake.
+    for (name, shown, min) in [
+        ("batched_reduce_size", "batchedReduceSize", 2),
+        ("max_concurrent_shard_requests", "maxConcurrentShardRequests", 1),
+        ("pre_filter_shard_size", "preFilterShardSize", 1),
     ] {
-        params.number::<u32>(name)?;
+        if params.number::<i32>(name)?.is_some_and(|number| number < min) {
+            return Err(Error::illegal_argument(format!("{shown} must be >= {min}")));
+        }
     }
     Ok(())
+}
+
+/// `terminate_after` of a URL.
+pub(crate) fn terminate_after(params: &Params) -> Result<Option<u64>> {
+    params
+        .number::<i64>("terminate_after")?
+        .map(|number| u64::try_from(number).map_err(|_| Error::illegal_argument("terminateAfter must be > 0")))
+        .transpose()
 }
 
 /// The query of `q`, `df`, `default_operator`, `lenient` and `analyze_wildcard`.

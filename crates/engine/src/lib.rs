@@ -11,6 +11,7 @@ pub mod aggs;
 pub mod context;
 pub mod document;
 pub mod expression;
+pub mod fields;
 pub mod inventory;
 mod json;
 pub mod query;

@@ -11,6 +11,7 @@ use crate::context::{
     CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
 };
 use crate::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
+use crate::fields::{FieldsInUse, FieldsInUseRequest};
 use crate::search::{IndexTarget, SearchRequest, SearchResponse};
 use crate::task::RequestContext;
 use crate::terms_enum::{TermsEnumRequest, TermsEnumResponse};
@@ -36,6 +37,9 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Answers a search. Failed or timed-out shards are named in the answer.
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse>;
+
+    /// The indices that may hold a match, with their fields that have values.
+    async fn fields_in_use(&self, ctx: &RequestContext, request: FieldsInUseRequest) -> Result<Vec<FieldsInUse>>;
 
     /// Values of a field that begin with a text.
     async fn terms_enum(&self, ctx: &RequestContext, request: TermsEnumRequest) -> Result<TermsEnumResponse>;

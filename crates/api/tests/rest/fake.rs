@@ -17,6 +17,7 @@ use firn_engine::context::{
 use firn_engine::document::{
     BulkItemResponse, BulkRequest, BulkResponse, Effect, GetRequest, GetResult, Operation, StoredDocument, Written,
 };
+use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
 use firn_engine::search::{Hit, IndexTarget, SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits};
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_engine::{Engine, Error, ErrorKind, RequestContext, Result};
@@ -361,6 +362,16 @@ impl Engine for Fake {
             hits: hits.into_iter().skip(request.from).take(request.size).collect(),
             ..SearchResponse::default()
         })
+    }
+
+    async fn fields_in_use(&self, _: &RequestContext, request: FieldsInUseRequest) -> Result<Vec<FieldsInUse>> {
+        // Every index matches, and the field `full` of each has values.
+        let names = self.names(&request.target)?;
+        let one = |index| FieldsInUse {
+            index,
+            fields: ["full".to_owned()].into(),
+        };
+        Ok(names.into_iter().map(one).collect())
     }
 
     async fn terms_enum(&self, _: &RequestContext, request: TermsEnumRequest) -> Result<TermsEnumResponse> {

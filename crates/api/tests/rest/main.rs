@@ -7,5 +7,6 @@ mod documents;
 mod fake;
 mod http;
 mod metadata;
+mod questions;
 mod search;
 mod server;

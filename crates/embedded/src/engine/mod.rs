@@ -10,6 +10,7 @@ mod admin;
 mod cluster_settings;
 mod commands;
 mod contexts;
+mod fields_in_use;
 mod get;
 mod ids;
 pub(crate) mod mapping;
@@ -30,6 +31,7 @@ use firn_engine::context::{
     CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
 };
 use firn_engine::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
+use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
 use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_engine::{Engine, RequestContext};
@@ -223,6 +225,11 @@ impl Engine for Embedded {
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
         self.core.check_open()?;
         searching::on_search_pool(&self.core, ctx, move |core, ctx| core.search_now(ctx, request)).await
+    }
+
+    async fn fields_in_use(&self, ctx: &RequestContext, request: FieldsInUseRequest) -> Result<Vec<FieldsInUse>> {
+        self.core.check_open()?;
+        searching::on_search_pool(&self.core, ctx, move |core, ctx| core.fields_in_use(ctx, &request)).await
     }
 
     async fn terms_enum(&self, ctx: &RequestContext, request: TermsEnumRequest) -> Result<TermsEnumResponse> {

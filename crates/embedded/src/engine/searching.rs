@@ -46,6 +46,46 @@ pub(super) async fn on_search_pool<T: Send + 'static>(
     outcome
 }
 
+/// Which shards a request is about.
+pub(super) struct Wanted<'a> {
+    target: &'a IndexTarget,
+    /// Empty: all shards.
+    routing: &'a [String],
+    /// Empty: all shards.
+    only_shards: &'a [u32],
+    /// They are held against each index's limit.
+    docvalue_fields: &'a [FieldSpec],
+}
+
+impl<'a> Wanted<'a> {
+    /// What a search asks.
+    pub(super) fn of(request: &'a SearchRequest) -> Self {
+        Self {
+            only_shards: &request.only_shards,
+            docvalue_fields: &request.shape.docvalue_fields,
+            ..Self::routed(&request.target, &request.routing)
+        }
+    }
+
+    /// What routing leaves of a target.
+    pub(super) fn routed(target: &'a IndexTarget, routing: &'a [String]) -> Self {
+        Self {
+            routing,
+            ..Self::all_of(target)
+        }
+    }
+
+    /// Every shard of a target.
+    pub(super) fn all_of(target: &'a IndexTarget) -> Self {
+        Self {
+            target,
+            routing: &[],
+            only_shards: &[],
+            docvalue_fields: &[],
+        }
+    }
+}
+
 /// A shard that an expression names.
 pub(super) struct Addressed {
     pub(super) slot: Arc<ShardSlot>,
@@ -68,12 +108,7 @@ impl Core {
             return self.open_scroll(ctx, request);
         }
         let now_ms = self.now_ms();
-        let addressed = self.address(
-            &request.target,
-            &request.routing,
-            &request.shape.docvalue_fields,
-            now_ms,
-        )?;
+        let addressed = self.address(&Wanted::of(&request), now_ms)?;
         check_behind(&addressed, request.allow_partial_results)?;
         let (slots, shards, behind) = split(addressed);
         let (response, _) = self.search_shards(&slots, shards, Arc::new(request), ctx, now_ms, None)?;
@@ -125,21 +160,19 @@ impl Core {
         }
     }
 
-    /// The shards that a target names, as they are now.
-    pub(super) fn address(
-        &self,
-        target: &IndexTarget,
-        routing: &[String],
-        docvalue_fields: &[FieldSpec],
-        now_ms: i64,
-    ) -> Result<Vec<Addressed>> {
+    /// The shards that are wanted, as they are now.
+    pub(super) fn address(&self, wanted: &Wanted<'_>, now_ms: i64) -> Result<Vec<Addressed>> {
         let state = self.state();
+        let target = wanted.target;
         let mut addressed = Vec::new();
         for target in &resolve(&target.expression, target.options, &state.metadata, now_ms)? {
             let index = state.index(&target.name)?;
-            check_docvalue_fields(docvalue_fields, index)?;
+            check_docvalue_fields(wanted.docvalue_fields, index)?;
             let filters = target.filters.iter().map(Query::parse).collect::<Result<Vec<_>>>()?;
-            for number in shard_numbers(target, routing, index.shards.len() as u32) {
+            for number in shard_numbers(target, wanted.routing, index.shards.len() as u32) {
+                if !wanted.only_shards.is_empty() && !wanted.only_shards.contains(&number) {
+                    continue;
+                }
                 let slot = &index.shards[number as usize];
                 let (search, behind) = match self.searchable(index, slot, &filters, now_ms) {
                     Ok(shard) => (Ok(shard.search), shard.behind),

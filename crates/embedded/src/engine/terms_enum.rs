@@ -6,13 +6,14 @@ use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_model::{ErrorKind, Result};
 
 use super::Core;
+use super::searching::Wanted;
 use crate::search::{FoundTerms, can_match};
 
 impl Core {
     /// One shard after the other: each costs microseconds unless a case is to be ignored.
     pub(super) fn terms_enum(&self, ctx: &RequestContext, request: &TermsEnumRequest) -> Result<TermsEnumResponse> {
         let now_ms = self.now_ms();
-        let addressed = self.address(&request.target, &[], &[], now_ms)?;
+        let addressed = self.address(&Wanted::all_of(&request.target), now_ms)?;
         let mut shards = SearchShards {
             total: addressed.len() as u32,
             ..SearchShards::default()

@@ -14,6 +14,7 @@ mod docs;
 mod execute;
 mod fetch;
 mod field;
+mod fields_in_use;
 mod format;
 mod guard;
 mod highlight;
@@ -48,6 +49,7 @@ use firn_model::mapping::Mapping;
 use firn_model::{Error, Result};
 
 use self::compile::Compiler;
+pub use self::fields_in_use::has_values;
 use self::guard::{Guard, Stop};
 use self::memory::Memory;
 pub use self::memory::NodeMemory;
@@ -147,7 +149,11 @@ const FILTER_BYTES_MAX: u64 = 16 << 20;
 
 /// Whether a shard can hold a match of `filter`; false is certain, true a guess.
 pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64, ctx: &RequestContext) -> Result<bool> {
-    let guard = Guard::new(&Stop::new(ctx, None, &Memory::new(FILTER_BYTES_MAX, None, ctx.cancel.clone())));
+    let guard = Guard::new(&Stop::new(
+        ctx,
+        None,
+        &Memory::new(FILTER_BYTES_MAX, None, ctx.cancel.clone()),
+    ));
     let compiler = shard.compiler(now_ms, &guard);
     if matches!(compiler.compile(filter)?, weight::Compiled::None) {
         return Ok(false);

@@ -5,6 +5,7 @@ mod contexts;
 mod data_streams;
 mod disk_full;
 mod ending;
+mod fields_in_use;
 mod lifecycle;
 mod model;
 mod node;

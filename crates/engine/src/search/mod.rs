@@ -81,6 +81,8 @@ pub struct SearchRequest {
     pub terminate_after: u64,
     /// Empty: all shards.
     pub routing: Vec<String>,
+    /// Only shards of these numbers (`preference=_shards:0,2`). Empty: all.
+    pub only_shards: Vec<u32>,
     /// Shard failures fail the request (false) or are reported beside the rest (true).
     pub allow_partial_results: bool,
     /// Searches what this point in time holds instead of `target`.

@@ -74,6 +74,7 @@ impl SearchRequest {
             timeout: None,
             terminate_after: 0,
             routing: Vec::new(),
+            only_shards: Vec::new(),
             allow_partial_results: true,
             point_in_time: None,
             scroll: None,

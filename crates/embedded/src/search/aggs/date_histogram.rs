@@ -301,7 +301,7 @@ impl Collector for HistogramCollector {
     }
 
     fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
-        let sub = std::mem::replace(&mut self.sub, Level(Vec::new()));
+        let sub = std::mem::replace(&mut self.sub, Level::none());
         let mut below = match sub.is_empty() {
             true => Vec::new(),
             false => sub.finish(self.table.slot_count())?,

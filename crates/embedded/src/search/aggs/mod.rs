@@ -33,6 +33,7 @@ mod weighted_avg;
 
 use std::sync::Arc;
 
+use firn_engine::Watch;
 use firn_engine::aggs::{AggregationKind, Aggregations, Partial, Partials};
 use firn_model::Result;
 use tantivy::{DocId, Score};
@@ -278,7 +279,7 @@ impl Plan {
             };
             collectors.push((node.name.clone(), collector));
         }
-        Ok(Level(collectors))
+        Ok(Level(collectors, scope.memory.watch()))
     }
 }
 
@@ -308,12 +309,12 @@ impl SegmentAggs {
     }
 }
 
-/// The collectors below one aggregation.
-struct Level(Vec<(String, Box<dyn Collector>)>);
+/// The collectors below one aggregation, by name, and what ends the gathering of their results.
+struct Level(Vec<(String, Box<dyn Collector>)>, Watch);
 
 impl Level {
     fn none() -> Self {
-        Self(Vec::new())
+        Self(Vec::new(), Watch::default())
     }
 
     fn is_empty(&self) -> bool {
@@ -330,10 +331,11 @@ impl Level {
         Ok(())
     }
 
-    fn finish(self, bucket_count: usize) -> Result<Vec<Partials>> {
+    fn finish(mut self, bucket_count: usize) -> Result<Vec<Partials>> {
         let mut all: Vec<Partials> = (0..bucket_count).map(|_| Partials::default()).collect();
         for (name, collector) in self.0 {
             for (partials, partial) in all.iter_mut().zip(collector.finish(bucket_count)?) {
+                self.1.tick()?;
                 partials.0.insert(name.clone(), partial);
             }
         }

@@ -112,7 +112,7 @@ impl Collector for TermsCollector {
         } else {
             self.table.slot_count()
         };
-        let sub = std::mem::replace(&mut self.sub, Level(Vec::new()));
+        let sub = std::mem::replace(&mut self.sub, Level::none());
         let has_sub = !sub.is_empty();
         let mut below = if has_sub { sub.finish(sub_count)? } else { Vec::new() };
         if let Some(cut) = self.cut.as_ref().filter(|_| !has_sub && !self.zeros)

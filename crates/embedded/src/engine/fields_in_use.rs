@@ -1,0 +1,39 @@
+//! Which fields of which indices have values.
+
+use std::collections::BTreeMap;
+
+use firn_engine::RequestContext;
+use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
+use firn_model::Result;
+
+use super::Core;
+use super::searching::Wanted;
+use crate::search::{can_match, has_values};
+
+impl Core {
+    /// The indices that may hold a match of the filter, with the fields that have values.
+    pub(super) fn fields_in_use(&self, ctx: &RequestContext, request: &FieldsInUseRequest) -> Result<Vec<FieldsInUse>> {
+        let now_ms = self.now_ms();
+        let mut found: BTreeMap<String, FieldsInUse> = BTreeMap::new();
+        for shard in self.address(&Wanted::all_of(&request.target), now_ms)? {
+            ctx.check()?;
+            let search = shard.search.map_err(|failed| failed.error)?;
+            if let Some(filter) = &request.index_filter
+                && !can_match(&search, filter, now_ms, ctx)?
+            {
+                continue;
+            }
+            let index = search.snapshot.index.to_string();
+            let own = found.entry(index.clone()).or_insert_with(|| FieldsInUse {
+                index,
+                fields: Default::default(),
+            });
+            for (path, _) in search.mapping.leaves() {
+                if !own.fields.contains(&path) && has_values(&search, &path)? {
+                    own.fields.insert(path);
+                }
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+}
