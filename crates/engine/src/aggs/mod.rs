@@ -356,7 +356,9 @@ impl Aggregations {
                 continue;
             };
             match (&aggregation.kind, &mut *found) {
-                (AggregationKind::Terms(terms), Partial::Terms(partial)) => partial.cut(&terms.selection(), sub, cancel)?,
+                (AggregationKind::Terms(terms), Partial::Terms(partial)) => {
+                    partial.cut(&terms.selection(), sub, cancel)?
+                }
                 (AggregationKind::MultiTerms(terms), Partial::Terms(partial)) => {
                     partial.cut(&terms.selection(), sub, cancel)?
                 }

@@ -243,7 +243,7 @@ impl Plan {
             collectors.push((node.name.clone(), global::open(scope, node.sub.level(scope)?)));
         }
         Ok(SegmentAggs {
-            level: Level(collectors),
+            level: Level(collectors, scope.memory.watch()),
             scores: self.wants_scores().then_some(scores),
         })
     }
