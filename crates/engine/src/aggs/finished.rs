@@ -110,7 +110,9 @@ impl FinishedBucket {
     }
 
     fn print(self, keys: Keys, below: &Aggregations, typed: bool) -> Value {
-        let mut printed = Map::new();
+        // Made for its size at once: an answer may have tens of thousands of buckets.
+        let fields = 3 + self.before.len() + self.after.len() + self.sub.0.len();
+        let mut printed = Map::with_capacity(fields);
         let text = self.key_as_string.map(Value::String);
         match keys {
             Keys::KeyFirst => {

@@ -51,7 +51,7 @@ impl ValueFormat {
 
     /// `{"value": …, "value_as_string": …}`; null without a value.
     pub(super) fn print_value(&self, value: Option<f64>) -> Map<String, Value> {
-        let mut answer = Map::new();
+        let mut answer = Map::with_capacity(1);
         answer.insert("value".into(), value.map_or(Value::Null, float));
         if let Some(text) = value.and_then(|value| self.print(value)) {
             answer.insert("value_as_string".into(), text.into());

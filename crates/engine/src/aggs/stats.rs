@@ -21,7 +21,7 @@ pub(super) fn answer(partial: &MetricPartial) -> Map<String, Value> {
         ("avg", partial.average()),
         ("sum", Some(partial.total())),
     ];
-    let mut answer = Map::new();
+    let mut answer = Map::with_capacity(1 + values.len());
     answer.insert("count".into(), partial.count.into());
     for (name, value) in values {
         answer.insert(name.into(), value.map_or(Value::Null, float));

@@ -380,11 +380,36 @@ fn json() -> impl Strategy<Value = Value> {
         "extended_bounds",
         "precision_threshold",
         "meta",
+        "percentiles",
+        "percents",
+        "extended_stats",
+        "top_metrics",
+        "metrics",
+        "sort",
+        "derivative",
+        "moving_fn",
+        "window",
+        "bucket_script",
+        "bucket_sort",
+        "avg_bucket",
+        "buckets_path",
+        "script",
+        "format",
     ];
     let leaf = prop_oneof![
         any::<i64>().prop_map(Value::from),
         "\\PC{0,6}".prop_map(Value::from),
-        prop::sample::select(vec!["asc", "1d", "-6h", "_key", "a>b.c"]).prop_map(Value::from),
+        prop::sample::select(vec![
+            "asc",
+            "1d",
+            "-6h",
+            "_key",
+            "_count",
+            "a>b.c",
+            "params._value + 1",
+            "0.0"
+        ])
+        .prop_map(Value::from),
         Just(Value::Null),
     ];
     leaf.prop_recursive(6, 40, 3, move |inner| {
