@@ -27,6 +27,7 @@ pub mod mapper;
 pub mod schema;
 pub mod search;
 pub mod segment;
+mod segment_cache;
 pub mod shard;
 
 pub use crate::config::{Clock, ContextLimits, EmbeddedConfig, SpaceProbe, Watermark};

@@ -122,7 +122,9 @@ mod tests {
         }
         assert_eq!(cache.get::<u64>(&key(0)).as_deref(), Some(&0));
         cache.put(key(4), Arc::new(4u64), 25);
-        let kept: Vec<bool> = (0..5).map(|segment| cache.get::<u64>(&key(segment)).is_some()).collect();
+        let kept: Vec<bool> = (0..5)
+            .map(|segment| cache.get::<u64>(&key(segment)).is_some())
+            .collect();
         assert_eq!(kept, [true, false, true, true, true]);
         assert_eq!(cache.state.lock().bytes, 100);
     }

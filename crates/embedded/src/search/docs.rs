@@ -140,6 +140,12 @@ impl Docs {
         self.seen += self.docs.len() as u64;
     }
 
+    /// Whether they are all documents of the segment.
+    pub(super) fn are_all_of(&self, segment: &Segment) -> bool {
+        let all = matches!(self.source, Source::All { max_doc, .. } if max_doc == segment.max_doc);
+        all && self.runs.is_none() && segment.deleted_count == 0 && segment.alive.is_none()
+    }
+
     /// How far it has come: stays the same only at the end.
     fn position(&self) -> (Option<DocId>, Option<DocId>) {
         let source = match &self.source {

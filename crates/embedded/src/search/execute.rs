@@ -18,6 +18,7 @@ use super::compile::Compiler;
 use super::docs::Selection;
 use super::guard::{Guard, Stop};
 use super::memory::Memory;
+use super::repeat::Repeatable;
 use super::segment_run::{self, ShardPlan, Shared, Top, fails_request};
 use super::sort::ShardKey;
 use super::statistics::Statistics;
@@ -410,6 +411,9 @@ fn prepare(
         keys,
         after,
         aggs,
+        repeatable: (request.size == 0)
+            .then(|| Repeatable::of(&request.aggs, &shard.mapping))
+            .flatten(),
         collapse: match &request.collapse {
             Some(collapse) => Some(GroupField::compile(&filter, &collapse.field)?),
             None => None,

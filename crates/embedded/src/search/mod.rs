@@ -27,6 +27,7 @@ mod newest;
 mod paths;
 mod prune;
 mod query;
+mod repeat;
 mod scored_term;
 mod segment_run;
 mod slice;
@@ -34,6 +35,7 @@ mod sort;
 mod statistics;
 mod terms_enum;
 mod text;
+mod texts;
 mod time_window;
 mod weight;
 

@@ -42,7 +42,9 @@ pub(super) fn collect(shared: &Shared, plan: &ShardPlan, segment: &Segment, hits
             break;
         }
         found.clear();
-        let mut docs = plan.selection.open_within(segment, part.start..part.end)?;
+        let Some(mut docs) = shared.in_time(plan.selection.open_within(segment, part.start..part.end))? else {
+            return Ok(true);
+        };
         loop {
             if shared.should_stop()? {
                 return Ok(true);

@@ -61,6 +61,9 @@ impl Repeatable {
     /// Keeps what was found.
     pub(super) fn put(&self, segment: &Segment, whole_shard: bool, partials: &Partials) {
         let key = self.key(segment, whole_shard);
+        if holds_counts(partials) {
+            return;
+        }
         let bytes = bytes_of(partials) + 2 * key.name.len();
         if bytes > CACHE.entry_bytes_max() {
             return;
@@ -92,6 +95,12 @@ fn is_repeatable(aggregations: &Aggregations) -> bool {
         );
         own && is_repeatable(&aggregation.sub)
     })
+}
+
+/// Counts that are not named yet hold the files of their segment open.
+fn holds_counts(partials: &Partials) -> bool {
+    let is_stored = |partial: &Partial| matches!(partial, Partial::Terms(terms) if !terms.stored.0.is_empty());
+    partials.0.values().any(is_stored)
 }
 
 fn bytes_of(partials: &Partials) -> usize {

@@ -22,6 +22,7 @@ use super::docs::{BLOCK, Docs, Selection};
 use super::kept::{Entry, Kept};
 use super::memory::Memory;
 use super::newest;
+use super::repeat::Repeatable;
 use super::sort::{SegmentKey, ShardKey, SortValue};
 use crate::segment::Segment;
 
@@ -44,6 +45,8 @@ pub(super) struct ShardPlan {
     pub(super) aggs: Plan,
     /// All documents that may be seen, for aggregations that look past the query.
     pub(super) everything: Selection,
+    /// Whether what a whole segment answers to them may be kept.
+    pub(super) repeatable: Option<Repeatable>,
     /// One hit for each value of a field.
     pub(super) collapse: Option<GroupField>,
     /// What hits have to match beside the query, where aggregations are not to know of it.
@@ -126,7 +129,7 @@ impl Shared {
     }
 
     /// What was opened; `None` if the time was over before it was open, which is no failure.
-    fn in_time<T>(&self, opened: Result<T>) -> Result<Option<T>> {
+    pub(super) fn in_time<T>(&self, opened: Result<T>) -> Result<Option<T>> {
         match opened {
             Err(error) if error.kind() == ErrorKind::Timeout => {
                 self.timed_out.store(true, Ordering::Relaxed);
@@ -172,12 +175,23 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         }
         return Ok(None);
     }
+    let Some(mut docs) = shared.in_time(plan.selection.open(segment, plan.scoring))? else {
+        return Ok(None);
+    };
+    let repeatable = plan.repeatable.as_ref().filter(|_| {
+        let alone = hits.is_none() && plan.post_filter.is_none();
+        alone && shared.min_score.is_none() && shared.terminate_after == 0 && docs.are_all_of(segment)
+    });
+    if let Some(repeatable) = repeatable
+        && let Some((partials, bytes)) = repeatable.get(segment, plan.single_segment)
+    {
+        shared.memory.take(bytes)?;
+        shared.count(segment.max_doc.into());
+        return Ok(Some(partials));
+    }
     let mut aggs = match has_aggs {
         true => Some(plan.aggs.open(segment, order, &shared.memory, plan.single_segment)?),
         false => None,
-    };
-    let Some(mut docs) = shared.in_time(plan.selection.open(segment, plan.scoring))? else {
-        return Ok(None);
     };
     let mut post_filter = match &plan.post_filter {
         Some(weight) => match shared.in_time(weight.scorer(&segment.reader, 1.0).map_err(failed))? {
@@ -244,7 +258,11 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
     if let Some(hits) = hits {
         hits.finish(shared, plan, segment)?;
     }
-    aggs.map(|aggs| aggs.finish()).transpose()
+    let partials = aggs.map(|aggs| aggs.finish()).transpose()?;
+    if let (Some(repeatable), Some(partials), true) = (repeatable, &partials, docs.finished) {
+        repeatable.put(segment, plan.single_segment, partials);
+    }
+    Ok(partials)
 }
 
 /// Shows every document of a segment to those aggregations that are not about the query's.

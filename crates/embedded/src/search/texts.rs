@@ -4,6 +4,7 @@
 //! their dictionary, front-coded and in blocks, a hundred thousand take some milliseconds; laid end
 //! to end they are searched for the literal piece of the pattern at the speed of memory.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use firn_model::Result;
@@ -12,7 +13,6 @@ use tantivy::SegmentReader;
 use tantivy::columnar::StrColumn;
 
 use super::column;
-use super::guard::Walk;
 use super::paths;
 use crate::schema::Class;
 use crate::segment_cache::{CACHE, CacheKey};
@@ -26,8 +26,13 @@ pub(super) struct Texts {
 
 impl Texts {
     /// Those of a field on a segment; `None`: there is no such column, or they are too large to be
-    /// kept.
-    pub(super) fn of(reader: &SegmentReader, class: Class, path: &str, walk: &Walk) -> Result<Option<Arc<Self>>> {
+    /// kept. `step` is called for each value that is read, and may stop it.
+    pub(super) fn of(
+        reader: &SegmentReader,
+        class: Class,
+        path: &str,
+        step: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Option<Arc<Self>>> {
         let Some(name) = paths::string_column_name(class, path) else {
             return Ok(None);
         };
@@ -41,7 +46,7 @@ impl Texts {
         let Some(strings) = column::open_strings(reader, class, path)? else {
             return Ok(None);
         };
-        let Some(texts) = Self::read(&strings, CACHE.entry_bytes_max(), walk)? else {
+        let Some(texts) = Self::read(&strings, CACHE.entry_bytes_max(), step)? else {
             return Ok(None);
         };
         let texts = Arc::new(texts);
@@ -49,7 +54,7 @@ impl Texts {
         Ok(Some(texts))
     }
 
-    fn read(strings: &StrColumn, bytes_max: usize, walk: &Walk) -> Result<Option<Self>> {
+    fn read(strings: &StrColumn, bytes_max: usize, step: &mut dyn FnMut() -> Result<()>) -> Result<Option<Self>> {
         let count = strings.num_terms();
         if count.saturating_mul(size_of::<u32>()) > bytes_max {
             return Ok(None);
@@ -60,7 +65,7 @@ impl Texts {
         };
         let mut stream = strings.dictionary().stream()?;
         while stream.advance() {
-            walk.step()?;
+            step()?;
             texts.bytes.extend_from_slice(stream.key());
             texts.ends.push(texts.bytes.len() as u32);
             if texts.size_bytes() > bytes_max {
@@ -94,6 +99,26 @@ impl Texts {
         Ok(())
     }
 
+    /// The value of a number.
+    pub(super) fn get(&self, number: usize) -> &[u8] {
+        let (start, end) = self.bounds(number);
+        &self.bytes[start..end]
+    }
+
+    /// The number of a value; `None`: it is not there.
+    pub(super) fn position(&self, value: &[u8]) -> Option<usize> {
+        let (mut low, mut high) = (0, self.ends.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.get(middle).cmp(value) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Some(middle),
+                Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
     fn bounds(&self, number: usize) -> (usize, usize) {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
         (start, self.ends[number] as usize)
@@ -104,16 +129,33 @@ impl Texts {
 mod tests {
     use super::Texts;
 
-    #[test]
-    fn pieces_are_found_within_values() {
+    fn texts(values: &[&str]) -> Texts {
         let mut texts = Texts {
             bytes: Vec::new(),
             ends: Vec::new(),
         };
-        for value in ["", "ab", "abab", "ba", "cab", "xa", "by"] {
+        for value in values {
             texts.bytes.extend_from_slice(value.as_bytes());
             texts.ends.push(texts.bytes.len() as u32);
         }
+        texts
+    }
+
+    #[test]
+    fn values_are_found_by_number_and_back() {
+        let values = ["", "a", "ab", "b", "ba"];
+        let texts = texts(&values);
+        for (number, value) in values.iter().enumerate() {
+            assert_eq!(texts.get(number), value.as_bytes());
+            assert_eq!(texts.position(value.as_bytes()), Some(number));
+        }
+        assert_eq!(texts.position(b"aa"), None);
+        assert_eq!(texts.position(b"c"), None);
+    }
+
+    #[test]
+    fn pieces_are_found_within_values() {
+        let texts = texts(&["", "ab", "abab", "ba", "cab", "xa", "by"]);
         let containing = |piece: &str| {
             let mut found = Vec::new();
             texts

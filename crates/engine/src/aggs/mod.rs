@@ -87,7 +87,7 @@ pub use pipeline::Pipeline;
 pub use ranges::{RangeSpec, Ranges};
 pub use rare_terms::{RareTerms, RareTermsPartial};
 pub use string_stats::{StringStats, StringStatsPartial};
-pub use terms::{Terms, TermsFilter, TermsPartial};
+pub use terms::{StoredCounts, Terms, TermsFilter, TermsPartial, ValueCounts};
 pub use top_hits::{FetchHits, TopHits, TopHitsPartial, TopRow, WantedHits};
 pub use top_metrics::{MetricsRow, TopMetrics, TopMetricsPartial};
 pub use weighted_avg::{Weighed, WeightedAvg, WeightedAvgPartial};

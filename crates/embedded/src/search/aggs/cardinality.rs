@@ -7,16 +7,18 @@ use std::collections::HashSet;
 use firn_engine::aggs::cardinality::{Sketch, hash_bytes, hash_u64};
 use firn_engine::aggs::{Cardinality, Partial};
 use firn_model::Result;
-use tantivy::DocId;
 use tantivy::columnar::StrColumn;
+use tantivy::{DocId, SegmentReader};
 
 use super::super::column::{self, NumColumn, Number, ValueBlock};
 use super::super::compile::Compiler;
 use super::super::field::Numeric;
 use super::super::memory::Memory;
+use super::super::texts::Texts;
 use super::source::{self, Source};
 use super::table::Mixer;
 use super::{Collector, Scope};
+use crate::schema::Class;
 
 /// `cardinality`, resolved.
 pub(super) struct CardinalityPlan {
@@ -77,6 +79,10 @@ impl CardinalityPlan {
             accounted: 0,
             block: ValueBlock::default(),
             memory: scope.memory.clone(),
+            origin: match &self.source {
+                Source::Strings { class, path, .. } => Some((reader.clone(), *class, path.clone())),
+                _ => None,
+            },
         }))
     }
 }
@@ -97,6 +103,8 @@ enum Values {
     One(u64),
 }
 
+/// From so many values on, the dictionary is read as a whole.
+const TEXTS_MIN: usize = 4096;
 /// Rough bytes of a hash in a set.
 const HASH_BYTES: usize = 24;
 
@@ -115,6 +123,8 @@ struct CardinalityCollector {
     accounted: usize,
     block: ValueBlock,
     memory: Memory,
+    /// Where the strings can be read as a whole.
+    origin: Option<(SegmentReader, Class, String)>,
 }
 
 impl CardinalityCollector {
@@ -207,18 +217,32 @@ impl Collector for CardinalityCollector {
                 }
             }
             seen.sort_unstable();
-            let ordinals: Vec<u64> = seen.iter().map(|(ordinal, _)| *ordinal).collect();
-            let mut next = 0;
             let sketches = &mut self.sketches;
-            strings.dictionary().sorted_ords_to_term_cb(&ordinals, |term| {
-                let sketch = seen
-                    .get(next)
-                    .and_then(|(_, bucket)| sketches.get_mut(*bucket as usize));
-                if let Some(sketch) = sketch {
-                    sketch.insert(hash_bytes(term));
+            let texts = match &self.origin {
+                Some((reader, class, path)) if seen.len() >= TEXTS_MIN => {
+                    Texts::of(reader, *class, path, &mut || Ok(()))?
                 }
-                next += 1;
-            })?;
+                _ => None,
+            };
+            if let Some(texts) = texts {
+                for (ordinal, bucket) in seen {
+                    if let Some(sketch) = sketches.get_mut(bucket as usize) {
+                        sketch.insert(hash_bytes(texts.get(ordinal as usize)));
+                    }
+                }
+            } else {
+                let ordinals: Vec<u64> = seen.iter().map(|(ordinal, _)| *ordinal).collect();
+                let mut next = 0;
+                strings.dictionary().sorted_ords_to_term_cb(&ordinals, |term| {
+                    let sketch = seen
+                        .get(next)
+                        .and_then(|(_, bucket)| sketches.get_mut(*bucket as usize));
+                    if let Some(sketch) = sketch {
+                        sketch.insert(hash_bytes(term));
+                    }
+                    next += 1;
+                })?;
+            }
         }
         Ok(self.sketches.into_iter().map(Partial::Cardinality).collect())
     }

@@ -152,6 +152,18 @@ impl Table {
         }
     }
 
+    /// Takes over the counts of the only parent, and the memory taken for them, if they are kept by
+    /// key.
+    pub(super) fn take_row(&mut self) -> Option<(Vec<u32>, Memory, usize)> {
+        match &mut self.places {
+            Places::Direct { counts, .. } => {
+                let bytes = std::mem::take(&mut self.taken);
+                Some((std::mem::take(counts), self.memory.clone(), bytes))
+            }
+            _ => None,
+        }
+    }
+
     /// Makes the vectors reach to the largest parent, or gives them up for a hash table.
     fn make_room(&mut self, largest: u32) -> Result<()> {
         let (width, length, cell) = match &self.places {

@@ -1,6 +1,7 @@
 //! `terms`: a bucket per value.
 
 mod collector;
+mod stored;
 
 use firn_engine::aggs::{KeyBytes, Terms, TermsFilter, TermsOrder, ValueFormat};
 use firn_engine::query::RegexpFlags;
@@ -10,6 +11,7 @@ use tantivy::BitSet;
 use tantivy::columnar::{Column, StrColumn};
 
 use self::collector::{Nothing, TermsCollector};
+use self::stored::Origin;
 use super::super::column::{self, NumColumn, Number, Place, ValueBlock};
 use super::super::compile::Compiler;
 use super::super::field::{Numeric, Parsed};
@@ -31,6 +33,8 @@ pub(super) struct TermsPlan {
     exclude: Option<Filter>,
     /// Buckets of no document are wanted, too.
     zeros: bool,
+    /// A bucket of one document is one.
+    counts_all: bool,
     /// What a shard keeps, and the order in which it chooses; `None`: the order needs what is
     /// below.
     cut: Option<Cut>,
@@ -82,6 +86,7 @@ impl TermsPlan {
             include: filter(&terms.include)?,
             exclude: filter(&terms.exclude)?,
             zeros: terms.min_doc_count == 0,
+            counts_all: terms.min_doc_count == 1,
             cut: Cut::of(terms),
             source,
         })
@@ -122,6 +127,7 @@ impl TermsPlan {
             allowed,
             format: self.format.clone(),
             zeros: self.zeros,
+            origin: self.origin(scope),
             cut: self.cut.clone().filter(|_| scope.whole_shard),
             sub,
             values: ValueBlock::default(),
@@ -130,6 +136,24 @@ impl TermsPlan {
             docs: Vec::new(),
             slots: Vec::new(),
         }))
+    }
+
+    /// Where values that were counted can be named later; `None`: they have to be named at once.
+    fn origin(&self, scope: Scope) -> Option<Origin> {
+        let by_count = self.cut.as_ref().is_some_and(Cut::is_by_count_then_key);
+        match &self.source {
+            Source::Strings { class, path, is_ip }
+                if by_count && !scope.whole_shard && self.counts_all && self.missing.is_none() =>
+            {
+                Some(Origin {
+                    reader: scope.segment.reader.clone(),
+                    class: *class,
+                    path: path.clone(),
+                    is_ip: *is_ip,
+                })
+            }
+            _ => None,
+        }
     }
 
     fn numbers(&self, column: Option<NumColumn>, numeric: &Numeric) -> Result<Keys> {
@@ -342,8 +366,27 @@ impl Cut {
             by_key: !order[0].0,
             order,
         })
-        // Errors by bucket are counted where all candidates are at hand.
-        .filter(|_| !terms.show_term_doc_count_error)
+        // Errors by bucket are counted, and rare ones left out, where all candidates are at hand.
+        .filter(|_| !terms.show_term_doc_count_error && terms.shard_min_doc_count == 0)
+    }
+
+    /// The `keep` most frequent.
+    fn most_frequent(keep: usize) -> Self {
+        Self {
+            keep,
+            order: vec![(true, false)],
+            by_count_descending: true,
+            by_key: false,
+        }
+    }
+
+    /// Whether it is the usual order: most documents first, then by key.
+    fn is_by_count_then_key(&self) -> bool {
+        self.by_count_descending
+            && self
+                .order
+                .get(1)
+                .is_none_or(|(by_count, ascending)| !by_count && *ascending)
     }
 
     /// Compares two buckets of one parent by (count, key).

@@ -2,7 +2,8 @@
 //!
 //! All of them become anchored regular expressions of bounded size and the literal start that
 //! every match has. The terms of the field that begin so are read in order and tested; an
-//! expression runs in time linear in the term, whatever the pattern.
+//! expression runs in time linear in the term, whatever the pattern. A wildcard without a literal
+//! start looks for its longest literal piece in the values of the column first.
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use firn_engine::query::{RegexpFlags, Rewrite};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, ErrorKind, Result};
 use regex::bytes::{Regex, RegexBuilder};
+use tantivy::SegmentReader;
 
 use super::super::column::{self, failed, into_tantivy};
 use super::super::compile::Compiler;
@@ -17,6 +19,7 @@ use super::super::field::Field;
 use super::super::guard::{Stop, Walk};
 use super::super::marks::Mark;
 use super::super::paths;
+use super::super::texts::Texts;
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::expand::{self, Nearest, TermsOf};
 use super::lucene_regexp::{self, Expression, push_literal};
@@ -24,6 +27,10 @@ use crate::schema::Class;
 
 /// Longer patterns are refused, as in Elasticsearch (`index.max_regex_length`).
 const PATTERN_CHARS_MAX: usize = 1000;
+/// Shorter pieces stand in too many values to be worth looking for.
+const PIECE_BYTES_MIN: usize = 2;
+/// More terms than this are found faster by reading all of them than one by one.
+const LOOKUPS_MAX: usize = 1024;
 /// Bytes of a compiled expression.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
 
@@ -34,6 +41,8 @@ pub(in super::super) struct Pattern {
     pub(in super::super) prefix: String,
     /// What a match is; `None`: whatever begins so.
     expression: Option<Expression>,
+    /// Every match contains this; empty: nothing is known.
+    piece: String,
     /// The pattern as written, for messages.
     length: usize,
     kind: &'static str,
@@ -45,6 +54,7 @@ impl Pattern {
         let mut pattern = Self {
             prefix: text.to_owned(),
             expression: None,
+            piece: String::new(),
             length: text.chars().count(),
             kind: "prefix",
         };
@@ -65,17 +75,20 @@ impl Pattern {
         let mut letters = text.chars();
         let mut is_literal = true;
         let mut only_any = false;
+        let (mut piece, mut longest) = (String::new(), String::new());
         while let Some(letter) = letters.next() {
             let literal = match letter {
                 '*' => {
                     only_any = is_literal;
                     is_literal = false;
+                    piece.clear();
                     expression.push_str("(?s:.*)");
                     continue;
                 }
                 '?' => {
                     only_any = false;
                     is_literal = false;
+                    piece.clear();
                     expression.push_str("(?s:.)");
                     continue;
                 }
@@ -87,8 +100,13 @@ impl Pattern {
                 prefix.push(literal);
             }
             push_literal(&mut expression, literal, ignore_case);
+            piece.push(literal);
+            if piece.len() > longest.len() && !ignore_case {
+                longest.clone_from(&piece);
+            }
         }
         Self {
+            piece: longest,
             // `abc*` is all that begins so.
             expression: (!only_any || ignore_case).then_some(Expression::Regex(expression)),
             prefix,
@@ -112,6 +130,7 @@ impl Pattern {
                 false => lucene_regexp::literal_start(text, flags),
             },
             expression: Some(lucene_regexp::translate(text, flags, ignore_case)?),
+            piece: String::new(),
             length,
             kind: "regexp",
         })
@@ -186,6 +205,7 @@ pub(in super::super) fn ignoring_case(text: &str) -> Pattern {
         // A value, not a pattern: it may be as long as values are.
         length: 0,
         kind: "value",
+        piece: String::new(),
     }
 }
 
@@ -239,6 +259,47 @@ pub(in super::super) fn rewritten(
     expand::scored(&compiler.unmarked(), &terms, found, rewrite)
 }
 
+/// A pattern without a literal start, but with a literal piece somewhere.
+struct Inside {
+    piece: String,
+    class: Class,
+    path: String,
+}
+
+impl Inside {
+    /// `None`: the terms are better read one by one.
+    fn of(field: &Field, pattern: &Pattern) -> Option<Self> {
+        (pattern.prefix.is_empty() && pattern.piece.len() >= PIECE_BYTES_MIN).then(|| Self {
+            piece: pattern.piece.clone(),
+            class: field.class,
+            path: field.path.clone(),
+        })
+    }
+
+    /// The keys of the terms that match, found in the values of the column; `None`: there are too
+    /// many of them, or no column.
+    fn keys(
+        &self,
+        reader: &SegmentReader,
+        start: &[u8],
+        matcher: &Matcher,
+        walk: &Walk,
+    ) -> Result<Option<Vec<Vec<u8>>>> {
+        let Some(texts) = Texts::of(reader, self.class, &self.path, &mut || walk.step())? else {
+            return Ok(None);
+        };
+        let mut keys = Vec::new();
+        texts.containing(self.piece.as_bytes(), |value| {
+            walk.step()?;
+            if keys.len() <= LOOKUPS_MAX && matcher.is_match(value) {
+                keys.push([start, value].concat());
+            }
+            Ok(())
+        })?;
+        Ok((keys.len() <= LOOKUPS_MAX).then_some(keys))
+    }
+}
+
 /// Documents with a term of a field that matches.
 pub(in super::super) fn on_field(compiler: &Compiler, field: &Field, pattern: &Pattern) -> Result<Compiled> {
     let matcher = Arc::new(pattern.compile()?);
@@ -258,11 +319,24 @@ pub(in super::super) fn on_field(compiler: &Compiler, field: &Field, pattern: &P
     let stop = compiler.guard.stop.clone();
     if let Some((terms, _)) = paths::term_field(field.class) {
         let start = paths::key_prefix(terms, &field.path);
+        let inside = Inside::of(field, pattern);
         return Ok(Compiled::Some(Box::new(TermsWeight {
             field: terms,
             find: Box::new(move |reader, found| {
                 let walk = stop.walk();
                 let index = reader.inverted_index(terms)?;
+                let keys = match &inside {
+                    Some(inside) => inside.keys(reader, &start, &matcher, &walk).map_err(into_tantivy)?,
+                    None => None,
+                };
+                if let Some(keys) = keys {
+                    for key in keys {
+                        if let Some(info) = index.terms().get(&key)? {
+                            found(&info)?;
+                        }
+                    }
+                    return Ok(());
+                }
                 let from = [start.as_slice(), prefix.as_bytes()].concat();
                 let mut stream = index.terms().range().ge(&from).into_stream()?;
                 while stream.advance() && stream.key().starts_with(&from) {

@@ -7,6 +7,7 @@ mod combinations;
 mod groups;
 mod highlight;
 mod hits;
+mod many_values;
 mod metrics;
 mod properties;
 mod queries;

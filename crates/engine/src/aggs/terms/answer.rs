@@ -6,6 +6,7 @@ use std::collections::hash_map::Entry;
 use serde_json::Value;
 
 use super::Selection;
+use super::counts::StoredCounts;
 use crate::aggs::finish::Finisher;
 use crate::aggs::finished::{Buckets, FinishedBucket, Keys, Level};
 use crate::aggs::key::double_text;
@@ -19,6 +20,9 @@ use crate::{Cancel, Error, Result, Watch};
 pub struct TermsPartial {
     /// Candidates.
     pub buckets: HashMap<KeyBytes, Bucket>,
+    /// Further candidates by their counts alone, not named yet. Only where the order is by count,
+    /// most first, and nothing is below.
+    pub stored: StoredCounts,
     /// Documents in buckets that were cut.
     pub other_doc_count: u64,
     /// The most documents a cut bucket can have had, summed over the cuts.
@@ -43,6 +47,9 @@ impl TermsPartial {
     pub(in crate::aggs) fn cut(&mut self, terms: &Selection<'_>, sub: &Aggregations, cancel: &Cancel) -> Result<()> {
         self.shards = 1;
         let shard_size = terms.shard_size;
+        if self.name_first(shard_size)? {
+            self.error_upper_bound += self.buckets.values().map(|bucket| bucket.doc_count).min().unwrap_or(0);
+        }
         if terms.shard_min_doc_count > 0 {
             // Elasticsearch does not count these among the others either.
             self.buckets
@@ -78,7 +85,36 @@ impl TermsPartial {
         Ok(())
     }
 
+    /// Names the first `keep` of all candidates, if some are not named yet; true if others were
+    /// cut.
+    fn name_first(&mut self, keep: usize) -> Result<bool> {
+        if self.stored.0.is_empty() {
+            return Ok(false);
+        }
+        let stored = std::mem::take(&mut self.stored);
+        let known = self
+            .buckets
+            .drain()
+            .map(|(key, bucket)| (key, bucket.doc_count))
+            .collect();
+        let first = stored.first(&known, keep)?;
+        self.other_doc_count += first.other_doc_count;
+        self.buckets = first
+            .counts
+            .into_iter()
+            .map(|(key, doc_count)| {
+                let bucket = Bucket {
+                    doc_count,
+                    ..Bucket::default()
+                };
+                (key, bucket)
+            })
+            .collect();
+        Ok(first.is_cut)
+    }
+
     pub(in crate::aggs) fn fold(&mut self, other: Self, room: &mut Room) -> Result<()> {
+        self.stored.0.extend(other.stored.0);
         self.other_doc_count += other.other_doc_count;
         self.error_upper_bound += other.error_upper_bound;
         self.error_unbounded |= other.error_unbounded;
@@ -160,6 +196,7 @@ pub(in crate::aggs) fn answer(
     sub: &Aggregations,
     mut partial: TermsPartial,
 ) -> Result<Buckets> {
+    partial.name_first(terms.size)?;
     partial.unify()?;
     // One shard alone has nobody to differ from; -1 says that nothing is known, as in
     // Elasticsearch.

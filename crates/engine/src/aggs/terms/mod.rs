@@ -1,6 +1,7 @@
 //! `terms`: a bucket for each of the most frequent values.
 
 mod answer;
+mod counts;
 
 use std::collections::BTreeSet;
 
@@ -14,6 +15,7 @@ use crate::{Error, Result};
 
 pub use answer::TermsPartial;
 pub(super) use answer::answer;
+pub use counts::{StoredCounts, ValueCounts};
 
 pub(super) const NAME: &str = "terms";
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, hash_map};
 
-use firn_engine::aggs::{Bucket, KeyBytes, Partial, TermsPartial, ValueFormat};
+use firn_engine::aggs::{Bucket, KeyBytes, Partial, StoredCounts, TermsPartial, ValueFormat};
 use firn_model::Result;
 use tantivy::DocId;
 
@@ -10,6 +10,7 @@ use super::super::super::column::ValueBlock;
 use super::super::super::field::Numeric;
 use super::super::table::{Entry, Table};
 use super::super::{Collector, Level};
+use super::stored::{Origin, SegmentCounts};
 use super::{Allowed, Cut, Keys, Missing, missing_key, stored_key, string_key};
 
 /// Rough bytes of a bucket that is handed on: key, count and place in a hash table.
@@ -28,6 +29,8 @@ pub(super) struct TermsCollector {
     pub(super) table: Table,
     pub(super) format: ValueFormat,
     pub(super) zeros: bool,
+    /// Where values can be named later.
+    pub(super) origin: Option<Origin>,
     pub(super) cut: Option<Cut>,
     pub(super) sub: Level,
     pub(super) values: ValueBlock,
@@ -123,6 +126,16 @@ impl Collector for TermsCollector {
                 .collect();
             return self.finish_rows(rows);
         }
+        if let (Keys::Strings { strings, .. }, Some(origin), false, 1) =
+            (&self.keys, &self.origin, has_sub, bucket_count)
+            && let Some(counts) = SegmentCounts::take(&mut self.table, strings, origin)
+        {
+            return Ok(vec![Partial::Terms(TermsPartial {
+                stored: StoredCounts(vec![counts]),
+                format: self.format.clone(),
+                ..TermsPartial::default()
+            })]);
+        }
         let mut entries: Vec<(Entry, usize)> = self
             .table
             .entries()
@@ -177,17 +190,17 @@ fn insert(buckets: &mut HashMap<KeyBytes, Bucket>, key: KeyBytes, bucket: Bucket
 }
 
 /// What a shard reports of one parent.
-struct CutRow {
-    kept: Vec<Entry>,
+pub(super) struct CutRow {
+    pub(super) kept: Vec<Entry>,
     other_doc_count: u64,
     /// Candidates were left out.
     is_cut: bool,
 }
 
 /// Chooses among the counts of one parent by key, without making a list of all of them.
-fn cut_row(parent: u32, counts: &[u32], cut: &Cut) -> CutRow {
+pub(super) fn cut_row(parent: u32, counts: &[u32], cut: &Cut) -> CutRow {
     // Keys ascend, so among equal counts a later key loses, unless later keys are wanted.
-    let by_count_alone = cut.by_count_descending && cut.order.get(1).is_none_or(|second| second.1);
+    let by_count_alone = cut.is_by_count_then_key();
     let keep = if cut.keep == 0 { usize::MAX } else { cut.keep };
     let mut kept: Vec<Entry> = Vec::new();
     let (mut total, mut candidates, mut floor) = (0u64, 0usize, 0u32);

@@ -1,0 +1,150 @@
+//! Counts of one of several segments, kept by the number of the value until its name is asked for.
+
+use std::fmt;
+use std::sync::Arc;
+
+use firn_engine::aggs::{KeyBytes, ValueCounts};
+use firn_model::Result;
+use tantivy::SegmentReader;
+use tantivy::columnar::StrColumn;
+
+use super::super::super::memory::Memory;
+use super::super::super::texts::Texts;
+use super::super::table::Table;
+use super::collector::cut_row;
+use super::{Cut, string_key};
+use crate::schema::{self, Class};
+
+/// Fewer values are named at once.
+const VALUES_MIN: usize = 1000;
+
+/// Where the values of a column can be read from again.
+#[derive(Clone)]
+pub(super) struct Origin {
+    pub(super) reader: SegmentReader,
+    pub(super) class: Class,
+    pub(super) path: String,
+    pub(super) is_ip: bool,
+}
+
+/// See the module.
+pub(super) struct SegmentCounts {
+    /// By the number of the value.
+    counts: Vec<u32>,
+    total: u64,
+    value_count: usize,
+    strings: StrColumn,
+    origin: Origin,
+    memory: Memory,
+    bytes: usize,
+}
+
+impl SegmentCounts {
+    /// Takes the counts of a table with one parent over; `None`: it has none by key, or so few that
+    /// they may as well be named.
+    pub(super) fn take(table: &mut Table, strings: &StrColumn, origin: &Origin) -> Option<Arc<Self>> {
+        let row = table.row(0)?;
+        let value_count = row.iter().filter(|count| **count > 0).count();
+        if value_count < VALUES_MIN {
+            return None;
+        }
+        let total = row.iter().map(|count| u64::from(*count)).sum();
+        let (counts, memory, bytes) = table.take_row()?;
+        Some(Arc::new(Self {
+            counts,
+            total,
+            value_count,
+            strings: strings.clone(),
+            origin: origin.clone(),
+            memory,
+            bytes,
+        }))
+    }
+
+    fn texts(&self) -> Result<Option<Arc<Texts>>> {
+        let Origin {
+            reader, class, path, ..
+        } = &self.origin;
+        Texts::of(reader, *class, path, &mut || Ok(()))
+    }
+
+    fn key(&self, value: &[u8]) -> KeyBytes {
+        string_key(&String::from_utf8_lossy(value), self.origin.is_ip)
+    }
+
+    /// A key as the column has it; `None`: it cannot be there.
+    fn value(&self, key: &KeyBytes) -> Option<String> {
+        let KeyBytes::Str(text) = key else {
+            return None;
+        };
+        if self.origin.is_ip {
+            return text.parse().ok().map(schema::encode_ip);
+        }
+        Some(text.to_string())
+    }
+}
+
+impl Drop for SegmentCounts {
+    fn drop(&mut self) {
+        self.memory.give(self.bytes);
+    }
+}
+
+impl fmt::Debug for SegmentCounts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = &self.origin.path;
+        write!(formatter, "SegmentCounts({path}, {} values)", self.value_count)
+    }
+}
+
+impl ValueCounts for SegmentCounts {
+    fn value_count(&self) -> usize {
+        self.value_count
+    }
+
+    fn total(&self) -> u64 {
+        self.total
+    }
+
+    fn most_frequent(&self, count: usize) -> Result<(Vec<(KeyBytes, u64)>, u64)> {
+        // One more tells what the others have at most.
+        let mut entries = cut_row(0, &self.counts, &Cut::most_frequent(count.saturating_add(1))).kept;
+        let floor = entries.get(count).map_or(0, |entry| entry.count);
+        entries.truncate(count);
+        entries.sort_unstable_by_key(|entry| entry.key);
+        let mut named = Vec::with_capacity(entries.len());
+        if let Some(texts) = self.texts()? {
+            named.extend(
+                entries
+                    .iter()
+                    .map(|entry| (self.key(texts.get(entry.key as usize)), entry.count)),
+            );
+            return Ok((named, floor));
+        }
+        let ordinals: Vec<u64> = entries.iter().map(|entry| entry.key).collect();
+        let mut counts = entries.iter().map(|entry| entry.count);
+        self.strings.dictionary().sorted_ords_to_term_cb(&ordinals, |value| {
+            named.push((self.key(value), counts.next().unwrap_or_default()));
+        })?;
+        Ok((named, floor))
+    }
+
+    fn counts_of(&self, keys: &[&KeyBytes]) -> Result<Vec<u64>> {
+        let texts = self.texts()?;
+        let mut found = Vec::with_capacity(keys.len());
+        for key in keys {
+            let ordinal = match (self.value(key), &texts) {
+                (None, _) => None,
+                (Some(value), Some(texts)) => texts.position(value.as_bytes()),
+                (Some(value), None) => self
+                    .strings
+                    .dictionary()
+                    .term_ord(value.as_bytes())?
+                    .map(|ordinal| ordinal as usize),
+            };
+            let count = ordinal.and_then(|ordinal| self.counts.get(ordinal));
+            found.push(count.copied().unwrap_or_default().into());
+        }
+        Ok(found)
+    }
+}
