@@ -29,9 +29,6 @@ pub(crate) const PARAMS: &[&str] = &[
 /// `GET /_count` and `GET /{index}/_count`.
 pub(crate) async fn count(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let params = &call.params;
-    if params.get("analyzer").is_some() {
-        return Err(Error::not_implemented("the parameter [analyzer] of [_count]").into());
-    }
     let body = call.object()?;
     if let Some(name) = body.keys().find(|name| *name != "query") {
         return Err(Error::parsing(format!("request does not support [{name}]")).into());

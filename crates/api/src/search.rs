@@ -301,14 +301,7 @@ fn refuse_missing(params: &Params) -> Result<()> {
         None | Some("query_then_fetch" | "dfs_query_then_fetch") => {}
         Some(other) => return Err(Error::illegal_argument(format!("No search type for [{other}]"))),
     }
-    for name in [
-        "stats",
-        "suggest_field",
-        "suggest_text",
-        "suggest_mode",
-        "suggest_size",
-        "analyzer",
-    ] {
+    for name in ["stats", "suggest_field", "suggest_text", "suggest_mode", "suggest_size"] {
         if params.get(name).is_some() {
             return Err(Error::not_implemented(format!("the parameter [{name}] of [_search]")));
         }
@@ -340,7 +333,7 @@ pub(crate) fn terminate_after(params: &Params) -> Result<Option<u64>> {
         .transpose()
 }
 
-/// The query of `q`, `df`, `default_operator`, `lenient` and `analyze_wildcard`.
+/// The query of `q`, `df`, `analyzer`, `default_operator`, `lenient` and `analyze_wildcard`.
 pub(crate) fn query_param(params: &Params) -> Result<Option<Query>> {
     let operator = match params.get("default_operator").map(str::to_ascii_lowercase).as_deref() {
         None | Some("or") => "or",
@@ -360,8 +353,10 @@ pub(crate) fn query_param(params: &Params) -> Result<Option<Query>> {
         "lenient": params.bool("lenient", false)?,
         "analyze_wildcard": params.bool("analyze_wildcard", false)?,
     });
-    if let Some(field) = params.get("df") {
-        query["default_field"] = field.into();
+    for (param, key) in [("df", "default_field"), ("analyzer", "analyzer")] {
+        if let Some(value) = params.get(param) {
+            query[key] = value.into();
+        }
     }
     Query::parse(&json!({"query_string": query})).map(Some)
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use firn_engine::search::{SearchRequest, TrackTotalHits};
-use firn_engine::{Error, ErrorKind};
+use firn_engine::Error;
+use firn_engine::query::Query;
 use firn_model::names::IndicesOptions;
 use serde_json::{Value, json};
 
@@ -26,79 +26,79 @@ pub(crate) const PARAMS: &[&str] = &[
 
 /// `GET /_validate/query` and `GET /{index}/_validate/query`.
 ///
-/// The query is not only read but run on one document of each shard, so that what only shows on
-/// the mapping is found too. Unlike Elasticsearch, whose explanation is a Lucene query, firn
-/// explains with the query's own JSON.
+/// The query is not only read but compiled on every shard, so that what only shows on the mapping
+/// is found too. There is no second form that a query is rewritten into before it runs, so with
+/// `rewrite` the explanation is the same.
 pub(crate) async fn validate_query(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let params = &call.params;
-    for name in ["rewrite", "all_shards"] {
-        if params.bool(name, false)? {
-            return Err(Error::not_implemented(format!("the parameter [{name}] of [_validate/query]")).into());
-        }
-    }
-    if params.get("analyzer").is_some() {
-        return Err(Error::not_implemented("the parameter [analyzer] of [_validate/query]").into());
-    }
-    let explain = params.bool("explain", false)?;
+    let explain = params.bool("explain", false)? || params.bool("rewrite", false)?;
+    let all_shards = params.bool("all_shards", false)?;
     let target = call.target(IndicesOptions::default())?;
     let metadata = edge.metadata(&call).await?;
-    let names = edge.resolve_names(&target, &metadata)?;
-    let read = || -> Result<SearchRequest, ApiError> {
+    edge.resolve_names(&target, &metadata)?;
+    let read = || -> Result<Query, ApiError> {
         let body = call.object()?;
         if let Some(name) = body.keys().find(|name| *name != "query") {
             return Err(Error::parsing(format!("request does not support [{name}]")).into());
         }
-        let mut request = SearchRequest::parse(target.clone(), Some(&Value::Object(body)))?;
-        if let Some(query) = query_param(params)? {
-            request.query = query;
+        match (query_param(params)?, body.get("query")) {
+            (Some(query), _) => Ok(query),
+            (None, Some(query)) => Ok(Query::parse(query)?),
+            (None, None) => Ok(Query::parse(&json!({"match_all": {}}))?),
         }
-        request.size = 0;
-        request.terminate_after = 1;
-        request.track_total_hits = TrackTotalHits::No;
-        Ok(request)
     };
-    let mut printed = String::new();
-    let problem = match read() {
-        Err(ApiError::Engine(error)) => Some(error),
+    let explained = match read() {
+        Err(ApiError::Engine(error)) => Err(error),
         Err(other) => return Err(other),
-        Ok(request) => {
-            printed = request.query.print().to_string();
-            match edge.engine.search(&call.ctx, request).await {
-                Ok(response) => response.shards.failures.into_iter().next().map(|(_, _, error)| error),
-                Err(error) => Some(error),
-            }
-        }
+        Ok(query) => edge.engine.explain_query(&call.ctx, target, query).await,
     };
     // What is wrong with the server is not the query's fault.
-    if let Some(error) = &problem
-        && crate::error::status_and_type(error.kind()).0 != http::StatusCode::BAD_REQUEST
-    {
-        return Err(error.clone().into());
-    }
-    let shards = json!({"total": 1, "successful": 1, "failed": 0});
-    let mut answer = json!({"_shards": shards, "valid": problem.is_none()});
-    match problem {
-        None if explain => {
-            answer["explanations"] = names
-                .iter()
-                .map(|index| json!({"index": index, "valid": true, "explanation": printed}))
-                .collect();
+    let is_fault = |error: &Error| crate::error::status_and_type(error.kind()).0 != http::StatusCode::BAD_REQUEST;
+    let mut explanations = match explained {
+        Err(error) if is_fault(&error) => return Err(error.into()),
+        Err(error) => {
+            let mut answer = json!({"_shards": shards(1), "valid": false});
+            if explain {
+                answer["error"] = sentence(&error).into();
+            }
+            return Ok(Reply::ok(&answer));
         }
-        Some(error) if explain => {
-            let sentence = sentence(&error);
-            match error.kind() {
-                ErrorKind::QueryShard => {
-                    answer["explanations"] = names
-                        .iter()
-                        .map(|index| json!({"index": index, "valid": false, "error": sentence}))
-                        .collect();
-                }
-                _ => answer["error"] = sentence.into(),
+        Ok(explanations) => explanations,
+    };
+    if !all_shards {
+        explanations.dedup_by(|next, first| next.index == first.index);
+    }
+    let mut valid = true;
+    let mut printed = Vec::with_capacity(explanations.len());
+    for shard in &explanations {
+        let mut entry = json!({"index": shard.index});
+        if all_shards {
+            entry["shard"] = shard.shard.into();
+        }
+        match &shard.outcome {
+            Ok(explanation) => {
+                entry["valid"] = true.into();
+                entry["explanation"] = explanation.as_str().into();
+            }
+            Err(error) if is_fault(error) => return Err(error.clone().into()),
+            Err(error) => {
+                valid = false;
+                entry["valid"] = false.into();
+                entry["error"] = sentence(error).into();
             }
         }
-        _ => {}
+        printed.push(entry);
+    }
+    let count = if all_shards { explanations.len() } else { 1 };
+    let mut answer = json!({"_shards": shards(count), "valid": valid});
+    if explain {
+        answer["explanations"] = printed.into();
     }
     Ok(Reply::ok(&answer))
+}
+
+fn shards(count: usize) -> Value {
+    json!({"total": count, "successful": count, "failed": 0})
 }
 
 fn sentence(error: &Error) -> String {

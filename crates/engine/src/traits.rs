@@ -12,7 +12,8 @@ use crate::context::{
 };
 use crate::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use crate::fields::{FieldsInUse, FieldsInUseRequest};
-use crate::search::{IndexTarget, SearchRequest, SearchResponse};
+use crate::query::Query;
+use crate::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use crate::task::RequestContext;
 use crate::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 
@@ -34,6 +35,15 @@ pub trait Engine: Send + Sync + 'static {
     /// Reads documents by id in real time (acknowledged is enough, no refresh needed). One
     /// result per request, in their order.
     async fn get(&self, ctx: &RequestContext, requests: Vec<GetRequest>) -> Result<Vec<Result<GetResult>>>;
+
+    /// What a query means on every shard of a target, or why it means nothing there. Nothing is
+    /// searched.
+    async fn explain_query(
+        &self,
+        ctx: &RequestContext,
+        target: IndexTarget,
+        query: Query,
+    ) -> Result<Vec<QueryExplanation>>;
 
     /// Answers a search. Failed or timed-out shards are named in the answer.
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse>;

@@ -18,7 +18,10 @@ use firn_engine::document::{
     BulkItemResponse, BulkRequest, BulkResponse, Effect, GetRequest, GetResult, Operation, StoredDocument, Written,
 };
 use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
-use firn_engine::search::{Hit, IndexTarget, SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits};
+use firn_engine::query::Query;
+use firn_engine::search::{
+    Hit, IndexTarget, QueryExplanation, SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits,
+};
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_engine::{Engine, Error, ErrorKind, RequestContext, Result};
 use firn_model::metadata::{Command, Metadata, Outcome};
@@ -321,6 +324,24 @@ impl Engine for Fake {
             })
         };
         Ok(requests.into_iter().map(read).collect())
+    }
+
+    async fn explain_query(
+        &self,
+        _ctx: &RequestContext,
+        target: IndexTarget,
+        query: Query,
+    ) -> Result<Vec<QueryExplanation>> {
+        if let Some(error) = self.search_error.lock().unwrap().clone() {
+            return Err(error);
+        }
+        let names = self.names(&target)?;
+        let explained = |index| QueryExplanation {
+            index,
+            shard: 0,
+            outcome: Ok(query.print().to_string()),
+        };
+        Ok(names.into_iter().map(explained).collect())
     }
 
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {

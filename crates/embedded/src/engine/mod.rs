@@ -32,7 +32,8 @@ use firn_engine::context::{
 };
 use firn_engine::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
-use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
+use firn_engine::query::Query;
+use firn_engine::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_engine::{Engine, RequestContext};
 use firn_model::metadata::{Command, Metadata, Outcome};
@@ -220,6 +221,19 @@ impl Engine for Embedded {
         self.core.check_open()?;
         let core = Arc::clone(&self.core);
         run_on(&self.core.get_pool, move || Ok(core.get_all(&requests))).await
+    }
+
+    async fn explain_query(
+        &self,
+        ctx: &RequestContext,
+        target: IndexTarget,
+        query: Query,
+    ) -> Result<Vec<QueryExplanation>> {
+        self.core.check_open()?;
+        searching::on_search_pool(&self.core, ctx, move |core, ctx| {
+            core.explain_query(ctx, &target, &query)
+        })
+        .await
     }
 
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {

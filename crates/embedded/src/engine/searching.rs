@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use firn_engine::query::Query;
-use firn_engine::search::{FieldSpec, IndexTarget, SearchRequest, SearchResponse};
+use firn_engine::search::{FieldSpec, IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use firn_engine::{Cancel, RequestContext};
 use firn_model::names::{ResolvedIndex, resolve};
 use firn_model::routing::shard_for;
@@ -14,7 +14,7 @@ use firn_model::{Error, Result};
 use super::state::{IndexState, ShardSlot, add_us};
 use super::{Core, run_on};
 use crate::due::is_search_idle;
-use crate::search::{After, FailedShard, SearchLimits, ShardSearch, search_page};
+use crate::search::{After, FailedShard, SearchLimits, ShardSearch, describe, search_page};
 use crate::ticker::{policy_of, view_of};
 
 /// Stops the search when the future that waits for it is dropped: the client is gone.
@@ -97,6 +97,33 @@ pub(super) struct Addressed {
 }
 
 impl Core {
+    /// Compiles a query on every shard of a target and writes what it means there.
+    pub(super) fn explain_query(
+        &self,
+        ctx: &RequestContext,
+        target: &IndexTarget,
+        query: &Query,
+    ) -> Result<Vec<QueryExplanation>> {
+        let now_ms = self.now_ms();
+        let mut explanations = Vec::new();
+        for shard in self.address(&Wanted::all_of(target), now_ms)? {
+            ctx.check()?;
+            explanations.push(match shard.search {
+                Ok(search) => QueryExplanation {
+                    index: search.snapshot.index.to_string(),
+                    shard: search.snapshot.shard,
+                    outcome: describe(&search, query, now_ms, ctx),
+                },
+                Err(failed) => QueryExplanation {
+                    index: failed.index,
+                    shard: failed.shard,
+                    outcome: Err(failed.error),
+                },
+            });
+        }
+        Ok(explanations)
+    }
+
     /// Searches on the calling thread, one of the search pool, and on those that come free.
     pub(super) fn search_now(&self, ctx: &RequestContext, mut request: SearchRequest) -> Result<SearchResponse> {
         request.check_context()?;

@@ -10,6 +10,7 @@ mod answer;
 mod collapse;
 mod column;
 mod compile;
+mod describe;
 mod docs;
 mod execute;
 mod fetch;
@@ -163,6 +164,15 @@ pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64, ctx: &Request
     let bounds = prune::time_bounds(&compiler, filter);
     let segments = &shard.snapshot.segments;
     Ok(bounds.is_none() || segments.iter().any(|segment| prune::may_match(segment, bounds)))
+}
+
+/// What a query means on a shard, as Lucene would write it. Fails where it cannot run.
+pub fn describe(shard: &ShardSearch, query: &Query, now_ms: i64, ctx: &RequestContext) -> Result<String> {
+    let memory = Memory::new(FILTER_BYTES_MAX, None, ctx.cancel.clone());
+    let guard = Guard::new(&Stop::new(ctx, None, &memory));
+    let compiler = shard.compiler(now_ms, &guard);
+    compiler.compile(query)?;
+    compiler.describe(query)
 }
 
 /// The first page.

@@ -41,6 +41,17 @@ pub struct IndexTarget {
     pub options: IndicesOptions,
 }
 
+/// What a query means on a shard.
+#[derive(Debug, Clone)]
+pub struct QueryExplanation {
+    /// Concrete index.
+    pub index: String,
+    /// The shard's number.
+    pub shard: u32,
+    /// The query as Lucene writes it, or why it cannot run there.
+    pub outcome: Result<String, Error>,
+}
+
 /// A search, parsed and complete: every default is filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchRequest {

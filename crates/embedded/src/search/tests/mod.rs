@@ -8,6 +8,7 @@ mod groups;
 mod highlight;
 mod hits;
 mod many_values;
+mod meaning;
 mod metrics;
 mod properties;
 mod queries;
