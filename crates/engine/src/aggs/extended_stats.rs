@@ -129,7 +129,13 @@ pub(super) fn answer(partial: &ExtendedStatsPartial, sigma: f64) -> Map<String, 
     let is_empty = partial.stats.count == 0;
     let value = |name: &str| partial.field(name, sigma).filter(|_| !is_empty);
     let number = |name: &str| value(name).map_or(Value::Null, float);
-    let text = |name: &str| value(name).and_then(|value| partial.stats.format.print(value));
+    let format = &partial.stats.format;
+    // Elasticsearch turns deviations of booleans into words, and leaves the rest JSON booleans.
+    let text = |name: &str| match value(name) {
+        Some(value) if name.starts_with("std_") => format.print(value).map(Value::from),
+        Some(value) => format.print_one_of_several(value),
+        None => None,
+    };
     for name in FIELDS {
         answer.insert(name.into(), number(name));
     }
@@ -140,12 +146,12 @@ pub(super) fn answer(partial: &ExtendedStatsPartial, sigma: f64) -> Map<String, 
     answer.insert("std_deviation_bounds".into(), bounds.into());
     for name in FIELDS {
         if let Some(text) = text(name) {
-            answer.insert(format!("{name}_as_string"), text.into());
+            answer.insert(format!("{name}_as_string"), text);
         }
     }
     let texts: Map<String, Value> = BOUNDS
         .iter()
-        .filter_map(|name| Some(((*name).to_owned(), text(&format!("std_{name}"))?.into())))
+        .filter_map(|name| Some(((*name).to_owned(), text(&format!("std_{name}"))?)))
         .collect();
     if !texts.is_empty() {
         answer.insert("std_deviation_bounds_as_string".into(), texts.into());
@@ -237,6 +243,19 @@ mod tests {
         let answer = answer(&partial, 1.0);
         assert_eq!(answer["std_deviation_as_string"], "0.50");
         assert_eq!(answer["std_deviation_bounds_as_string"]["upper"], "2.00");
+    }
+
+    #[test]
+    fn booleans_are_words_only_as_deviations() {
+        let mut partial = of(&[0.0, 1.0]);
+        partial.stats.format = ValueFormat::Boolean;
+        let answer = answer(&partial, SIGMA);
+        assert_eq!(
+            (&answer["avg_as_string"], &answer["variance_as_string"]),
+            (&json!(true), &json!(true))
+        );
+        assert_eq!(answer["std_deviation_as_string"], "true");
+        assert_eq!(answer["std_deviation_bounds_as_string"]["upper"], "true");
     }
 
     proptest! {

@@ -204,6 +204,7 @@ impl AggregationKind {
         match self {
             Self::DateHistogram(histogram) => Some(histogram.min_doc_count),
             Self::Histogram(histogram) => Some(histogram.min_doc_count),
+            Self::AutoDateHistogram(_) => Some(0),
             _ => None,
         }
     }

@@ -197,6 +197,14 @@ mod tests {
     fn pipelines_stand_in_the_right_place() {
         let derivative = json!({"d": {"derivative": {"buckets_path": "m"}}});
         parsed(inside(histogram(), derivative.clone()));
+        parsed(inside(
+            json!({"auto_date_histogram": {"field": "t"}}),
+            derivative.clone(),
+        ));
+        parsed(inside(
+            json!({"histogram": {"field": "n", "interval": 1}}),
+            derivative.clone(),
+        ));
         check_refused(
             inside(json!({"terms": {"field": "a"}}), derivative.clone()),
             "Validation Failed: 1: derivative aggregation [d] must have a histogram, date_histogram or auto_date_histogram \
