@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::params::{boost, number, object, print, put_boost, query_text, required_text, unsupported};
+use super::params::{boost, number, object, print, put_boost, query_text, unsupported};
 use super::text_options::{FUZZY, TERMS, TEXT, TextOptions};
 use super::{Budget, Query, weighted_fields};
 use crate::json::{as_text, print_f32};
@@ -122,7 +122,7 @@ pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
             _ => return Err(unsupported(NAME, key)),
         }
     }
-    query.query = required_text(found)?;
+    query.query = found.ok_or_else(|| Error::parsing(format!("No text specified for {NAME} query")))?;
     if query.options.fuzziness.is_some() && matches!(query.kind, CrossFields | Phrase | PhrasePrefix) {
         return Err(not_allowed("Fuzziness", query.kind));
     }
@@ -206,7 +206,7 @@ mod tests {
     fn refuses() {
         check_refused(
             json!({"multi_match": {"fields": ["a"]}}),
-            "No text specified for text query",
+            "No text specified for multi_match query",
         );
         check_refused(
             json!({"multi_match": {"query": "x", "type": "all_fields"}}),
