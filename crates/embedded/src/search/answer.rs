@@ -131,7 +131,7 @@ impl Answering<'_> {
     fn fetch(&self, places: Vec<Place>, shape: &firn_engine::search::HitShape) -> Result<Vec<Hit>> {
         let (query, post_filter) = (&self.request.query, self.request.post_filter.as_ref());
         let shown = Arc::new(Shown::new(shape, self.ready, query, post_filter, self.now_ms)?);
-        fetch::fetch(self.ready, self.tasks, places, &shown, self.pool, self.ctx)
+        fetch::fetch(self.ready, self.tasks, places, &shown, self.pool, &self.shared.memory)
     }
 
     fn aggregations(&self) -> Result<Value> {

@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use firn_engine::RequestContext;
 use firn_engine::query::Query;
 use firn_engine::search::{Hit, HitShape};
 use firn_engine::source::SourceFilter;
@@ -26,6 +25,7 @@ use super::column::{NumColumn, failed};
 use super::execute::{Ready, Task};
 use super::highlight::HighlightPlan;
 use super::matched::{Matched, NamedQueries};
+use super::memory::Memory;
 use crate::parallel::run_indexed;
 use crate::pool::Pool;
 use crate::schema;
@@ -36,6 +36,9 @@ use crate::segment::Segment;
 const STORE_BLOCKS: usize = 4;
 /// From this many hits on, they are read on several threads.
 const PARALLEL_HITS: usize = 8;
+
+/// Rough bytes of a hit besides its source.
+const HIT_BYTES: usize = 256;
 
 /// Where a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +55,7 @@ pub(super) fn fetch(
     places: Vec<Place>,
     shown: &Arc<Shown>,
     pool: &Arc<Pool>,
-    ctx: &RequestContext,
+    memory: &Memory,
 ) -> Result<Vec<Hit>> {
     let by_order: HashMap<u32, usize> = tasks
         .iter()
@@ -78,12 +81,12 @@ pub(super) fn fetch(
     }
     let runs = Arc::new(runs);
     let work = {
-        let (ready, tasks, runs, shown, ctx) = (
+        let (ready, tasks, runs, shown, memory) = (
             Arc::clone(ready),
             Arc::clone(tasks),
             Arc::clone(&runs),
             Arc::clone(shown),
-            ctx.clone(),
+            memory.clone(),
         );
         move |number: usize| -> Result<Vec<Hit>> {
             let run = &runs[number];
@@ -94,8 +97,11 @@ pub(super) fn fetch(
             let mut reader = HitReader::open(&ready[task.shard].search, &task.segment, &shown, task.shard)?;
             let mut hits = Vec::with_capacity(run.len());
             for &position in run {
-                ctx.check()?;
-                hits.push(reader.read(places[position].doc)?);
+                // Ten thousand small hits are a page like any other, ten thousand large ones are not.
+                memory.take(HIT_BYTES)?;
+                let hit = reader.read(places[position].doc)?;
+                memory.take(hit.source.as_ref().map_or(0, Bytes::len))?;
+                hits.push(hit);
             }
             Ok(hits)
         }

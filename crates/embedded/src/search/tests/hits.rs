@@ -255,23 +255,30 @@ fn shards_fail_on_their_own() {
 #[test]
 fn memory_is_bounded() {
     let pool = Arc::new(Pool::new("test", 1, 10));
-    let body = json!({"size": 0, "aggs": {"names": {"terms": {"field": "host.name"}}}});
-    let request = Arc::new(SearchRequest::parse(IndexTarget::default(), Some(&body)).unwrap());
-    let limits = SearchLimits {
-        memory_bytes_max: 8,
-        ..LIMITS
+    let check = |body: Value, bytes: u64, fits: bool| {
+        let request = Arc::new(SearchRequest::parse(IndexTarget::default(), Some(&body)).unwrap());
+        let limits = SearchLimits {
+            memory_bytes_max: bytes,
+            ..LIMITS
+        };
+        let shards = vec![Ok(shard().ready())];
+        let outcome = search(shards, request, &pool, &RequestContext::new(), NOW_MS, limits);
+        match outcome {
+            Ok(_) => assert!(fits, "{body} fits into {bytes}"),
+            Err(error) => {
+                assert!(!fits, "{body}: {error}");
+                assert_eq!(error.kind(), ErrorKind::CircuitBreaking);
+                assert!(error.reason().starts_with("[request] Data too large"), "{error}");
+            }
+        }
     };
-    let outcome = search(
-        vec![Ok(shard().ready())],
-        request,
-        &pool,
-        &RequestContext::new(),
-        NOW_MS,
-        limits,
-    );
-    let error = outcome.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::CircuitBreaking);
-    assert!(error.reason().starts_with("[request] Data too large"), "{error}");
+    let names = json!({"size": 0, "aggs": {"names": {"terms": {"field": "host.name"}}}});
+    check(names.clone(), 8, false);
+    check(names, 1 << 20, true);
+    // The sources of a page count as well as what finds them.
+    check(json!({"size": 5}), 2000, false);
+    check(json!({"size": 5, "_source": false}), 2000, true);
+    check(json!({"size": 5}), 1 << 20, true);
 }
 
 #[test]
