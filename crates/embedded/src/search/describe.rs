@@ -8,6 +8,7 @@ use firn_engine::query::{
     Bool, Fuzziness, MultiMatch, MultiMatchType, Query, Range, TermPattern, TextOptions, TextQuery,
 };
 use firn_model::Result;
+use firn_model::mapping::Analyzer;
 use serde_json::Value;
 
 use super::compile::Compiler;
@@ -33,7 +34,7 @@ impl Compiler<'_> {
             }
             Query::Boosting(part) => {
                 let (positive, negative) = (self.describe(&part.positive)?, self.describe(&part.negative)?);
-                let lowered = format!("boost(queryboost({negative})^{})", number(part.negative_boost));
+                let lowered = format!("boost(queryboost(score({negative}))^{})", number(part.negative_boost));
                 boosted(
                     &format!("FunctionScoreQuery({positive}, scored by {lowered})"),
                     part.boost,
@@ -150,7 +151,11 @@ impl Compiler<'_> {
                 };
                 return self.describe_range(&range);
             }
-            return Ok(format!("{}:[{text} TO {text}]", field.path));
+            // What is no number is looked for among the values that did not fit.
+            return Ok(match numeric.read(value) {
+                Some(_) => format!("{}:[{text} TO {text}]", field.path),
+                None => format!("{}:{text}", field.path),
+            });
         }
         Ok(format!("{}:{text}", field.path))
     }
@@ -264,6 +269,9 @@ impl Compiler<'_> {
             MultiMatchType::BoolPrefix => Kind::BoolPrefix,
             _ => Kind::Terms,
         };
+        if kind == MultiMatchType::CrossFields {
+            return self.across(scope, value, options);
+        }
         let mut parts = Vec::new();
         for (target, boost) in scope.fields.targets(self)? {
             let name = name_of(&target);
@@ -273,10 +281,50 @@ impl Compiler<'_> {
                 boost => boosted(&written, boost),
             });
         }
-        match kind {
-            MultiMatchType::CrossFields if parts.len() > 1 => Ok(format!("blended({})", parts.join(" | "))),
-            _ => Ok(best(parts, scope.tie_breaker)),
+        Ok(best(parts, scope.tie_breaker))
+    }
+
+    /// A text in several fields as if they were one: fields of one analyzer share each term.
+    fn across(&self, scope: &Scope<'_>, value: &Value, options: &TextOptions) -> Result<String> {
+        let mut groups: Vec<(Analyzer, Vec<Target>)> = Vec::new();
+        let mut parts = Vec::new();
+        for (target, boost) in scope.fields.targets(self)? {
+            let analyzer = match &target {
+                Target::Field(field) => Analyzed::of(field, options.analyzer).map(|analyzed| analyzed.analyzer),
+                Target::Meta(_) | Target::Nothing => None,
+            };
+            let Some(analyzer) = analyzer else {
+                let written = self.text(&target, &name_of(&target), Kind::Terms, value, options)?;
+                parts.push(boosted(&written, boost));
+                continue;
+            };
+            match groups.iter_mut().find(|(known, _)| *known == analyzer) {
+                Some((_, targets)) => targets.push(target),
+                None => groups.push((analyzer, vec![target])),
+            }
         }
+        let text = scalar_text(value).unwrap_or_default();
+        for (analyzer, targets) in groups {
+            let term = |token: &str| match targets.as_slice() {
+                [only] => format!("{}:{token}", name_of(only)),
+                several => {
+                    let terms: Vec<String> = several
+                        .iter()
+                        .map(|target| format!("{}:{token}", name_of(target)))
+                        .collect();
+                    format!("blended(terms:[{}])", terms.join(", "))
+                }
+            };
+            let tokens = super::text::tokens(analyzer, &text);
+            parts.push(together(
+                tokens.iter().map(|(_, token)| term(token)).collect(),
+                options,
+            )?);
+        }
+        if parts.len() > 1 {
+            parts = parts.into_iter().map(grouped).collect();
+        }
+        Ok(best(parts, scope.tie_breaker))
     }
 
     fn node(&self, scope: &Scope<'_>, node: &Node) -> Result<String> {

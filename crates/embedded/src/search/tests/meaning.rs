@@ -77,6 +77,12 @@ fn texts_are_shown_as_their_terms() {
         "((message:quick message:fox) | (host.name:Quick FOX)^2.0)",
     );
     check(
+        json!({"multi_match": {
+            "query": "Quick FOX", "fields": ["message", "status"], "type": "cross_fields", "operator": "and"
+        }}),
+        "((status:Quick FOX) | (+message:quick +message:fox))",
+    );
+    check(
         json!({"query_string": {"query": "Quick -dogs", "fields": ["message"]}}),
         "-message:dogs message:quick",
     );
@@ -113,7 +119,7 @@ fn combinations() {
     );
     check(
         json!({"boosting": {"positive": fox, "negative": ok, "negative_boost": 0.5}}),
-        "FunctionScoreQuery(message:fox, scored by boost(queryboost(status:[200 TO 200])^0.5))",
+        "FunctionScoreQuery(message:fox, scored by boost(queryboost(score(status:[200 TO 200]))^0.5))",
     );
 }
 
