@@ -3,24 +3,42 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use tantivy::DocId;
 use tantivy::columnar::{Cardinality, Column, ColumnIndex};
+use tantivy::index::SegmentId;
+use tantivy::{DocId, SegmentReader};
 
 use crate::lengths::Lengths;
+use crate::segment_cache::CACHE;
 
 /// Documents of a zone: few enough that one cut by a range costs microseconds, and enough that a
 /// million documents have 4 KB of zones.
 pub(crate) const ZONE_DOCS: u32 = 4096;
 
 /// See the module.
-#[derive(Default)]
 pub(crate) struct Derived {
+    segment: SegmentId,
     time_zones: OnceLock<Option<Arc<Zones>>>,
     /// Lengths of texts, counted when a query first scores by them.
     pub(crate) lengths: Lengths,
 }
 
+impl Drop for Derived {
+    /// What others keep of the segment would hold its files open.
+    fn drop(&mut self) {
+        CACHE.forget(self.segment);
+    }
+}
+
 impl Derived {
+    /// Of an open segment.
+    pub(crate) fn new(reader: &SegmentReader) -> Self {
+        Self {
+            segment: reader.segment_id(),
+            time_zones: OnceLock::new(),
+            lengths: Lengths::default(),
+        }
+    }
+
     /// The zones of `@timestamp`, whose column is given; `None`: some document has none or several.
     pub(crate) fn time_zones(&self, column: &Column<u64>) -> Option<Arc<Zones>> {
         self.time_zones.get_or_init(|| Zones::new(column).map(Arc::new)).clone()

@@ -2,8 +2,8 @@
 //! used goes first.
 //!
 //! A segment never changes, so what was computed from all of it stays right as long as it exists. A
-//! dashboard that is looked at again computes only what the newest segments add. Entries of
-//! segments that are gone are never asked for, and fall out by age.
+//! dashboard that is looked at again computes only what the newest segments add. When a segment is
+//! closed its entries go with it ([`crate::derived::Derived`]): some hold its files open.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -75,6 +75,25 @@ impl SegmentCache {
         value.downcast().ok()
     }
 
+    /// Lets all entries of a segment go.
+    pub(crate) fn forget(&self, segment: SegmentId) {
+        let mut state = self.state.lock();
+        let mut bytes = 0;
+        let gone: Vec<Entry> = state
+            .entries
+            .extract_if(|key, entry| {
+                let is_own = key.segment == segment;
+                bytes += if is_own { entry.bytes } else { 0 };
+                is_own
+            })
+            .map(|(_, entry)| entry)
+            .collect();
+        state.bytes -= bytes;
+        drop(state);
+        // Closing files takes its time, and nobody has to wait for it.
+        drop(gone);
+    }
+
     /// Keeps a value of so many bytes, and lets others go for it.
     pub(crate) fn put<T: Send + Sync + 'static>(&self, key: CacheKey, value: Arc<T>, bytes: usize) {
         if bytes > self.entry_bytes_max() {
@@ -91,15 +110,30 @@ impl SegmentCache {
         if let Some(old) = state.entries.insert(key, entry) {
             state.bytes -= old.bytes;
         }
-        while state.bytes > self.limit_bytes {
-            let oldest = state.entries.iter().min_by_key(|(_, entry)| entry.used);
-            let Some(key) = oldest.map(|(key, _)| key.clone()) else {
-                break;
-            };
-            if let Some(old) = state.entries.remove(&key) {
-                state.bytes -= old.bytes;
-            }
+        if state.bytes > self.limit_bytes {
+            let gone = state.make_room(self.limit_bytes - self.limit_bytes / 8);
+            drop(state);
+            drop(gone);
         }
+    }
+}
+
+impl State {
+    /// Takes out the least recently used down to so many bytes: some at once, as each time all are
+    /// looked at.
+    fn make_room(&mut self, bytes_max: usize) -> Vec<Entry> {
+        let mut uses: Vec<(u64, usize)> = self.entries.values().map(|entry| (entry.used, entry.bytes)).collect();
+        uses.sort_unstable();
+        let mut last = 0;
+        for (used, bytes) in uses {
+            if self.bytes <= bytes_max {
+                break;
+            }
+            self.bytes -= bytes;
+            last = used;
+        }
+        let gone = self.entries.extract_if(|_, entry| entry.used <= last);
+        gone.map(|(_, entry)| entry).collect()
     }
 }
 
@@ -125,8 +159,35 @@ mod tests {
         let kept: Vec<bool> = (0..5)
             .map(|segment| cache.get::<u64>(&key(segment)).is_some())
             .collect();
-        assert_eq!(kept, [true, false, true, true, true]);
-        assert_eq!(cache.state.lock().bytes, 100);
+        assert_eq!(kept, [true, false, false, true, true]);
+        assert_eq!(cache.state.lock().bytes, 75);
+    }
+
+    #[test]
+    fn a_closed_segment_takes_its_entries_along() {
+        let cache = SegmentCache::new(100);
+        let other = SegmentId::from_uuid_string("00000000000000000000000000000001").unwrap();
+        let name = || "n".into();
+        cache.put(key(1), Arc::new(1u64), 10);
+        cache.put(
+            CacheKey {
+                segment: other,
+                name: name(),
+            },
+            Arc::new(2u64),
+            5,
+        );
+        cache.forget(key(1).segment);
+        assert!(cache.get::<u64>(&key(1)).is_none());
+        assert!(
+            cache
+                .get::<u64>(&CacheKey {
+                    segment: other,
+                    name: name()
+                })
+                .is_some()
+        );
+        assert_eq!(cache.state.lock().bytes, 5);
     }
 
     #[test]

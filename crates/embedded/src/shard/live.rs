@@ -110,6 +110,7 @@ impl OpenSegment {
         }
         let seq_nos = reader.fast_fields().u64("_seq_no").map_err(tantivy_error)?;
         let versions = reader.fast_fields().column_opt("_version").map_err(tantivy_error)?;
+        let derived = Arc::new(Derived::new(&reader));
         Ok(Arc::new(Self {
             meta,
             index,
@@ -117,7 +118,7 @@ impl OpenSegment {
             seq_nos,
             versions,
             filter,
-            derived: Arc::default(),
+            derived,
         }))
     }
 

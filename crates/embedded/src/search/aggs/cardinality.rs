@@ -208,29 +208,23 @@ impl Collector for CardinalityCollector {
     fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
         self.sketches.resize_with(bucket_count, || self.empty.clone());
         if let Some(Values::Strings(strings)) = &self.values {
-            let mut seen: Vec<(u64, u32)> = self.others.drain().map(|(bucket, ordinal)| (ordinal, bucket)).collect();
-            for (word, &bits) in self.first.iter().enumerate() {
-                let mut bits = bits;
-                while bits != 0 {
-                    seen.push((word as u64 * 64 + u64::from(bits.trailing_zeros()), 0));
-                    bits &= bits - 1;
-                }
-            }
-            seen.sort_unstable();
             let sketches = &mut self.sketches;
             let texts = match &self.origin {
-                Some((reader, class, path)) if seen.len() >= TEXTS_MIN => {
+                Some((reader, class, path)) if strings.num_terms() >= TEXTS_MIN => {
                     Texts::of(reader, *class, path, &mut || Ok(()))?
                 }
                 _ => None,
             };
+            let others = self.others.drain().map(|(bucket, ordinal)| (ordinal, bucket));
             if let Some(texts) = texts {
-                for (ordinal, bucket) in seen {
+                for (ordinal, bucket) in ones(&self.first).map(|ordinal| (ordinal, 0)).chain(others) {
                     if let Some(sketch) = sketches.get_mut(bucket as usize) {
                         sketch.insert(hash_bytes(texts.get(ordinal as usize)));
                     }
                 }
             } else {
+                let mut seen: Vec<(u64, u32)> = others.chain(ones(&self.first).map(|ordinal| (ordinal, 0))).collect();
+                seen.sort_unstable();
                 let ordinals: Vec<u64> = seen.iter().map(|(ordinal, _)| *ordinal).collect();
                 let mut next = 0;
                 strings.dictionary().sorted_ords_to_term_cb(&ordinals, |term| {
@@ -246,4 +240,16 @@ impl Collector for CardinalityCollector {
         }
         Ok(self.sketches.into_iter().map(Partial::Cardinality).collect())
     }
+}
+
+/// The numbers of the bits that are set.
+fn ones(words: &[u64]) -> impl Iterator<Item = u64> + '_ {
+    words.iter().enumerate().flat_map(|(word, &bits)| {
+        let mut bits = bits;
+        std::iter::from_fn(move || {
+            let bit = (bits != 0).then(|| u64::from(bits.trailing_zeros()))?;
+            bits &= bits - 1;
+            Some(word as u64 * 64 + bit)
+        })
+    })
 }

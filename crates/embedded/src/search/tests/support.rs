@@ -87,6 +87,7 @@ impl Shard {
             write_alive_bitset(&bits, &mut bytes).unwrap();
             Arc::new(AliveBitSet::open(OwnedBytes::new(bytes)))
         });
+        let derived = Arc::new(crate::derived::Derived::new(&reader));
         self.segments.push(Arc::new(Segment {
             generation: self.segments.len() as u64,
             reader,
@@ -98,7 +99,7 @@ impl Shard {
             seq_no_range: (first_seq_no, self.next_seq_no.saturating_sub(1)),
             size_bytes: 0,
             committed: true,
-            derived: Arc::default(),
+            derived,
         }));
         self
     }
