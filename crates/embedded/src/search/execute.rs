@@ -19,6 +19,7 @@ use super::docs::Selection;
 use super::guard::{Guard, Stop};
 use super::memory::Memory;
 use super::repeat::Repeatable;
+use super::second_run::second_run;
 use super::segment_run::{self, ShardPlan, Shared, Top, fails_request};
 use super::sort::ShardKey;
 use super::statistics::Statistics;
@@ -269,14 +270,11 @@ fn attempt(
     let ready = Arc::new(ready);
     let tasks = Arc::new(tasks);
     run(&ready, &tasks, &shared, pool, segment_run::run)?;
-    let mut seen = tasks;
-    if ready.iter().any(|shard| shard.plan.aggs.needs_everything()) {
-        seen = Arc::new(all_tasks(shards));
-        run(&ready, &seen, &shared, pool, |shared, plan, segment, order| {
-            segment_run::run_everything(shared, plan, segment, order).map(Some)
-        })?;
+    let mut tasks = tasks;
+    if ready.iter().any(|shard| looks_twice(&shard.plan.aggs)) {
+        tasks = Arc::new(all_tasks(shards));
+        second_run(&ready, &tasks, &shared, pool)?;
     }
-    let tasks = seen;
     let failed: Vec<FailedShard> = ready
         .iter()
         .filter_map(|shard| Some(failed_shard(&shard.search, shard.failure.lock().take()?)))
@@ -402,7 +400,7 @@ fn prepare(
     };
     let plan = ShardPlan {
         selection: Selection::new(compiled, window),
-        everything: match aggs.needs_everything() {
+        everything: match looks_twice(&aggs) {
             true => Selection::new(allowed(&filter, shard)?, None),
             false => Selection::new(Compiled::None, None),
         },
@@ -476,6 +474,11 @@ fn sort_tasks(tasks: &mut [Task], shard: Option<&Ready>) {
     }
 }
 
+/// Whether aggregations have something to do after all segments were searched.
+fn looks_twice(aggs: &Plan) -> bool {
+    aggs.has_global() || aggs.has_samples() || aggs.has_backgrounds()
+}
+
 /// Every segment of all shards, also those that the query cannot match in.
 fn all_tasks(shards: &[ShardSearch]) -> Vec<Task> {
     let segments = shards.iter().enumerate().flat_map(|(shard, search)| {
@@ -493,10 +496,10 @@ fn all_tasks(shards: &[ShardSearch]) -> Vec<Task> {
 }
 
 /// What is done with one segment.
-type Step = fn(&Shared, &ShardPlan, &Segment, u32) -> Result<Option<Partials>>;
+pub(super) type Step = fn(&Shared, &ShardPlan, &Segment, u32) -> Result<Option<Partials>>;
 
 /// Runs all tasks; fails with what fails the whole request.
-fn run(
+pub(super) fn run(
     ready: &Arc<Vec<Ready>>,
     tasks: &Arc<Vec<Task>>,
     shared: &Arc<Shared>,
@@ -511,14 +514,7 @@ fn run(
         if shard.failure.lock().is_some() {
             return Ok(());
         }
-        let found = run_task(&shared, shard, task, step);
-        match found {
-            Err(error) if !fails_request(error.kind()) => {
-                shard.failure.lock().get_or_insert(error);
-                Ok(())
-            }
-            other => other,
-        }
+        shard.fail_with(run_task(&shared, shard, task, step))
     });
     outcomes.into_iter().collect()
 }
@@ -558,6 +554,27 @@ impl Ready {
     /// What hits are grouped by.
     pub(super) fn collapse(&self) -> Option<&GroupField> {
         self.plan.collapse.as_ref()
+    }
+
+    /// What it is searched for.
+    pub(super) fn plan(&self) -> &ShardPlan {
+        &self.plan
+    }
+
+    /// Keeps a failure that is its own; passes on what fails the whole request.
+    pub(super) fn fail_with(&self, outcome: Result<()>) -> Result<()> {
+        match outcome {
+            Err(error) if !fails_request(error.kind()) => {
+                self.failure.lock().get_or_insert(error);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Puts back what was taken.
+    pub(super) fn put_partials(&self, partials: Partials) {
+        *self.partials.lock() = partials;
     }
 
     /// What its segments found for the aggregations.

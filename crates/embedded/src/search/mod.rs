@@ -30,6 +30,7 @@ mod prune;
 mod query;
 mod repeat;
 mod scored_term;
+mod second_run;
 mod segment_run;
 mod slice;
 mod sort;

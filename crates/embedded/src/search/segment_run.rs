@@ -15,7 +15,7 @@ use tantivy::query::Weight;
 use tantivy::{DocId, DocSet, Score};
 
 use super::After;
-use super::aggs::Plan;
+use super::aggs::{Background, Counted, Plan, Wanted};
 use super::collapse::{Group, GroupField, SegmentGroups};
 use super::column::failed;
 use super::docs::{BLOCK, Docs, Selection};
@@ -279,6 +279,27 @@ pub(super) fn run_everything(shared: &Shared, plan: &ShardPlan, segment: &Segmen
         aggs.collect(&docs.docs, &zeros[..docs.docs.len()])?;
     }
     aggs.finish()
+}
+
+/// Counts the background that some aggregations compare the query's documents with.
+pub(super) fn run_background(
+    shared: &Shared,
+    plan: &ShardPlan,
+    segment: &Segment,
+    wanted: &[Wanted],
+) -> Result<Vec<Counted>> {
+    let mut backgrounds = plan.aggs.open_backgrounds(segment, wanted)?;
+    let mut docs = plan.everything.open(segment, false)?;
+    while !shared.should_stop()? {
+        docs.next(segment);
+        if docs.finished {
+            break;
+        }
+        for background in &mut backgrounds {
+            background.collect(&docs.docs);
+        }
+    }
+    Ok(backgrounds.into_iter().map(Background::counted).collect())
 }
 
 /// Counts the hits of a segment, where nothing else is asked.

@@ -3,10 +3,10 @@
 use super::finished::{Finished, Level};
 use super::partial::Room;
 use super::{
-    Aggregation, AggregationKind, Aggregations, Partial, Partials, auto_date_histogram, avg, boxplot, cardinality,
-    composite, date_histogram, date_range, extended_stats, filter, filters, histogram, ip_range, max,
-    median_absolute_deviation, min, percentile_ranks, percentiles, pipeline, range, rare_terms, stats, string_stats,
-    sum, terms, top_metrics, value_count, weighted_avg,
+    Aggregation, AggregationKind, Aggregations, Bucket, Partial, Partials, adjacency_matrix, auto_date_histogram, avg,
+    boxplot, cardinality, composite, date_histogram, date_range, extended_stats, filter, filters, histogram, ip_prefix,
+    ip_range, max, median_absolute_deviation, min, percentile_ranks, percentiles, pipeline, range, rare_terms,
+    significant_terms, stats, string_stats, sum, terms, top_metrics, value_count, weighted_avg,
 };
 use crate::expression::Steps;
 use crate::{Cancel, Error, Result};
@@ -112,6 +112,18 @@ impl<'a> Finisher<'a> {
             }
             (AggregationKind::DateHistogram(histogram), Partial::DateHistogram(partial)) => {
                 Finished::Buckets(date_histogram::answer(self, name, histogram, sub, partial)?)
+            }
+            (AggregationKind::SignificantTerms(terms), Partial::SignificantTerms(partial)) => {
+                Finished::Buckets(significant_terms::answer(self, terms, sub, partial)?)
+            }
+            (AggregationKind::AdjacencyMatrix(_), Partial::Terms(partial)) => {
+                Finished::Buckets(adjacency_matrix::answer(self, sub, partial)?)
+            }
+            (AggregationKind::IpPrefix(prefix), Partial::Terms(partial)) => {
+                Finished::Buckets(ip_prefix::answer(self, prefix, sub, partial)?)
+            }
+            (kind, Partial::Sample(_)) if kind.is_single_bucket() => {
+                Finished::Single(filter::answer(self, sub, Bucket::default())?)
             }
             (kind, Partial::Single(bucket)) if kind.is_single_bucket() => {
                 Finished::Single(filter::answer(self, sub, bucket)?)

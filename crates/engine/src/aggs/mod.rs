@@ -5,6 +5,7 @@
 //! the split into segments and shards; [`Aggregations::finish`] prints Elasticsearch's JSON.
 //! Sizes are bounded: depth 20 (const), `search.max_buckets` buckets in an answer.
 
+mod adjacency_matrix;
 mod auto_date_histogram;
 mod avg;
 mod boxplot;
@@ -14,6 +15,7 @@ mod date_histogram;
 mod date_range;
 mod decimal_format;
 pub mod digest;
+mod diversified_sampler;
 mod extended_stats;
 mod filter;
 mod filters;
@@ -21,6 +23,7 @@ mod finish;
 mod finished;
 mod global;
 mod histogram;
+mod ip_prefix;
 mod ip_range;
 mod key;
 mod listed;
@@ -40,6 +43,8 @@ pub mod pipeline;
 mod range;
 mod ranges;
 mod rare_terms;
+mod sampler;
+mod significant_terms;
 mod sort_value;
 mod stats;
 mod string_stats;
@@ -59,6 +64,7 @@ use crate::Cancel;
 use finish::Finisher;
 use finished::Level;
 
+pub use adjacency_matrix::AdjacencyMatrix;
 pub use auto_date_histogram::{AutoDateHistogram, AutoDateHistogramPartial, Ladder};
 pub use boxplot::Boxplot;
 pub use cardinality::Cardinality;
@@ -66,10 +72,12 @@ pub use composite::{Composite, CompositeOrder, CompositePartial, CompositeSource
 pub use date_histogram::{DateHistogram, DateHistogramPartial, Interval};
 pub use decimal_format::DecimalFormat;
 pub use digest::{Digest, DigestMethod, DigestPartial};
+pub use diversified_sampler::DiversifiedSampler;
 pub use extended_stats::{ExtendedStats, ExtendedStatsPartial};
 pub use filters::Filters;
 pub use finish::FinishOptions;
 pub use histogram::{DoubleBounds, Histogram, HistogramPartial};
+pub use ip_prefix::IpPrefix;
 pub use ip_range::{IpBounds, address_of};
 pub use key::{Key, KeyBytes, ValueFormat};
 pub use listed::ListedPartial;
@@ -86,6 +94,8 @@ pub use percentiles::Percentiles;
 pub use pipeline::Pipeline;
 pub use ranges::{RangeSpec, Ranges};
 pub use rare_terms::{RareTerms, RareTermsPartial};
+pub use sampler::{SamplePartial, Sampled, Sampler};
+pub use significant_terms::{Heuristic, Sets, SignificantTerms, SignificantTermsPartial};
 pub use string_stats::{StringStats, StringStatsPartial};
 pub use terms::{StoredCounts, Terms, TermsFilter, TermsPartial, ValueCounts};
 pub use top_hits::{FetchHits, TopHits, TopHitsPartial, TopRow, WantedHits};
@@ -144,6 +154,11 @@ pub enum AggregationKind {
     RareTerms(RareTerms),
     Composite(Composite),
     Global,
+    SignificantTerms(SignificantTerms),
+    Sampler(Sampler),
+    DiversifiedSampler(DiversifiedSampler),
+    AdjacencyMatrix(AdjacencyMatrix),
+    IpPrefix(IpPrefix),
 }
 
 impl Aggregation {
@@ -160,7 +175,13 @@ impl Aggregation {
             | AggregationKind::ValueCount(_) => Partial::Metric(MetricPartial::default()),
             AggregationKind::Cardinality(cardinality) => Partial::Cardinality(cardinality.sketch()),
             AggregationKind::TopHits(top) => Partial::TopHits(top.empty()),
-            AggregationKind::MultiTerms(_) => Partial::Terms(TermsPartial::default()),
+            AggregationKind::MultiTerms(_) | AggregationKind::AdjacencyMatrix(_) | AggregationKind::IpPrefix(_) => {
+                Partial::Terms(TermsPartial::default())
+            }
+            AggregationKind::SignificantTerms(_) => Partial::SignificantTerms(SignificantTermsPartial::default()),
+            AggregationKind::Sampler(_) | AggregationKind::DiversifiedSampler(_) => {
+                Partial::Sample(SamplePartial::default())
+            }
             AggregationKind::RareTerms(_) => Partial::RareTerms(RareTermsPartial::default()),
             AggregationKind::Composite(_) => Partial::Composite(CompositePartial::default()),
             AggregationKind::AutoDateHistogram(_) => Partial::AutoDateHistogram(AutoDateHistogramPartial::default()),
@@ -191,7 +212,10 @@ impl Aggregation {
 impl AggregationKind {
     /// Whether it makes exactly one bucket, which paths of orders may go through.
     pub(crate) fn is_single_bucket(&self) -> bool {
-        matches!(self, Self::Filter(_) | Self::Missing(_) | Self::Global)
+        matches!(
+            self,
+            Self::Filter(_) | Self::Missing(_) | Self::Global | Self::Sampler(_) | Self::DiversifiedSampler(_)
+        )
     }
 
     /// Whether it makes buckets, one or several.
@@ -243,6 +267,11 @@ impl AggregationKind {
             Self::RareTerms(_) => rare_terms::NAME,
             Self::Composite(_) => composite::NAME,
             Self::Global => global::NAME,
+            Self::SignificantTerms(_) => significant_terms::NAME,
+            Self::Sampler(_) => sampler::NAME,
+            Self::DiversifiedSampler(_) => diversified_sampler::NAME,
+            Self::AdjacencyMatrix(_) => adjacency_matrix::NAME,
+            Self::IpPrefix(_) => ip_prefix::NAME,
         }
     }
 
@@ -288,6 +317,11 @@ impl AggregationKind {
             Self::RareTerms(rare) => rare.print(),
             Self::Composite(composite) => composite.print(),
             Self::Global => global::print(),
+            Self::SignificantTerms(terms) => terms.print(),
+            Self::Sampler(sampler) => sampler.print(),
+            Self::DiversifiedSampler(sampler) => sampler.print(),
+            Self::AdjacencyMatrix(matrix) => matrix.print(),
+            Self::IpPrefix(prefix) => prefix.print(),
         }
     }
 
@@ -321,7 +355,11 @@ impl AggregationKind {
             Self::MultiTerms(terms) => terms.fields(fields),
             Self::RareTerms(rare) => rare.fields(fields),
             Self::Composite(composite) => composite.fields(fields),
-            Self::Global => {}
+            Self::Global | Self::Sampler(_) => {}
+            Self::SignificantTerms(terms) => terms.fields(fields),
+            Self::DiversifiedSampler(sampler) => sampler.fields(fields),
+            Self::AdjacencyMatrix(matrix) => matrix.fields(fields),
+            Self::IpPrefix(prefix) => prefix.fields(fields),
         }
     }
 }
@@ -363,6 +401,7 @@ impl Aggregations {
                 (AggregationKind::MultiTerms(terms), Partial::Terms(partial)) => {
                     partial.cut(&terms.selection(), sub, cancel)?
                 }
+                (AggregationKind::SignificantTerms(terms), Partial::SignificantTerms(partial)) => partial.cut(terms),
                 _ => {}
             }
             if !sub.0.is_empty() {

@@ -3,10 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Aggregation, AggregationKind, Aggregations, auto_date_histogram, avg, boxplot, cardinality, composite,
-    date_histogram, date_range, extended_stats, filter, filters, global, histogram, ip_range, max,
-    median_absolute_deviation, min, missing, multi_terms, percentile_ranks, percentiles, pipeline, range, rare_terms,
-    stats, string_stats, sum, terms, top_hits, top_metrics, value_count, weighted_avg,
+    Aggregation, AggregationKind, Aggregations, adjacency_matrix, auto_date_histogram, avg, boxplot, cardinality,
+    composite, date_histogram, date_range, diversified_sampler, extended_stats, filter, filters, global, histogram,
+    ip_prefix, ip_range, max, median_absolute_deviation, min, missing, multi_terms, percentile_ranks, percentiles,
+    pipeline, range, rare_terms, sampler, significant_terms, stats, string_stats, sum, terms, top_hits, top_metrics,
+    value_count, weighted_avg,
 };
 use crate::json::{as_bool, as_i64, as_text, token};
 use crate::{Error, ErrorKind, Result};
@@ -49,18 +50,21 @@ const KINDS: &[Kind] = &[
     Kind::bucket(rare_terms::NAME, rare_terms::parse),
     Kind::bucket(composite::NAME, composite::parse),
     Kind::bucket(global::NAME, global::parse),
+    Kind::bucket(significant_terms::NAME, significant_terms::parse),
+    Kind::bucket(sampler::NAME, sampler::parse),
+    Kind::bucket(diversified_sampler::NAME, diversified_sampler::parse),
+    Kind::bucket(adjacency_matrix::NAME, adjacency_matrix::parse),
+    Kind::bucket(ip_prefix::NAME, ip_prefix::parse),
 ];
 
 /// Aggregations that Elasticsearch has and firn does not.
 const NOT_YET: &[&str] = &[
-    "adjacency_matrix",
     "bucket_correlation",
     "bucket_count_ks_test",
     "categorize_text",
     "change_point",
     "children",
     "cumulative_cardinality",
-    "diversified_sampler",
     "frequent_item_sets",
     "geo_bounds",
     "geo_centroid",
@@ -70,7 +74,6 @@ const NOT_YET: &[&str] = &[
     "geohex_grid",
     "geotile_grid",
     "inference",
-    "ip_prefix",
     "matrix_stats",
     "moving_percentiles",
     "nested",
@@ -78,9 +81,7 @@ const NOT_YET: &[&str] = &[
     "random_sampler",
     "rate",
     "reverse_nested",
-    "sampler",
     "scripted_metric",
-    "significant_terms",
     "significant_text",
     "t_test",
     "time_series",

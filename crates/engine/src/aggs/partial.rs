@@ -4,8 +4,8 @@ use indexmap::IndexMap;
 
 use super::{
     AutoDateHistogramPartial, CompositePartial, DateHistogramPartial, DigestPartial, ExtendedStatsPartial,
-    HistogramPartial, ListedPartial, MetricPartial, RareTermsPartial, StringStatsPartial, TermsPartial, TopHitsPartial,
-    TopMetricsPartial, WeightedAvgPartial, cardinality,
+    HistogramPartial, ListedPartial, MetricPartial, RareTermsPartial, SamplePartial, SignificantTermsPartial,
+    StringStatsPartial, TermsPartial, TopHitsPartial, TopMetricsPartial, WeightedAvgPartial, cardinality,
 };
 use crate::{Cancel, Error, ErrorKind, Result, Watch};
 
@@ -16,7 +16,7 @@ pub struct Partials(pub IndexMap<String, Partial>);
 /// What one segment (or several, merged) found for one aggregation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Partial {
-    /// `terms`, `multi_terms`.
+    /// `terms`, `multi_terms`, `adjacency_matrix`.
     Terms(TermsPartial),
     /// `date_histogram`.
     DateHistogram(DateHistogramPartial),
@@ -30,6 +30,10 @@ pub enum Partial {
     RareTerms(RareTermsPartial),
     /// `composite`.
     Composite(CompositePartial),
+    /// `significant_terms`.
+    SignificantTerms(SignificantTermsPartial),
+    /// `sampler`, `diversified_sampler`: the documents that its one bucket will hold.
+    Sample(SamplePartial),
     /// All single metrics.
     Metric(MetricPartial),
     /// `extended_stats`.
@@ -113,6 +117,8 @@ impl Partial {
             Self::AutoDateHistogram(histogram) => count(histogram.buckets.values()),
             Self::RareTerms(rare) => count(rare.buckets.values()),
             Self::Composite(composite) => count(composite.buckets.values()),
+            Self::SignificantTerms(terms) => count(terms.buckets.values()),
+            Self::Sample(_) => 1,
             Self::Listed(listed) => count(&listed.buckets),
             Self::Metric(_)
             | Self::ExtendedStats(_)
@@ -135,6 +141,8 @@ impl Partial {
             Self::AutoDateHistogram(histogram) => histogram.buckets.values_mut().collect(),
             Self::RareTerms(rare) => rare.buckets.values_mut().collect(),
             Self::Composite(composite) => composite.buckets.values_mut().collect(),
+            Self::SignificantTerms(terms) => terms.buckets.values_mut().collect(),
+            Self::Sample(_) => Vec::new(),
             Self::Listed(listed) => listed.buckets.iter_mut().collect(),
             Self::Metric(_)
             | Self::ExtendedStats(_)
@@ -157,6 +165,17 @@ impl Partial {
             (Self::AutoDateHistogram(own), Self::AutoDateHistogram(theirs)) => own.fold(theirs, room),
             (Self::RareTerms(own), Self::RareTerms(theirs)) => own.fold(theirs, room),
             (Self::Composite(own), Self::Composite(theirs)) => own.fold(theirs, room),
+            (Self::SignificantTerms(own), Self::SignificantTerms(theirs)) => own.fold(theirs, room),
+            (Self::Sample(own), Self::Sample(theirs)) => {
+                own.fold(theirs);
+                Ok(())
+            }
+            // One that found nothing before others became buckets.
+            (own @ Self::Sample(_), theirs @ Self::Single(_)) => {
+                *own = theirs;
+                Ok(())
+            }
+            (Self::Single(_), Self::Sample(_)) => Ok(()),
             (Self::Metric(own), Self::Metric(theirs)) => {
                 own.merge(&theirs);
                 Ok(())

@@ -5,23 +5,28 @@
 //! bucket it fell into: bucket numbers are dense, so all state is in vectors and nothing is looked
 //! up by name or boxed per document. Strings are ordinals until a collector is finished.
 
+mod adjacency_matrix;
 mod auto_date_histogram;
 mod buckets;
 mod cardinality;
 mod components;
 mod composite;
 mod date_histogram;
+mod deferred;
 mod filter;
 mod filters;
 mod global;
 mod histogram;
+mod ip_prefix;
 mod metric;
 mod missing;
 mod multi_terms;
 mod numbers;
 mod ranges;
 mod rare_terms;
+mod sampler;
 mod score_board;
+mod significant_terms;
 mod single;
 mod source;
 mod string_stats;
@@ -38,7 +43,9 @@ use firn_engine::aggs::{AggregationKind, Aggregations, Partial, Partials};
 use firn_model::Result;
 use tantivy::{DocId, Score};
 
+pub(super) use self::deferred::{Counted, Wanted};
 use self::score_board::ScoreBoard;
+pub(super) use self::significant_terms::Background;
 use super::compile::Compiler;
 use super::memory::Memory;
 use crate::segment::Segment;
@@ -72,6 +79,10 @@ enum Kind {
     RareTerms(rare_terms::RareTermsPlan),
     Composite(composite::CompositePlan),
     Global,
+    SignificantTerms(significant_terms::SignificantTermsPlan),
+    Sampler(sampler::SamplerPlan),
+    AdjacencyMatrix(adjacency_matrix::AdjacencyMatrixPlan),
+    IpPrefix(ip_prefix::IpPrefixPlan),
 }
 
 impl Kind {
@@ -79,6 +90,7 @@ impl Kind {
         match self {
             Self::TopMetrics(plan) => plan.wants_scores(),
             Self::TopHits(plan) => plan.needs_scores,
+            Self::Sampler(_) => true,
             _ => false,
         }
     }
@@ -170,6 +182,17 @@ impl Plan {
                 }
                 AggregationKind::Composite(part) => Kind::Composite(composite::CompositePlan::compile(compiler, part)?),
                 AggregationKind::Global => Kind::Global,
+                AggregationKind::SignificantTerms(part) => {
+                    Kind::SignificantTerms(significant_terms::SignificantTermsPlan::compile(compiler, name, part)?)
+                }
+                AggregationKind::IpPrefix(part) => Kind::IpPrefix(ip_prefix::IpPrefixPlan::compile(compiler, part)?),
+                AggregationKind::Sampler(part) => Kind::Sampler(sampler::SamplerPlan::plain(part)),
+                AggregationKind::DiversifiedSampler(part) => {
+                    Kind::Sampler(sampler::SamplerPlan::diversified(compiler, part)?)
+                }
+                AggregationKind::AdjacencyMatrix(part) => {
+                    Kind::AdjacencyMatrix(adjacency_matrix::AdjacencyMatrixPlan::compile(compiler, part)?)
+                }
                 AggregationKind::Filter(query) => Kind::Filter(filter::FilterPlan::compile(compiler, query)?),
                 AggregationKind::Filters(part) => Kind::Filters(filters::FiltersPlan::compile(compiler, part)?),
                 AggregationKind::Missing(part) => Kind::Missing(missing::MissingPlan::compile(compiler, part)?),
@@ -202,7 +225,7 @@ impl Plan {
     }
 
     /// Whether some aggregation is about all documents, whatever the query says.
-    pub(super) fn needs_everything(&self) -> bool {
+    pub(super) fn has_global(&self) -> bool {
         self.0.iter().any(|node| matches!(node.kind, Kind::Global))
     }
 
@@ -251,11 +274,11 @@ impl Plan {
     fn level(&self, scope: Scope) -> Result<Level> {
         let mut collectors = Vec::with_capacity(self.0.len());
         for node in &self.0 {
-            if matches!(node.kind, Kind::Global) {
-                collectors.push((node.name.clone(), global::open_unasked()));
-                continue;
-            }
-            let sub = node.sub.level(scope)?;
+            let sub = match &node.kind {
+                // What is below these sees their documents later.
+                Kind::Global | Kind::Sampler(_) => Level::none(),
+                _ => node.sub.level(scope)?,
+            };
             let collector: Box<dyn Collector> = match &node.kind {
                 Kind::Terms(plan) => plan.open(scope, sub)?,
                 Kind::DateHistogram(plan) => plan.open(scope, sub)?,
@@ -275,7 +298,11 @@ impl Plan {
                 Kind::MultiTerms(plan) => plan.open(scope, sub)?,
                 Kind::RareTerms(plan) => plan.open(scope, sub)?,
                 Kind::Composite(plan) => plan.open(scope, sub, node.sub.wants_scores())?,
-                Kind::Global => continue,
+                Kind::Global => global::open_unasked(),
+                Kind::SignificantTerms(plan) => plan.open(scope, sub)?,
+                Kind::Sampler(plan) => plan.open(scope)?,
+                Kind::AdjacencyMatrix(plan) => plan.open(scope, sub)?,
+                Kind::IpPrefix(plan) => plan.open(scope, sub)?,
             };
             collectors.push((node.name.clone(), collector));
         }

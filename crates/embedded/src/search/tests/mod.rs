@@ -13,6 +13,7 @@ mod metrics;
 mod properties;
 mod queries;
 mod scores;
+mod samples;
 mod support;
 mod text_queries;
 mod zones;
