@@ -47,7 +47,12 @@ pub fn hash(text: &str) -> u32 {
 
 /// Murmur3 x86 32 with seed 0 over plain bytes.
 pub(crate) fn hash_bytes(bytes: &[u8]) -> u32 {
-    let mut state = 0u32;
+    murmur3(bytes, 0)
+}
+
+/// Murmur3 x86 32 over plain bytes.
+pub fn murmur3(bytes: &[u8], seed: u32) -> u32 {
+    let mut state = seed;
     let (blocks, tail) = bytes.as_chunks::<4>();
     for block in blocks {
         state ^= mix(u32::from_le_bytes(*block));

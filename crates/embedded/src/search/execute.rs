@@ -225,8 +225,8 @@ fn attempt(
         let (mut plan, bounds) = prepared;
         let before = tasks.len();
         for segment in &shard.snapshot.segments {
-            if segment.max_doc > segment.deleted_count && !plan.selection.is_none() && prune::may_match(segment, bounds)
-            {
+            let may_match = !plan.selection.is_none() && prune::may_match(segment, bounds);
+            if segment.max_doc > segment.deleted_count && (may_match || plan.aggs.wants_zeros()) {
                 tasks.push(Task {
                     shard: ready.len(),
                     segment: Arc::clone(segment),

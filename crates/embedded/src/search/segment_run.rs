@@ -151,7 +151,7 @@ impl Shared {
 
 /// Searches one segment; hits and counts go to `shared`, aggregations come back.
 pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u32) -> Result<Option<Partials>> {
-    if shared.should_stop()? || plan.selection.is_none() {
+    if shared.should_stop()? || plan.selection.is_none() && !plan.aggs.wants_zeros() {
         return Ok(None);
     }
     let mut hits = match shared.keep {

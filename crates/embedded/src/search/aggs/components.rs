@@ -77,6 +77,11 @@ impl ComponentPlan {
                 (source, make)
             }
         };
+        if part.format.is_some()
+            && matches!(&source, Source::Numbers { numeric, .. } if numeric.date_format().is_none())
+        {
+            return Err(Error::not_implemented("a number [format] in a source of [composite]"));
+        }
         // Dates are numbers in keys unless the request names a format.
         let format = match (source.value_format(part.format.as_deref())?, &part.format) {
             (ValueFormat::Date(_), None) => ValueFormat::Raw,

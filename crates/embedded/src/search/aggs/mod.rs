@@ -224,6 +224,15 @@ impl Plan {
             .any(|node| node.kind.wants_scores() || node.sub.wants_scores())
     }
 
+    /// Whether some aggregation answers with values that no document of the query has. Then
+    /// segments in which nothing can match are read as well.
+    pub(super) fn wants_zeros(&self) -> bool {
+        self.0.iter().any(|node| {
+            let zeros = matches!(&node.kind, Kind::Terms(terms) if terms.wants_zeros());
+            zeros || node.sub.wants_zeros()
+        })
+    }
+
     /// Whether some aggregation is about all documents, whatever the query says.
     pub(super) fn has_global(&self) -> bool {
         self.0.iter().any(|node| matches!(node.kind, Kind::Global))

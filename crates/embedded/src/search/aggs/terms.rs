@@ -1,6 +1,7 @@
 //! `terms`: a bucket per value.
 
 mod collector;
+mod partition;
 mod stored;
 
 use firn_engine::aggs::{KeyBytes, Terms, TermsFilter, TermsOrder, ValueFormat};
@@ -11,6 +12,7 @@ use tantivy::BitSet;
 use tantivy::columnar::{Column, StrColumn};
 
 use self::collector::{Nothing, TermsCollector};
+use self::partition::Partition;
 use self::stored::Origin;
 use super::super::column::{self, NumColumn, Number, Place, ValueBlock};
 use super::super::compile::Compiler;
@@ -50,6 +52,7 @@ enum Filter {
     Pattern(Matcher),
     Texts(Vec<String>),
     Numbers(Vec<Number>),
+    Partition { partition: Partition, is_ip: bool },
 }
 
 #[derive(Clone)]
@@ -90,6 +93,11 @@ impl TermsPlan {
             cut: Cut::of(terms),
             source,
         })
+    }
+
+    /// Whether buckets of no document are wanted: then segments without any match matter as well.
+    pub(super) fn wants_zeros(&self) -> bool {
+        self.zeros
     }
 
     pub(super) fn open(&self, scope: Scope, sub: Level) -> Result<Box<dyn Collector>> {
@@ -247,6 +255,13 @@ impl TermsPlan {
                 Ok(Some(Allowed::Set(set)))
             }
             Keys::Numbers { column, .. } => {
+                if let Some(Filter::Partition { partition, .. }) = &self.include {
+                    return Ok(Some(Allowed::Partition {
+                        column: column.clone(),
+                        base,
+                        partition: *partition,
+                    }));
+                }
                 let raws = |filter: &Option<Filter>| -> Option<Vec<u64>> {
                     let Some(Filter::Numbers(numbers)) = filter else {
                         return None;
@@ -276,6 +291,13 @@ impl Filter {
     fn compile(compiler: &Compiler, name: &str, source: &Source, filter: &TermsFilter) -> Result<Self> {
         let is_number = matches!(source, Source::Numbers { .. } | Source::MetaNumbers(_));
         match filter {
+            TermsFilter::Partition { partition, count } => Ok(Self::Partition {
+                partition: Partition {
+                    partition: *partition,
+                    count: *count,
+                },
+                is_ip: matches!(source, Source::Strings { is_ip: true, .. }),
+            }),
             TermsFilter::Pattern(_) if is_number => Err(Error::illegal_argument(format!(
                 "Aggregation [{name}] cannot support regular expression style include/exclude settings as they can only \
                  be applied to string fields. Use an array of numeric values for include/exclude clauses used to filter \
@@ -306,6 +328,7 @@ impl Filter {
             Self::Pattern(regex) => regex.is_match(text.as_bytes()),
             Self::Texts(texts) => texts.iter().any(|own| own == text),
             Self::Numbers(_) => false,
+            Self::Partition { partition, is_ip } => partition.holds_text(text, *is_ip),
         }
     }
 
@@ -328,6 +351,14 @@ impl Filter {
                 }
             }
             Self::Numbers(_) => {}
+            Self::Partition { partition, is_ip } => {
+                let mut stream = strings.dictionary().stream()?;
+                while stream.advance() {
+                    if partition.holds_text(&String::from_utf8_lossy(stream.key()), *is_ip) {
+                        set.insert(stream.term_ord() as u32);
+                    }
+                }
+            }
         }
         Ok(set)
     }
@@ -498,6 +529,12 @@ enum Allowed {
         include: Option<Vec<u64>>,
         exclude: Option<Vec<u64>>,
     },
+    /// Numbers by their hash; key 0 is the raw value `base`.
+    Partition {
+        column: NumColumn,
+        base: u64,
+        partition: Partition,
+    },
 }
 
 impl Allowed {
@@ -508,6 +545,11 @@ impl Allowed {
                 include.as_ref().is_none_or(|keys| keys.binary_search(&key).is_ok())
                     && exclude.as_ref().is_none_or(|keys| keys.binary_search(&key).is_err())
             }
+            Self::Partition {
+                column,
+                base,
+                partition,
+            } => partition.holds_raw(column, key.saturating_add(*base)),
         }
     }
 }

@@ -93,6 +93,82 @@ fn terms() {
 }
 
 #[test]
+fn terms_of_no_document() {
+    let check = |query: Value, terms: Value, expect: &str| {
+        let body = json!({"size": 0, "query": query, "aggs": {"x": {"terms": terms}}});
+        let answer = run(vec![shard().ready()], &body).unwrap().aggregations.unwrap();
+        let buckets = answer["x"]["buckets"].as_array().unwrap().iter();
+        let found: Vec<String> = buckets
+            .map(|bucket| format!("{}:{}", bucket["key"], bucket["doc_count"]))
+            .collect();
+        assert_eq!(found.join(" "), expect, "{query} {terms}");
+    };
+    let one = json!({"term": {"id": "a"}});
+    let none = json!({"range": {"@timestamp": {"lt": "1980-01-01"}}});
+    check(one.clone(), json!({"field": "ok", "min_doc_count": 0}), "1:1 0:0");
+    check(
+        one.clone(),
+        json!({"field": "status", "min_doc_count": 0}),
+        "200:1 201:0 404:0 500:0 503:0",
+    );
+    check(
+        one,
+        json!({"field": "labels.team", "min_doc_count": 0}),
+        r#""red":1 "blue":0"#,
+    );
+    // Segments in which nothing can match have values, too.
+    check(
+        none.clone(),
+        json!({"field": "labels.team", "min_doc_count": 0}),
+        r#""blue":0 "red":0"#,
+    );
+    check(
+        json!({"match_none": {}}),
+        json!({"field": "size", "min_doc_count": 0}),
+        "-5:0 0:0 10:0 9007199254740993:0",
+    );
+    check(none, json!({"field": "labels.team"}), "");
+}
+
+#[test]
+fn terms_by_partition() {
+    for field in ["host.name", "status", "host.ip", "ratio", "@timestamp"] {
+        let keys = |include: Value| -> Vec<String> {
+            let terms = json!({"field": field, "size": 100, "order": {"_key": "asc"}, "include": include});
+            let mut body = json!({"size": 0, "aggs": {"x": {"terms": terms}}});
+            if body["aggs"]["x"]["terms"]["include"].is_null() {
+                body["aggs"]["x"]["terms"].as_object_mut().unwrap().remove("include");
+            }
+            let answer = run(vec![shard().ready()], &body).unwrap().aggregations.unwrap();
+            let buckets = answer["x"]["buckets"].as_array().unwrap().iter();
+            buckets.map(|bucket| bucket["key"].to_string()).collect()
+        };
+        let mut parts: Vec<String> = (0..3)
+            .flat_map(|part| keys(json!({"partition": part, "num_partitions": 3})))
+            .collect();
+        let mut all = keys(Value::Null);
+        parts.sort();
+        all.sort();
+        assert_eq!(parts, all, "{field}");
+    }
+}
+
+#[test]
+fn shards_report_no_rare_terms_if_asked() {
+    let shards = || {
+        let mut left = Shard::named("test", 0, &mapping());
+        left.segment(&documents()[..2], &[]).segment(&documents()[2..3], &[]);
+        let mut right = Shard::named("test", 1, &mapping());
+        right.segment(&documents()[3..], &[]);
+        vec![left.ready(), right.ready()]
+    };
+    let body = |least: u64| json!({"size": 0, "aggs": {"x": {"terms": {"field": "ok", "shard_min_doc_count": least}}}});
+    let counts = |least| run(shards(), &body(least)).unwrap().aggregations.unwrap()["x"]["buckets"].clone();
+    assert_eq!(counts(2), json!([{"key": 1, "key_as_string": "true", "doc_count": 2}]));
+    assert_eq!(counts(1).as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn terms_with_aggregations_below() {
     check(
         &json!({

@@ -95,6 +95,28 @@ fn rare_terms() {
     );
 }
 
+/// So many values that `terms` would name only the most frequent ones.
+#[test]
+fn rare_terms_and_addresses_among_many() {
+    let mut shard = Shard::new(&mapping());
+    for part in 0..3_u32 {
+        let document = |number: u32| {
+            json!({"host": {"name": format!("h{}", number + part * 1000), "ip": format!("10.{part}.{}.{}", number / 250, number % 250)}})
+        };
+        let mut documents: Vec<Value> = (0..1500).map(document).collect();
+        documents.extend((0..=part).map(|_| json!({"host": {"ip": "10.0.0.7"}})));
+        shard.segment(&documents, &[]);
+    }
+    let body = json!({"size": 0, "aggs": {
+        "rare": {"rare_terms": {"field": "host.name"}}, "ips": {"terms": {"field": "host.ip", "size": 2}}
+    }});
+    let answer = run(vec![shard.ready()], &body).unwrap().aggregations.unwrap();
+    // Names 1000 to 1499 and 2000 to 2499 are in two segments each.
+    assert_eq!(answer["rare"]["buckets"].as_array().unwrap().len(), 2500);
+    assert_eq!(counts(&answer["ips"]), r#""10.0.0.7":7 "10.0.0.0":1"#);
+    assert_eq!(answer["ips"]["sum_other_doc_count"], 4498);
+}
+
 #[test]
 fn auto_date_histograms() {
     check(

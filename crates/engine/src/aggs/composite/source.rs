@@ -1,6 +1,6 @@
 //! The sources that a composite combines.
 
-use firn_model::dates::{DateFormat, Interval, Rounding, Zone};
+use firn_model::dates::{Interval, Rounding, Zone};
 use serde_json::{Map, Value, json};
 
 use super::NAME;
@@ -119,9 +119,6 @@ impl CompositeSource {
             return Err(Error::illegal_argument(
                 "missing_order requires missing_bucket to be true",
             ));
-        }
-        if let Some(format) = &self.format {
-            DateFormat::new(format)?;
         }
         Ok(())
     }

@@ -75,6 +75,13 @@ pub enum TermsFilter {
     Pattern(String),
     /// Exactly these.
     Values(Vec<Value>),
+    /// Those whose hash falls into one of so many parts; only to include.
+    Partition {
+        /// Below `count`.
+        partition: u32,
+        /// Parts in all.
+        count: u32,
+    },
 }
 
 pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
@@ -141,9 +148,7 @@ impl TermsFilter {
                 let scalars = values.iter().map(|value| parse::scalar(NAME, key, value));
                 Ok(Self::Values(scalars.collect::<Result<_>>()?))
             }
-            Value::Object(_) => Err(Error::not_implemented(format!(
-                "[{key}] by partition of aggregation [{NAME}]"
-            ))),
+            Value::Object(body) if key == "include" => Self::parse_partition(body),
             _ => Err(Error::parsing(format!(
                 "Unrecognized token [{}] in [{key}]",
                 token(value)
@@ -151,8 +156,40 @@ impl TermsFilter {
         }
     }
 
+    /// `{"partition": 0, "num_partitions": 20}`.
+    fn parse_partition(body: &Map<String, Value>) -> Result<Self> {
+        let (mut partition, mut count) = (None, None);
+        for (key, value) in body {
+            let target = match key.as_str() {
+                "partition" => &mut partition,
+                "num_partitions" => &mut count,
+                _ => {
+                    return Err(Error::parsing(format!(
+                        "Unknown parameter in Include/Exclude clause: {key}"
+                    )));
+                }
+            };
+            let number = crate::json::as_i64(value).and_then(|number| i32::try_from(number).ok());
+            *target =
+                Some(number.ok_or_else(|| {
+                    Error::parsing(format!("[{key}] of an include clause is [{value}], not an integer"))
+                })?);
+        }
+        let missing =
+            |name: &str| Error::illegal_argument(format!("Missing [{name}] parameter for partition-based include"));
+        let partition = partition.ok_or_else(|| missing("partition"))?;
+        let count = count.ok_or_else(|| missing("num_partitions"))?;
+        match (u32::try_from(partition), u32::try_from(count)) {
+            (Ok(partition), Ok(count)) if partition < count => Ok(Self::Partition { partition, count }),
+            _ => Err(Error::illegal_argument(format!(
+                "Partition must be >=0 and < numPartition which is {count}"
+            ))),
+        }
+    }
+
     pub(in crate::aggs) fn print(&self) -> Value {
         match self {
+            Self::Partition { partition, count } => json!({"partition": partition, "num_partitions": count}),
             Self::Pattern(pattern) => json!(pattern),
             Self::Values(values) => json!(values),
         }
@@ -160,14 +197,14 @@ impl TermsFilter {
 }
 
 impl Terms {
-    /// All values of a field, by default rules.
+    /// All values of a field that documents have; none is cut before all are counted.
     pub fn all_of(field: &str) -> Self {
         Self {
             field: field.to_owned(),
             size: usize::MAX,
             shard_size: None,
             min_doc_count: 1,
-            shard_min_doc_count: 0,
+            shard_min_doc_count: 1,
             order: Vec::new(),
             missing: None,
             include: None,
@@ -233,6 +270,7 @@ mod tests {
     #[test]
     fn parses() {
         check_round_trip(json!({"x": {"terms": {"field": "a"}}}));
+        check_round_trip(json!({"x": {"terms": {"field": "a", "include": {"partition": 1, "num_partitions": 9}}}}));
         check_round_trip(json!({"x": {
             "terms": {
                 "field": "a", "size": 3, "shard_size": 50, "min_doc_count": 0, "missing": "none",
@@ -285,8 +323,16 @@ mod tests {
              aggregation and cannot be used to sort the buckets.",
         );
         check(
-            json!({"field": "a", "include": {"partition": 0, "num_partitions": 2}}),
-            "[include] by partition of aggregation [terms] is not implemented by firn",
+            json!({"field": "a", "include": {"partition": 2, "num_partitions": 2}}),
+            "Partition must be >=0 and < numPartition which is 2",
+        );
+        check(
+            json!({"field": "a", "include": {"partition": 2}}),
+            "Missing [num_partitions] parameter for partition-based include",
+        );
+        check(
+            json!({"field": "a", "exclude": {"partition": 0, "num_partitions": 2}}),
+            "Unrecognized token [START_OBJECT] in [exclude]",
         );
         check_refused(
             json!({"x": {"terms": {"field": "a", "order": {"s": "asc"}}, "aggs": {"s": {"stats": {"field": "b"}}}}}),

@@ -1,6 +1,6 @@
 //! `terms` on one segment.
 
-use std::collections::{HashMap, hash_map};
+use std::collections::{BTreeSet, HashMap, hash_map};
 
 use firn_engine::aggs::{Bucket, KeyBytes, Partial, StoredCounts, TermsPartial, ValueFormat};
 use firn_model::Result;
@@ -335,19 +335,23 @@ impl TermsCollector {
         }
     }
 
-    /// Adds the terms of the segment that no document has, for `min_doc_count: 0`.
+    /// Adds the values of the segment that no document of the query has, for `min_doc_count: 0`.
     fn add_zeros(&self, entries: &mut Vec<(Entry, usize)>, bucket_count: usize) -> Result<()> {
-        let Keys::Strings { strings, .. } = &self.keys else {
-            return Ok(());
+        let keys: Vec<u64> = match &self.keys {
+            Keys::Strings { strings, .. } => (0..strings.num_terms() as u64).collect(),
+            Keys::Numbers { column, .. } => {
+                let values = &column.column.values;
+                let rows = (0..values.num_vals()).map(|row| values.get_val(row) - self.base);
+                rows.collect::<BTreeSet<u64>>().into_iter().collect()
+            }
+            Keys::Constant(_) | Keys::Nothing => Vec::new(),
         };
-        let terms = strings.num_terms();
-        self.table
-            .memory()
-            .take(terms.saturating_mul(bucket_count).saturating_mul(BUCKET_BYTES))?;
+        let bytes = keys.len().saturating_mul(bucket_count).saturating_mul(BUCKET_BYTES);
+        self.table.memory().take(bytes)?;
         let known: std::collections::HashSet<(u32, u64)> =
             entries.iter().map(|(entry, _)| (entry.parent, entry.key)).collect();
         for parent in 0..bucket_count as u32 {
-            for key in 0..terms as u64 {
+            for &key in &keys {
                 let passes = self.allowed.as_ref().is_none_or(|allowed| allowed.passes(key));
                 if passes && !known.contains(&(parent, key)) {
                     entries.push((Entry { parent, key, count: 0 }, usize::MAX));

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use firn_engine::aggs::{KeyBytes, ValueCounts};
+use firn_engine::aggs::{KeyBytes, ValueCounts, address_of};
 use firn_model::Result;
 use tantivy::SegmentReader;
 use tantivy::columnar::StrColumn;
@@ -74,13 +74,11 @@ impl SegmentCounts {
 
     /// A key as the column has it; `None`: it cannot be there.
     fn value(&self, key: &KeyBytes) -> Option<String> {
-        let KeyBytes::Str(text) = key else {
-            return None;
-        };
-        if self.origin.is_ip {
-            return text.parse().ok().map(schema::encode_ip);
+        match key {
+            KeyBytes::Str(text) => Some(text.to_string()),
+            KeyBytes::Ip(bits) => Some(schema::encode_ip(address_of(*bits))),
+            _ => None,
         }
-        Some(text.to_string())
     }
 }
 
