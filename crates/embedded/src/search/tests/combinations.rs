@@ -100,9 +100,7 @@ fn rare_terms() {
 fn rare_terms_and_addresses_among_many() {
     let mut shard = Shard::new(&mapping());
     for part in 0..3_u32 {
-        let document = |number: u32| {
-            json!({"host": {"name": format!("h{}", number + part * 1000), "ip": format!("10.{part}.{}.{}", number / 250, number % 250)}})
-        };
+        let document = |number: u32| json!({"host": {"name": format!("h{}", number + part * 1000), "ip": format!("10.{part}.{}.{}", number / 250, number % 250)}});
         let mut documents: Vec<Value> = (0..1500).map(document).collect();
         documents.extend((0..=part).map(|_| json!({"host": {"ip": "10.0.0.7"}})));
         shard.segment(&documents, &[]);
