@@ -172,7 +172,9 @@ mod tests {
                     .into_iter()
                     .collect(),
             );
-            aggregations.cut_shard(&mut partials).unwrap();
+            aggregations
+                .cut_shard(&mut partials, &crate::Cancel::default())
+                .unwrap();
             all.merge(partials).unwrap();
         }
         aggregations.finish(all, 100).unwrap()["x"].clone()
