@@ -1,5 +1,6 @@
 //! `_search`: the body and the URL become one typed request, the answer is written by hand.
 
+mod profile;
 mod respond;
 
 use std::sync::Arc;

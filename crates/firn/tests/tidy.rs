@@ -151,6 +151,10 @@ const AMBIENT: &[Ambient] = &[
                 "ends the making of a query at the timeout of its search",
             ),
             (
+                "crates/embedded/src/search/profile.rs",
+                "measures the parts of a search that asks for its profile",
+            ),
+            (
                 "crates/embedded/src/search/segment_run.rs",
                 "ends a search at its timeout",
             ),

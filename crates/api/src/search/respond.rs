@@ -5,6 +5,7 @@ use firn_engine::search::{SearchResponse, SearchShards, write_score};
 use firn_model::metadata::Metadata;
 use serde_json::{Value, json};
 
+use super::profile::profile_object;
 use crate::error::shard_failure;
 use crate::params::Params;
 
@@ -86,6 +87,10 @@ pub(crate) fn write_response(
     if let Some(aggregations) = &response.aggregations {
         output.extend_from_slice(b",\"aggregations\":");
         json(&mut output, aggregations);
+    }
+    if let Some(profile) = &response.profile {
+        output.extend_from_slice(b",\"profile\":");
+        json(&mut output, &profile_object(profile, node_id));
     }
     if let Some(status) = printing.status {
         write(&mut output, format_args!(",\"status\":{status}"));

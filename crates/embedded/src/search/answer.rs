@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
 use firn_engine::aggs::{FinishOptions, WantedHits};
-use firn_engine::search::{Hit, SearchRequest, SearchResponse, SearchShards, SortBy, TotalHits, TrackTotalHits};
+use firn_engine::search::{
+    Hit, Profile, SearchRequest, SearchResponse, SearchShards, SortBy, TotalHits, TrackTotalHits,
+};
 use firn_model::{Error, Result};
 use serde_json::Value;
 
@@ -64,9 +66,18 @@ impl Answering<'_> {
             max_score: if scores_shown { max_score } else { None },
             hits,
             aggregations,
+            profile: request.profile.then(|| self.profile()),
             ..SearchResponse::default()
         };
         Ok((response, last))
+    }
+
+    fn profile(&self) -> Profile {
+        let one = |shard: &Ready| Some(shard.times()?.report(&shard.search, &self.request.aggs));
+        Profile {
+            query: self.request.query.print(),
+            shards: self.ready.iter().filter_map(one).collect(),
+        }
     }
 
     fn total(&self) -> Option<TotalHits> {

@@ -18,6 +18,7 @@ use super::compile::Compiler;
 use super::docs::Selection;
 use super::guard::{Guard, Stop};
 use super::memory::Memory;
+use super::profile::{Part, ShardTimes, Stopwatch};
 use super::repeat::Repeatable;
 use super::second_run::second_run;
 use super::segment_run::{self, ShardPlan, Shared, Top, fails_request};
@@ -210,6 +211,8 @@ fn attempt(
         if let Some(first) = shard.first_segment {
             order = first;
         }
+        let times = request.profile.then(|| ShardTimes::new(&request.aggs));
+        let mut watch = Stopwatch::start(times.as_ref());
         let prepared = match prepare(shard, request, now_ms, after, &stop) {
             Ok(prepared) => prepared,
             Err(error) if fails_request(error.kind()) => return Err(error),
@@ -223,6 +226,7 @@ fn attempt(
             }
         };
         let (mut plan, bounds) = prepared;
+        watch.lap(Part::Compile);
         let before = tasks.len();
         for segment in &shard.snapshot.segments {
             let may_match = !plan.selection.is_none() && prune::may_match(segment, bounds);
@@ -232,9 +236,13 @@ fn attempt(
                     segment: Arc::clone(segment),
                     order,
                 });
+            } else if let Some(times) = &times {
+                times.segment_pruned();
             }
             order += 1;
         }
+        watch.lap(Part::Prune);
+        plan.times = times;
         plan.single_segment = tasks.len() == before + 1;
         skipped += u32::from(tasks.len() == before && bounds.is_some());
         ready.push(Ready {
@@ -417,6 +425,7 @@ fn prepare(
             None => None,
         },
         post_filter,
+        times: None,
         single_segment: false,
         collected: AtomicU64::new(0),
     };
@@ -549,6 +558,11 @@ impl Ready {
     /// The score of every hit, if it is the same for all.
     pub(super) fn constant_score(&self) -> Option<f32> {
         self.plan.constant_score
+    }
+
+    /// What `profile` measures.
+    pub(super) fn times(&self) -> Option<&ShardTimes> {
+        self.plan.times.as_ref()
     }
 
     /// What hits are grouped by.

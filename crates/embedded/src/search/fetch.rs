@@ -26,6 +26,7 @@ use super::execute::{Ready, Task};
 use super::highlight::HighlightPlan;
 use super::matched::{Matched, NamedQueries};
 use super::memory::Memory;
+use super::profile::{Part, Stopwatch};
 use crate::parallel::run_indexed;
 use crate::pool::Pool;
 use crate::schema;
@@ -94,6 +95,7 @@ pub(super) fn fetch(
                 .get(&places[run[0]].order)
                 .map(|&task| &tasks[task])
                 .ok_or_else(|| Error::internal("a hit names a segment that was not searched"))?;
+            let mut watch = Stopwatch::start(ready[task.shard].times());
             let mut reader = HitReader::open(&ready[task.shard].search, &task.segment, &shown, task.shard)?;
             let mut hits = Vec::with_capacity(run.len());
             for &position in run {
@@ -103,6 +105,7 @@ pub(super) fn fetch(
                 memory.take(hit.source.as_ref().map_or(0, Bytes::len))?;
                 hits.push(hit);
             }
+            watch.lap(Part::Fetch);
             Ok(hits)
         }
     };

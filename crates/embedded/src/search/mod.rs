@@ -26,6 +26,7 @@ mod matched;
 mod memory;
 mod newest;
 mod paths;
+mod profile;
 mod prune;
 mod query;
 mod repeat;

@@ -22,6 +22,7 @@ use super::docs::{BLOCK, Docs, Selection};
 use super::kept::{Entry, Kept};
 use super::memory::Memory;
 use super::newest;
+use super::profile::{Part, ShardTimes, Stopwatch};
 use super::repeat::Repeatable;
 use super::sort::{SegmentKey, ShardKey, SortValue};
 use crate::segment::Segment;
@@ -51,6 +52,8 @@ pub(super) struct ShardPlan {
     pub(super) collapse: Option<GroupField>,
     /// What hits have to match beside the query, where aggregations are not to know of it.
     pub(super) post_filter: Option<Box<dyn Weight>>,
+    /// What `profile` measures, if it was asked for.
+    pub(super) times: Option<ShardTimes>,
     /// One segment is all that the shard has to search.
     pub(super) single_segment: bool,
     /// Documents collected so far, for `terminate_after`.
@@ -154,14 +157,24 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
     if shared.should_stop()? || plan.selection.is_none() && !plan.aggs.wants_zeros() {
         return Ok(None);
     }
+    let times = plan.times.as_ref();
+    let mut watch = Stopwatch::start(times);
     let mut hits = match shared.keep {
         0 => None,
         keep => Hits::open(shared, plan, segment, order, keep)?,
     };
+    watch.lap(Part::Open);
     let has_aggs = !plan.aggs.is_empty();
     let all_needed = has_aggs || shared.min_score.is_some() || shared.terminate_after > 0;
+    if let Some(times) = times {
+        match hits.is_some() || all_needed || shared.keep == 0 {
+            true => times.segment_read(),
+            false => times.segment_passed_over(),
+        }
+    }
     if hits.is_none() && !all_needed {
         count_only(shared, plan, segment)?;
+        watch.lap(Part::Match);
         return Ok(None);
     }
     if let Some(own) = &mut hits
@@ -169,10 +182,13 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         && plan.may_read_newest_first()
         && newest::collect(shared, plan, segment, own)?
     {
+        watch.lap(Part::Collect);
         count_only(shared, plan, segment)?;
+        watch.lap(Part::Match);
         if let Some(hits) = hits {
             hits.finish(shared, plan, segment)?;
         }
+        watch.lap(Part::Collect);
         return Ok(None);
     }
     let Some(mut docs) = shared.in_time(plan.selection.open(segment, plan.scoring))? else {
@@ -209,6 +225,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         shared.total_cut.store(true, Ordering::Relaxed);
     }
     let zeros = [0u32; BLOCK];
+    watch.lap(Part::Open);
     loop {
         if shared.should_stop()? {
             break;
@@ -221,12 +238,20 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
             docs.keep_scores(min_score, plan.constant_score);
         }
         let stop = shared.terminate_after > 0 && terminate(&mut docs, shared, plan);
+        watch.lap(Part::Match);
         if docs.docs.is_empty() && !stop {
             continue;
         }
+        if let Some(times) = times {
+            times.block(docs.docs.len());
+        }
         if let Some(aggs) = &mut aggs {
             aggs.put_scores(&docs.docs, &docs.scores, plan.constant_score.unwrap_or_default());
-            aggs.collect(&docs.docs, &zeros[..docs.docs.len()])?;
+            match times {
+                Some(times) => aggs.collect_timed(&docs.docs, &zeros[..docs.docs.len()], times)?,
+                None => aggs.collect(&docs.docs, &zeros[..docs.docs.len()])?,
+            }
+            watch.lap(Part::Aggregate);
         }
         if let Some(filter) = &mut post_filter {
             docs.keep(|doc, _| {
@@ -239,6 +264,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         if let Some(hits) = &mut hits {
             hits.collect(&docs.docs, &docs.scores)?;
             hits_done = hits.is_complete();
+            watch.lap(Part::Collect);
         }
         if stop {
             shared.terminated.store(true, Ordering::Relaxed);
@@ -255,13 +281,16 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
             }
         }
     }
+    watch.lap(Part::Match);
     if let Some(hits) = hits {
         hits.finish(shared, plan, segment)?;
+        watch.lap(Part::Collect);
     }
     let partials = aggs.map(|aggs| aggs.finish()).transpose()?;
     if let (Some(repeatable), Some(partials), true) = (repeatable, &partials, docs.finished) {
         repeatable.put(segment, plan.single_segment, partials);
     }
+    watch.lap(Part::Finish);
     Ok(partials)
 }
 

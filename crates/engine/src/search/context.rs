@@ -122,6 +122,9 @@ impl SearchRequest {
             if self.collapse.is_some() {
                 problems.push("cannot use `collapse` in a scroll context");
             }
+            if self.profile {
+                problems.push("[profile] cannot be used in a scroll context");
+            }
             if self.search_after.is_some() {
                 problems.push("[search_after] cannot be used in a scroll context");
             }

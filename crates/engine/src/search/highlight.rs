@@ -120,7 +120,7 @@ impl Highlight {
                     }
                     other => return Err(Error::illegal_argument(format!("Unknown tag schema [{other}]"))),
                 },
-                _ => option("highlight", key, value, &mut common, &mut tags)?,
+                _ => option(None, key, value, &mut common, &mut tags)?,
             }
         }
         tags.check()?;
@@ -192,7 +192,7 @@ fn field_list(entries: Vec<(&String, &Value)>, common: &HighlightOptions) -> Res
                 "matched_fields" => {
                     return Err(Error::not_implemented("option [matched_fields] of [highlight]"));
                 }
-                _ => option("highlight_field", key, value, &mut options, &mut tags)?,
+                _ => option(Some(pattern), key, value, &mut options, &mut tags)?,
             }
         }
         tags.check()?;
@@ -221,10 +221,20 @@ impl Tags {
 }
 
 /// Reads an option that both levels have.
-fn option(kind: &str, key: &str, value: &Value, options: &mut HighlightOptions, tags: &mut Tags) -> Result<()> {
+fn option(
+    field: Option<&str>,
+    key: &str,
+    value: &Value,
+    options: &mut HighlightOptions,
+    tags: &mut Tags,
+) -> Result<()> {
+    let kind = match field {
+        Some(_) => "highlight_field",
+        None => "highlight",
+    };
     let flag = || as_bool(value).ok_or_else(|| wrong_type(kind, key, value));
     match key {
-        "type" => options.highlighter = highlighter(&text(kind, key, value)?)?,
+        "type" => options.highlighter = highlighter(field, &text(kind, key, value)?)?,
         "pre_tags" => {
             tags.pre = true;
             options.pre_tag = first_tag(kind, key, value)?;
@@ -233,9 +243,9 @@ fn option(kind: &str, key: &str, value: &Value, options: &mut HighlightOptions, 
             tags.post = true;
             options.post_tag = first_tag(kind, key, value)?;
         }
-        "fragment_size" => options.fragment_size = whole(kind, key, value)?,
-        "number_of_fragments" => options.number_of_fragments = whole(kind, key, value)?,
-        "no_match_size" => options.no_match_size = whole(kind, key, value)?,
+        "fragment_size" => set(&mut options.fragment_size, whole(kind, key, value)?),
+        "number_of_fragments" => set(&mut options.number_of_fragments, whole(kind, key, value)?),
+        "no_match_size" => set(&mut options.no_match_size, whole(kind, key, value)?),
         "order" => options.by_score = text(kind, key, value)?.eq_ignore_ascii_case("score"),
         "require_field_match" => options.require_field_match = flag()?,
         "highlight_query" => options.query = Some(Box::new(Query::parse(value)?)),
@@ -273,12 +283,15 @@ fn option(kind: &str, key: &str, value: &Value, options: &mut HighlightOptions, 
     Ok(())
 }
 
-fn highlighter(name: &str) -> Result<Highlighter> {
+fn highlighter(field: Option<&str>, name: &str) -> Result<Highlighter> {
     match name {
         "unified" => Ok(Highlighter::Unified),
         "plain" => Ok(Highlighter::Plain),
         "fvh" => Ok(Highlighter::Fvh),
-        other => Err(Error::illegal_argument(format!("unknown highlighter type [{other}]"))),
+        other => Err(Error::illegal_argument(match field {
+            Some(field) => format!("unknown highlighter type [{other}] for the field [{field}]"),
+            None => format!("unknown highlighter type [{other}]"),
+        })),
     }
 }
 
@@ -306,10 +319,16 @@ fn text(kind: &str, key: &str, value: &Value) -> Result<String> {
     as_text(value).ok_or_else(|| wrong_type(kind, key, value))
 }
 
-/// A length or count; as in Elasticsearch what is negative is none.
-fn whole(kind: &str, key: &str, value: &Value) -> Result<usize> {
+/// A length or count; `None`: a negative one, which says nothing, as in Elasticsearch.
+fn whole(kind: &str, key: &str, value: &Value) -> Result<Option<usize>> {
     let number = as_i64(value).ok_or_else(|| wrong_type(kind, key, value))?;
-    Ok(usize::try_from(number.min(i64::from(i32::MAX))).unwrap_or(0))
+    Ok(usize::try_from(number.min(i64::from(i32::MAX))).ok())
+}
+
+fn set(option: &mut usize, given: Option<usize>) {
+    if let Some(given) = given {
+        *option = given;
+    }
 }
 
 fn wrong_type(kind: &str, key: &str, value: &Value) -> Error {
@@ -377,6 +396,10 @@ mod tests {
         assert_eq!(b.options.pre_tag, "<b>");
         assert!(a.options.by_score && b.options.by_score && a.options.html && b.options.html);
         assert_eq!((a.options.number_of_fragments, b.options.number_of_fragments), (5, 0));
+        let negative =
+            parsed(&json!({"fragment_size": 7, "fields": {"a": {"fragment_size": -1, "number_of_fragments": -1}}}));
+        let negative = &negative.fields[0].options;
+        assert_eq!((negative.fragment_size, negative.number_of_fragments), (7, 5));
         assert!(a.options.require_field_match && !b.options.require_field_match);
     }
 
@@ -408,7 +431,7 @@ mod tests {
         );
         check_refused(
             json!({"fields": {"a": {"type": "foo"}}}),
-            "unknown highlighter type [foo]",
+            "unknown highlighter type [foo] for the field [a]",
         );
         check_refused(
             json!({"fields": {"a": {"pre_tags": ["x"]}}}),

@@ -8,6 +8,7 @@ mod context;
 mod highlight;
 mod hit;
 mod parse;
+mod profile;
 mod shape;
 mod sort;
 
@@ -26,6 +27,7 @@ pub use highlight::{BoundaryScanner, Highlight, HighlightField, HighlightOptions
 pub use hit::{Hit, InnerPage, write_score};
 pub use parse::parse_track_total_hits;
 pub(crate) use parse::refused_keys;
+pub use profile::{AggregationProfile, PartTimes, Profile, SegmentCounts, ShardProfile};
 pub use shape::HitShape;
 pub(crate) use shape::{ShapeParser, unknown as unknown_key};
 pub use sort::parse_sort_param;
@@ -80,6 +82,8 @@ pub struct SearchRequest {
     /// Index expressions (concrete names once the engine has it) and what multiplies the scores of
     /// their documents; the first counts.
     pub indices_boost: Vec<(String, f32)>,
+    /// Tell where the time goes.
+    pub profile: bool,
     /// How exactly hits are counted.
     pub track_total_hits: TrackTotalHits,
     /// Score although sorted by something else.
@@ -208,6 +212,8 @@ pub struct SearchResponse {
     pub hits: Vec<Hit>,
     /// `None` if none were asked; else the JSON object as Elasticsearch prints it.
     pub aggregations: Option<Value>,
+    /// Only if asked.
+    pub profile: Option<Profile>,
     /// The point in time that was searched.
     pub pit_id: Option<String>,
     /// Asks for the next page.

@@ -30,7 +30,6 @@ const NOT_YET: &[&str] = &[
     "knn",
     "min_compatible_shard_node",
     "point_in_time",
-    "profile",
     "rank",
     "rescore",
     "retriever",
@@ -68,6 +67,7 @@ impl SearchRequest {
             aggs: Aggregations::default(),
             typed_keys: false,
             indices_boost: Vec::new(),
+            profile: false,
             track_total_hits: TrackTotalHits::UpTo(TRACK_TOTAL_HITS),
             track_scores: false,
             min_score: None,
@@ -141,6 +141,7 @@ impl SearchRequest {
                 "size" => self.size = size(as_i64(value).ok_or_else(unknown)?)?,
                 "sort" => self.sort = sort::parse(value)?,
                 "collapse" => self.collapse = Some(Collapse::parse(value)?),
+                "profile" => self.profile = flag()?,
                 "indices_boost" => self.indices_boost = indices_boost(value)?,
                 "search_after" => self.search_after = Some(search_after(value)?),
                 "aggs" | "aggregations" => {
@@ -351,7 +352,7 @@ mod tests {
             "query": {"term": {"a": 1}}, "post_filter": {"exists": {"field": "b"}}, "from": 0, "indices_boost": [{"a*": 2}, {"b": 0.5}], "size": "5", "sort": ["a", {"b": "desc"}],
             "search_after": [1, "x"], "_source": {"includes": ["a"]}, "fields": ["a.*", {"field": "t", "format": "yyyy"}],
             "docvalue_fields": [{"field": "n", "include_unmapped": false}], "aggs": {"m": {"max": {"field": "n"}}},
-            "track_total_hits": 100, "track_scores": true, "min_score": 0.5, "timeout": "1500ms", "terminate_after": 7,
+            "track_total_hits": 100, "track_scores": true, "min_score": 0.5, "profile": true, "timeout": "1500ms", "terminate_after": 7,
             "version": true, "seq_no_primary_term": true
         }));
         assert_eq!(request.query, Query::parse(&json!({"term": {"a": 1}})).unwrap());
@@ -378,7 +379,7 @@ mod tests {
         assert_eq!(request.min_score, Some(0.5));
         assert_eq!(request.timeout, Some(Duration::from_millis(1500)));
         assert_eq!(request.terminate_after, 7);
-        assert!(request.track_scores && request.shape.version && request.shape.seq_no_primary_term);
+        assert!(request.profile && request.track_scores && request.shape.version && request.shape.seq_no_primary_term);
     }
 
     #[test]
@@ -475,7 +476,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_body_panics(key in "from|size|sort|_source|fields|aggs|timeout|search_after|stored_fields", text in "\\PC{0,10}", number: i64) {
+        fn no_body_panics(key in "from|size|sort|_source|fields|aggs|timeout|search_after|stored_fields|highlight|collapse|post_filter|indices_boost|profile", text in "\\PC{0,10}", number: i64) {
             for value in [json!(text), json!(number), json!([text, number]), json!({text.as_str(): number}), json!({text.as_str(): {"order": text}})] {
                 let _ = parse(json!({key.as_str(): value}));
             }

@@ -48,6 +48,7 @@ use self::score_board::ScoreBoard;
 pub(super) use self::significant_terms::Background;
 use super::compile::Compiler;
 use super::memory::Memory;
+use super::profile::{ShardTimes, timed};
 use crate::segment::Segment;
 
 /// Aggregations of one level, resolved.
@@ -337,6 +338,14 @@ impl SegmentAggs {
     /// Takes matching documents; `zeros` are as many zeros.
     pub(super) fn collect(&mut self, docs: &[DocId], zeros: &[u32]) -> Result<()> {
         self.level.collect(docs, zeros)
+    }
+
+    /// The same, and measures each aggregation of the first level.
+    pub(super) fn collect_timed(&mut self, docs: &[DocId], zeros: &[u32], times: &ShardTimes) -> Result<()> {
+        for (number, (_, collector)) in self.level.0.iter_mut().enumerate() {
+            timed(times.aggregation(number), || collector.collect(docs, zeros))?;
+        }
+        Ok(())
     }
 
     /// What was found.

@@ -181,7 +181,7 @@ mod tests {
 
     fn check(marks: Vec<Mark>, values: &[&str], expected: &str) {
         let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
-        let text = FieldText::new(&values, Analyzer::Standard, false);
+        let text = FieldText::new(&values, Analyzer::Standard);
         let found = Finder::new(marks.into_iter()).find(&text, None);
         let shown: Vec<&str> = found
             .iter()

@@ -44,7 +44,7 @@ struct FieldPlan {
     /// Where the values are in the source: the parent's path for a multi-field.
     path: String,
     analyzer: Analyzer,
-    /// `normalizer: lowercase`.
+    /// `normalizer: lowercase`; as in Elasticsearch the normalized value is shown.
     lowercase: bool,
     /// Longer values are not indexed.
     ignore_above: Option<u32>,
@@ -200,8 +200,9 @@ impl FieldPlan {
                 self.ignore_above
                     .is_none_or(|limit| text.chars().count() <= limit as usize)
             };
-            values.extend(text.filter(short));
+            let text = text.filter(short);
+            values.extend(text.map(|text| if self.lowercase { text.to_lowercase() } else { text }));
         });
-        FieldText::new(&values, self.analyzer, self.lowercase)
+        FieldText::new(&values, self.analyzer)
     }
 }

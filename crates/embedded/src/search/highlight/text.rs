@@ -34,7 +34,7 @@ pub(super) struct Token {
 }
 
 impl FieldText {
-    pub(super) fn new(values: &[String], analyzer: Analyzer, lowercase: bool) -> Self {
+    pub(super) fn new(values: &[String], analyzer: Analyzer) -> Self {
         let mut text = Self {
             chars: Vec::new(),
             values: Vec::with_capacity(values.len()),
@@ -47,21 +47,17 @@ impl FieldText {
             let start = text.chars.len();
             text.chars.extend(value.chars());
             text.values.push(start..text.chars.len());
-            text.analyze(value, start, analyzer, lowercase);
+            text.analyze(value, start, analyzer);
         }
         text
     }
 
-    fn analyze(&mut self, value: &str, start: usize, analyzer: Analyzer, lowercase: bool) {
+    fn analyze(&mut self, value: &str, start: usize, analyzer: Analyzer) {
         let first_position = self.tokens.last().map_or(0, |last| last.position + 1 + POSITION_GAP);
         let places = UnitPlaces::new(value);
         for token in analysis::analyze(analyzer, value) {
             self.tokens.push(Token {
-                text: if lowercase {
-                    token.text.to_lowercase()
-                } else {
-                    token.text
-                },
+                text: token.text,
                 start: start + places.of(token.start_offset as usize),
                 end: start + places.of(token.end_offset as usize),
                 position: first_position + token.position as usize,
@@ -129,7 +125,7 @@ mod tests {
     #[test]
     fn tokens_are_placed_by_characters() {
         let values = ["😀 ab".to_owned(), "Cd".to_owned()];
-        let text = FieldText::new(&values, Analyzer::Standard, false);
+        let text = FieldText::new(&values, Analyzer::Standard);
         let tokens: Vec<_> = text
             .tokens
             .iter()

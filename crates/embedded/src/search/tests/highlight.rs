@@ -14,7 +14,7 @@ const LOG: &str = "Sep  5 12:00:01 host sshd[12345]: Failed password for invalid
 fn foxes() -> Shard {
     let mut shard = Shard::new(&json!({"properties": {
         "id": {"type": "keyword"}, "t": {"type": "text", "fields": {"raw": {"type": "keyword"}}}, "u": {"type": "text"},
-        "k": {"type": "keyword", "ignore_above": 20}, "n": {"type": "long"}
+        "k": {"type": "keyword", "ignore_above": 20}, "low": {"type": "keyword", "normalizer": "lowercase"}, "n": {"type": "long"}
     }}));
     shard.segment(
         &[
@@ -25,7 +25,7 @@ fn foxes() -> Shard {
                 "k": ["foxes", "this fox is longer than twenty", "fo*"]
             }),
             json!({"id": "2", "t": LOG}),
-            json!({"id": "3", "t": "<b>fox</b> & \"dog's\" / end", "n": 5}),
+            json!({"id": "3", "low": "FoX", "t": "<b>fox</b> & \"dog's\" / end", "n": 5}),
         ],
         &[],
     );
@@ -217,6 +217,8 @@ fn fields_are_matched_by_name() {
         search(&range, &json!({"fields": {"k": {}}})).unwrap(),
         [json!({"1": {"k": patterns["k"]}})]
     );
+    let normalized = search(&json!({"term": {"low": "fox"}}), &json!({"fields": {"low": {}}})).unwrap();
+    assert_eq!(normalized, [json!({"3": {"low": ["<em>fox</em>"]}})]);
     let number = search(&json!({"term": {"n": 5}}), &json!({"fields": {"n": {}, "t": {}}})).unwrap();
     assert_eq!(number, [json!({"3": {}})]);
 }

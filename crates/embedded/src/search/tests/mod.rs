@@ -10,6 +10,7 @@ mod hits;
 mod many_values;
 mod meaning;
 mod metrics;
+mod profile;
 mod properties;
 mod queries;
 mod samples;

@@ -1,0 +1,150 @@
+//! Measuring for `profile: true`. A search without it has no [`ShardTimes`], and reads no clock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use firn_engine::aggs::Aggregations;
+use firn_engine::search::{AggregationProfile, PartTimes, SegmentCounts, ShardProfile};
+
+use super::ShardSearch;
+
+/// A part of the work on a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Compile,
+    Prune,
+    Open,
+    Match,
+    Collect,
+    Aggregate,
+    Finish,
+    Fetch,
+}
+
+const PARTS: usize = 8;
+
+/// What all threads measured on one shard.
+pub(super) struct ShardTimes {
+    parts: [AtomicU64; PARTS],
+    pruned: AtomicU64,
+    passed_over: AtomicU64,
+    read: AtomicU64,
+    matched: AtomicU64,
+    blocks: AtomicU64,
+    /// One per aggregation of the first level.
+    aggregations: Vec<AtomicU64>,
+}
+
+impl ShardTimes {
+    pub(super) fn new(aggregations: &Aggregations) -> Self {
+        Self {
+            parts: Default::default(),
+            pruned: AtomicU64::new(0),
+            passed_over: AtomicU64::new(0),
+            read: AtomicU64::new(0),
+            matched: AtomicU64::new(0),
+            blocks: AtomicU64::new(0),
+            aggregations: aggregations.0.iter().map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    pub(super) fn add(&self, part: Part, ns: u64) {
+        self.parts[part as usize].fetch_add(ns, Ordering::Relaxed);
+    }
+
+    fn part(&self, part: Part) -> u64 {
+        self.parts[part as usize].load(Ordering::Relaxed)
+    }
+
+    /// A segment that is not opened.
+    pub(super) fn segment_pruned(&self) {
+        self.pruned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A segment that has no hit among the first.
+    pub(super) fn segment_passed_over(&self) {
+        self.passed_over.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A segment that is read.
+    pub(super) fn segment_read(&self) {
+        self.read.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A block of matching documents.
+    pub(super) fn block(&self, documents: usize) {
+        self.matched.fetch_add(documents as u64, Ordering::Relaxed);
+        self.blocks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The time of an aggregation of the first level, by its place.
+    pub(super) fn aggregation(&self, number: usize) -> &AtomicU64 {
+        &self.aggregations[number]
+    }
+
+    /// What the answer says of it.
+    pub(super) fn report(&self, search: &ShardSearch, aggregations: &Aggregations) -> ShardProfile {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let named = aggregations.0.iter().zip(&self.aggregations);
+        ShardProfile {
+            index: search.snapshot.index.to_string(),
+            shard: search.snapshot.shard,
+            segments: SegmentCounts {
+                total: search.snapshot.segments.len() as u64,
+                pruned: count(&self.pruned),
+                passed_over: count(&self.passed_over),
+                read: count(&self.read),
+            },
+            documents_matched: count(&self.matched),
+            blocks: count(&self.blocks),
+            times: PartTimes {
+                compile: self.part(Part::Compile),
+                prune: self.part(Part::Prune),
+                open: self.part(Part::Open),
+                matching: self.part(Part::Match),
+                collect: self.part(Part::Collect),
+                aggregate: self.part(Part::Aggregate),
+                finish: self.part(Part::Finish),
+                fetch: self.part(Part::Fetch),
+            },
+            aggregations: named
+                .map(|((name, aggregation), ns)| AggregationProfile {
+                    name: name.clone(),
+                    kind: aggregation.kind.name(),
+                    collect_ns: count(ns),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// Tells one part of a run of work from the next.
+pub(super) struct Stopwatch<'a>(Option<(&'a ShardTimes, Instant)>);
+
+impl<'a> Stopwatch<'a> {
+    /// Begins, if there is something to measure for.
+    pub(super) fn start(times: Option<&'a ShardTimes>) -> Self {
+        Self(times.map(|times| (times, Instant::now())))
+    }
+
+    /// All that happened since the last lap was this part.
+    pub(super) fn lap(&mut self, part: Part) {
+        if let Some((times, last)) = &mut self.0 {
+            let now = Instant::now();
+            times.add(part, nanos(now - *last));
+            *last = now;
+        }
+    }
+}
+
+/// Runs something and adds its time to `counter`.
+pub(super) fn timed<T>(counter: &AtomicU64, work: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let done = work();
+    counter.fetch_add(nanos(start.elapsed()), Ordering::Relaxed);
+    done
+}
+
+fn nanos(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
