@@ -317,5 +317,6 @@ fn scripts_fail_with_their_place() {
         }}}}}}),
     );
     assert_eq!(error.kind(), ErrorKind::Script);
-    assert_eq!(error.details().unwrap()["position"]["offset"], 0);
+    // The dot, where Painless points, too.
+    assert_eq!(error.details().unwrap()["position"]["offset"], 6);
 }
