@@ -8,6 +8,9 @@ use super::documents::{ADDRESSES, INSTANTS};
 /// More than there are terms: no shard cuts what another counts.
 const SHARD_SIZE: usize = 1000;
 
+/// Levels of a search's aggregations.
+pub(super) const DEPTH: usize = 3;
+
 const NUMBERS: &[&str] = &["small", "ratio", "single", "price", "obj.count"];
 const TERMS: &[&str] = &[
     "kw",
@@ -151,7 +154,8 @@ impl Random {
                     false,
                 )
             }
-            15 => {
+            // It stands in no bucket.
+            15 if depth == DEPTH => {
                 let composite = self.composite();
                 self.below_buckets(json!({"composite": composite}), depth, false)
             }

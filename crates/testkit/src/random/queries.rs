@@ -234,6 +234,18 @@ impl Random {
         words.join(" ")
     }
 
+    /// In a sloppy phrase firn lets a word of the text stand for two equal words of the phrase.
+    fn phrase_without_repetitions(&mut self) -> String {
+        let mut words: Vec<&str> = Vec::new();
+        for _ in 0..1 + self.below(4) {
+            let word = self.pick(WORDS);
+            if !words.iter().any(|known| known.eq_ignore_ascii_case(word)) {
+                words.push(word);
+            }
+        }
+        words.join(" ")
+    }
+
     fn text(&mut self) -> Json {
         let phrase = self.phrase();
         let field = if self.chance(80) { "msg" } else { "kw" };
@@ -257,7 +269,11 @@ impl Random {
             6 => {
                 json!({"match_bool_prefix": {"msg": {"query": format!("{phrase} {}", self.pick(&["q", "er", "do", "fox"]))}}})
             }
-            _ => json!({"match_phrase": {field: {"query": phrase, "slop": self.pick(&[0, 0, 1, 2, 5])}}}),
+            _ if self.chance(50) => json!({"match_phrase": {field: phrase}}),
+            _ => {
+                let phrase = self.phrase_without_repetitions();
+                json!({"match_phrase": {field: {"query": phrase, "slop": self.pick(&[0, 1, 2, 5])}}})
+            }
         }
     }
 
@@ -295,7 +311,11 @@ impl Random {
             0 => format!("num:{}", self.pick(&["[1 TO 5]", "{1 TO 5]", "[* TO 3}", "{4 TO *]"])),
             1 => format!("_exists_:{}", self.pick(&["ip", "msg", "flag", "obj"])),
             2 => format!("tags:{}", self.pick(&["red", "blue", "x-1", "grün"])),
-            3 => format!("msg:\"{}\"{}", self.phrase(), self.pick(&["", "", "~2"])),
+            3 => format!(
+                "msg:\"{}\"{}",
+                self.phrase_without_repetitions(),
+                self.pick(&["", "", "~2"])
+            ),
             4 => format!(
                 "{}:{}",
                 self.pick(&["kw", "wild", "msg"]),

@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::Random;
+use super::aggregations::DEPTH;
 
 const SORTS: &[&str] = &[
     "@timestamp",
@@ -34,7 +35,7 @@ impl Random {
             body["post_filter"] = self.query(1);
         }
         if self.chance(70) {
-            body["aggs"] = self.aggregations(3);
+            body["aggs"] = self.aggregations(DEPTH);
         }
         match self.below(4) {
             0 => body["size"] = json!(0),

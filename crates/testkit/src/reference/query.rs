@@ -323,8 +323,9 @@ fn enough(found: usize, all: usize, body: &Json) -> bool {
     {
         return found == all;
     }
-    let least = body.get("minimum_should_match").map_or(1, |spec| minimum(spec, all));
-    found >= least.max(1)
+    // One word is no list of clauses, of which some could be asked for.
+    let spec = body.get("minimum_should_match").filter(|_| all > 1);
+    found >= spec.map_or(1, |spec| minimum(spec, all)).max(1)
 }
 
 /// How many of `all` optional clauses `minimum_should_match` asks for.

@@ -104,7 +104,6 @@ impl<'j> Key<'j> {
             (Some(Value::Text(text)), _) => json!(text),
             (Some(Value::Ip(bits)), _) => json!(schema::print_address(*bits)),
             (Some(Value::Float(number)), _) => json!(number),
-            (Some(Value::Int(number)), Kind::Boolean) => json!(*number != 0),
             (Some(Value::Int(number)), _) => match u64::try_from(*number) {
                 Ok(number) => json!(number),
                 Err(_) => json!(*number as i64),

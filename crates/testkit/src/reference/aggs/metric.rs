@@ -86,7 +86,8 @@ pub(super) struct Stats<'n>(pub(super) &'n [f64]);
 
 impl Stats<'_> {
     fn sum(&self) -> f64 {
-        self.0.iter().sum()
+        // The sum of nothing is -0.0 in Rust, which sorts before 0.0.
+        self.0.iter().sum::<f64>() + 0.0
     }
 
     fn mean(&self) -> Option<f64> {

@@ -6,18 +6,21 @@ use serde_json::Value as Json;
 
 use super::pipeline;
 
-/// Sorts printed buckets by `order`, ties by where they stand (by key, ascending).
-pub(super) fn sort(buckets: &mut [Json], order: &Json) {
+/// Sorts printed buckets, which stand in the order of their keys, by `order`; ties stay as they are.
+pub(super) fn sort(buckets: &mut Vec<Json>, order: &Json) {
     let keys: Vec<(&str, bool)> = match order {
         Json::Array(keys) => keys.iter().map(one).collect(),
         key => vec![one(key)],
     };
-    buckets.sort_by(|left, right| {
+    assert!(!keys.is_empty(), "an order without keys");
+    let mut places: Vec<(usize, Json)> = buckets.drain(..).enumerate().collect();
+    places.sort_by(|left, right| {
         let mut orders = keys
             .iter()
             .map(|(path, ascending)| compare(left, right, path, *ascending));
         orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
+    buckets.extend(places.into_iter().map(|(_, bucket)| bucket));
 }
 
 fn one(key: &Json) -> (&str, bool) {
@@ -25,13 +28,13 @@ fn one(key: &Json) -> (&str, bool) {
     (path, direction == "asc")
 }
 
-fn compare(left: &Json, right: &Json, path: &str, ascending: bool) -> Ordering {
+fn compare(left: &(usize, Json), right: &(usize, Json), path: &str, ascending: bool) -> Ordering {
     let turn = |order: Ordering| if ascending { order } else { order.reverse() };
     if path == "_key" {
-        return turn(compare_keys(&left["key"], &right["key"]));
+        return turn(left.0.cmp(&right.0));
     }
     let value = |bucket: &Json| pipeline::value_at(bucket, path);
-    match (value(left), value(right)) {
+    match (value(&left.1), value(&right.1)) {
         (Some(left), Some(right)) => turn(left.total_cmp(&right)),
         // What has no value comes last in either direction.
         (left, right) => left.is_none().cmp(&right.is_none()),

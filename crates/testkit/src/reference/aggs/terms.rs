@@ -58,11 +58,13 @@ pub(super) fn multi<'d>(scope: &Scope<'d>, body: &Json, sub: Option<&Json>, docu
             .zip(&kinds)
             .map(|(value, kind)| key_of(value, *kind, None))
             .collect();
-        // In this aggregation keys are what they print as.
-        let keys: Vec<Json> = parts
-            .iter()
-            .map(|part| part.get("key_as_string").unwrap_or(&part["key"]).clone())
-            .collect();
+        // In this aggregation keys are what they print as; booleans are booleans.
+        let printed = |(part, kind): (&Map<String, Json>, &Kind)| match part.get("key_as_string") {
+            Some(text) if *kind == Kind::Boolean => json!(text == "true"),
+            Some(text) => text.clone(),
+            None => part["key"].clone(),
+        };
+        let keys: Vec<Json> = parts.iter().zip(&kinds).map(printed).collect();
         let texts: Vec<String> = keys
             .iter()
             .map(|key| key.as_str().map_or_else(|| key.to_string(), str::to_owned))
