@@ -9,7 +9,7 @@ use super::{
     significant_terms, stats, string_stats, sum, terms, top_metrics, value_count, weighted_avg,
 };
 use crate::expression::Steps;
-use crate::{Cancel, Error, Result};
+use crate::{Cancel, Error, ErrorKind, Result};
 
 /// How to print an answer.
 #[derive(Debug, Clone)]
@@ -65,6 +65,21 @@ impl<'a> Finisher<'a> {
     /// Accounts for buckets before they are made.
     pub(super) fn count(&mut self, buckets: usize) -> Result<()> {
         self.room.take(buckets)
+    }
+
+    /// Refuses a page that could hold more buckets than an answer may have, however many it does.
+    pub(super) fn check_size(&self, size: usize) -> Result<()> {
+        let max = self.options.max_buckets;
+        if size <= max {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::TooManyBuckets,
+            format!(
+                "Trying to create too many buckets. Must be less than or equal to: [{max}] but was [{size}]. This limit \
+                 can be set by changing the [search.max_buckets] cluster level setting."
+            ),
+        ))
     }
 
     /// Finishes one level, in the order of the request. What no segment reported is empty.

@@ -69,6 +69,7 @@ pub(in crate::aggs) fn answer(
     sub: &Aggregations,
     mut partial: CompositePartial,
 ) -> Result<Buckets> {
+    finisher.check_size(composite.size)?;
     let order = composite.order();
     partial.cut();
     finisher.count(partial.buckets.len())?;
