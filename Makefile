@@ -38,7 +38,7 @@ unit: ## unit and property tests of the libraries
 e2e: ## the binary: command line, REST, README tour, kill -9
 	$(CARGO) test -p firn --quiet
 
-clients: ## the official Python clients against a running firn
+clients: ## the official Python and JavaScript clients against a running firn
 	@scripts/clients.sh
 
 soak: ## kill -9 for an hour (SOAK_ROUNDS=N to change)
@@ -47,7 +47,7 @@ soak: ## kill -9 for an hour (SOAK_ROUNDS=N to change)
 reference: ## hold 100,000 random answers against the naive engine (REFERENCE_CASES=N to change)
 	FIRN_REFERENCE_CASES=$${REFERENCE_CASES:-100000} $(CARGO) test -p firn --test reference -- --nocapture
 
-fuzz: ## fuzz the parsers for a minute each (needs a nightly toolchain and cargo-fuzz)
+fuzz: ## fuzz the parsers and searches for a minute each (FUZZ_SECONDS=N, FUZZ_TARGETS=… to change)
 	@scripts/fuzz.sh
 
 bench: build ## side by side with the real OpenSearch, if OPENSEARCH_URL names one
