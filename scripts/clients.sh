@@ -1,13 +1,30 @@
 #!/usr/bin/env bash
-# Runs the official Python clients against a firn of its own (see tests/clients/).
+# Runs the official clients, Python's and JavaScript's, against a firn of their own (see tests/clients/).
+# CLIENTS="python" or "js" runs one of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+clients=${CLIENTS:-python js}
+binary=$PWD/${CARGO_TARGET_DIR:-target}/debug/firn
+case ${CARGO_TARGET_DIR:-} in /*) binary=$CARGO_TARGET_DIR/debug/firn ;; esac
+offline() { echo "$1: cannot install the clients; is the registry reachable? CLIENTS=\"…\" leaves one out" >&2; exit 1; }
+
 venv=${FIRN_VENV:-target/clients-venv}
-stamp=$venv/requirements.installed
-if ! cmp -s tests/clients/requirements.txt "$stamp" 2>/dev/null; then
+if [[ $clients == *python* ]] && ! cmp -s tests/clients/requirements.txt "$venv/requirements.installed" 2>/dev/null; then
   python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet -r tests/clients/requirements.txt
-  cp tests/clients/requirements.txt "$stamp"
+  "$venv/bin/pip" install --quiet -r tests/clients/requirements.txt || offline pip
+  cp tests/clients/requirements.txt "$venv/requirements.installed"
 fi
+js=tests/clients/js
+if [[ $clients == *js* ]] && ! cmp -s $js/package-lock.json $js/node_modules/.installed 2>/dev/null; then
+  (cd $js && npm ci --silent --no-audit --no-fund) || offline npm
+  cp $js/package-lock.json $js/node_modules/.installed
+fi
+
 cargo build --quiet --bin firn
-FIRN_BINARY="${CARGO_TARGET_DIR:-target}/debug/firn" "$venv/bin/python" -m pytest -q -W ignore::DeprecationWarning tests/clients
+export FIRN_BINARY=$binary
+if [[ $clients == *python* ]]; then
+  "$venv/bin/python" -m pytest -q -W ignore::DeprecationWarning -W ignore::elasticsearch.ElasticsearchWarning tests/clients
+fi
+if [[ $clients == *js* ]]; then
+  (cd $js && node --test)
+fi

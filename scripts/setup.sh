@@ -14,6 +14,8 @@ need curl curl
 if [ "$what" = test ]; then
   need python3 python3
   python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
+  need node nodejs
+  need npm npm
 fi
 if [ ${#packages[@]} -gt 0 ]; then
   apt=()

@@ -17,6 +17,7 @@ const SKIPPED: &[&str] = &[
     "fuzz/coverage",
     "fuzz/target",
     "target",
+    "tests/clients/js/node_modules",
 ];
 /// Larger files are somebody's events beside the sources, and not tracked.
 const FILE_BYTES_MAX: u64 = 4 << 20;
