@@ -6,7 +6,8 @@ use regex::Regex;
 /// commas, and numbers such as `2.5`, on which the standard analyzer does no more than this.
 pub(crate) fn words(text: &str) -> Vec<String> {
     let is_decimal = text.parse::<f64>().is_ok() && text.contains('.');
-    let parts = text.split(|letter: char| !letter.is_alphanumeric() && !(is_decimal && letter == '.'));
+    let is_part = |letter: char| letter.is_alphanumeric() || is_decimal && letter == '.';
+    let parts = text.split(|letter: char| !is_part(letter));
     parts.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
 
