@@ -18,7 +18,8 @@ if [ -z "${OPENSEARCH_URL:-}" ]; then
   mkdir -p "$ENGINE_HOME"
   [ -d "$ENGINE_HOME"/opensearch-* ] 2>/dev/null || bash "$OPENSEARCH_ENGINE_SH" install opensearch
   trap 'bash "$OPENSEARCH_ENGINE_SH" stop' EXIT
-  bash "$OPENSEARCH_ENGINE_SH" start -n 1 -p "$port" -m 512m
+  # A disk that is nearly full would have it refuse new indices.
+  bash "$OPENSEARCH_ENGINE_SH" start -n 1 -p "$port" -m 512m -s "cluster.routing.allocation.disk.threshold_enabled: false"
   export OPENSEARCH_URL=http://127.0.0.1:$port
 fi
 cargo test -p firn --quiet --test rest opensearch -- --nocapture
