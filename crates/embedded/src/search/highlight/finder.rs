@@ -51,16 +51,9 @@ impl Finder {
         !self.phrases.is_empty()
     }
 
-    /// What each token of the text is found for, if for anything; tokens from character `limit`
-    /// on are not looked at.
-    pub(super) fn find(&self, text: &FieldText, limit: Option<u64>) -> Vec<Option<usize>> {
-        let tokens = match limit {
-            Some(limit) => {
-                let count = text.tokens.partition_point(|token| (token.start as u64) < limit);
-                &text.tokens[..count]
-            }
-            None => &text.tokens,
-        };
+    /// What each token of the text is found for, if for anything.
+    pub(super) fn find(&self, text: &FieldText) -> Vec<Option<usize>> {
+        let tokens = &text.tokens;
         let mut found = vec![None; tokens.len()];
         let mut numbers: HashMap<&str, usize> = HashMap::new();
         let mut number_of = |term| {
@@ -83,8 +76,8 @@ impl Finder {
     }
 
     /// The found tokens, in order.
-    pub(super) fn matches(&self, text: &FieldText, limit: Option<u64>) -> Vec<Match> {
-        let found = self.find(text, limit).into_iter().zip(&text.tokens);
+    pub(super) fn matches(&self, text: &FieldText) -> Vec<Match> {
+        let found = self.find(text).into_iter().zip(&text.tokens);
         found
             .filter_map(|(term, token)| {
                 Some(Match {
@@ -181,8 +174,8 @@ mod tests {
 
     fn check(marks: Vec<Mark>, values: &[&str], expected: &str) {
         let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
-        let text = FieldText::new(&values, Analyzer::Standard);
-        let found = Finder::new(marks.into_iter()).find(&text, None);
+        let text = FieldText::new(&values, Analyzer::Standard, None);
+        let found = Finder::new(marks.into_iter()).find(&text);
         let shown: Vec<&str> = found
             .iter()
             .zip(&text.tokens)

@@ -95,11 +95,12 @@ impl HighlightPlan {
     /// The fragments of a document; fields without any are left out.
     pub(super) fn read(&self, doc: DocId, source: &Value, out: &mut Map<String, Value>) -> Result<()> {
         for field in &self.fields {
-            let text = field.text(source);
-            if text.is_empty() {
+            let values = field.values(source);
+            if values.iter().all(String::is_empty) {
                 continue;
             }
-            self.check_length(doc, field, &text)?;
+            self.check_length(doc, field, &values)?;
+            let text = FieldText::new(&values, field.analyzer, field.options.max_analyzed_offset);
             let fragments = match field.options.highlighter {
                 Highlighter::Plain => plain::fragments(&text, &field.finder, &field.options),
                 Highlighter::Unified | Highlighter::Fvh => unified::fragments(&text, &field.finder, &field.options),
@@ -112,19 +113,20 @@ impl HighlightPlan {
     }
 
     /// Long texts cost time for every hit; who wants them cut instead says so.
-    fn check_length(&self, doc: DocId, field: &FieldPlan, text: &FieldText) -> Result<()> {
+    fn check_length(&self, doc: DocId, field: &FieldPlan, values: &[String]) -> Result<()> {
+        // A separator stands between two values.
+        let separators = values.len().saturating_sub(1);
+        let length = separators + values.iter().map(|value| value.chars().count()).sum::<usize>();
         let max = self.analyzed_max;
         let tolerant = field.options.max_analyzed_offset.is_some_and(|offset| offset <= max);
-        if tolerant || text.len() as u64 <= max {
+        if tolerant || length as u64 <= max {
             return Ok(());
         }
         Err(Error::illegal_argument(format!(
             "The length [{}] of field [{}] in doc[{doc}]/index[{}] exceeds the [index.highlight.max_analyzed_offset] \
              limit [{max}]. To avoid this error, set the query parameter [max_analyzed_offset] to a value less than \
              index setting [{max}] and this will tolerate long field values by truncating them.",
-            text.len(),
-            field.name,
-            self.index
+            length, field.name, self.index
         )))
     }
 }
@@ -192,7 +194,7 @@ impl FieldPlan {
     }
 
     /// The field's values in a document.
-    fn text(&self, source: &Value) -> FieldText {
+    fn values(&self, source: &Value) -> Vec<String> {
         let mut values = Vec::new();
         walk(source, &self.path, &mut |value| {
             let text = scalar_text(value);
@@ -203,6 +205,6 @@ impl FieldPlan {
             let text = text.filter(short);
             values.extend(text.map(|text| if self.lowercase { text.to_lowercase() } else { text }));
         });
-        FieldText::new(&values, self.analyzer)
+        values
     }
 }

@@ -18,7 +18,7 @@ struct Fragment {
 
 /// The fragments of a text as they are shown; empty where nothing was found.
 pub(super) fn fragments(field: &FieldText, finder: &Finder, options: &HighlightOptions) -> Vec<String> {
-    let found = finder.find(field, options.max_analyzed_offset);
+    let found = finder.find(field);
     let mut all: Vec<Fragment> = Vec::new();
     for value in &field.values {
         let first = field.tokens.partition_point(|token| token.start < value.start);

@@ -10,6 +10,10 @@ use crate::analysis;
 /// reaches across (`position_increment_gap`).
 const POSITION_GAP: usize = 100;
 
+/// A word that begins before a limit is wholly known this many characters after it: longer ones
+/// are cut anyway.
+const WORD_CHARS_MAX: usize = 256;
+
 /// Stands between two values, as in Lucene's unified highlighter.
 const SEPARATOR: char = '\0';
 
@@ -34,7 +38,9 @@ pub(super) struct Token {
 }
 
 impl FieldText {
-    pub(super) fn new(values: &[String], analyzer: Analyzer) -> Self {
+    /// Tokens that begin at character `limit` or later are left out.
+    pub(super) fn new(values: &[String], analyzer: Analyzer, limit: Option<u64>) -> Self {
+        let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let mut text = Self {
             chars: Vec::new(),
             values: Vec::with_capacity(values.len()),
@@ -47,18 +53,28 @@ impl FieldText {
             let start = text.chars.len();
             text.chars.extend(value.chars());
             text.values.push(start..text.chars.len());
-            text.analyze(value, start, analyzer);
+            if start < limit {
+                text.analyze(value, start, analyzer, limit);
+            }
         }
         text
     }
 
-    fn analyze(&mut self, value: &str, start: usize, analyzer: Analyzer) {
+    fn analyze(&mut self, value: &str, start: usize, analyzer: Analyzer, limit: usize) {
+        let value = match analyzer {
+            Analyzer::Keyword => value,
+            _ => head(value, (limit - start).saturating_add(WORD_CHARS_MAX)),
+        };
         let first_position = self.tokens.last().map_or(0, |last| last.position + 1 + POSITION_GAP);
         let places = UnitPlaces::new(value);
         for token in analysis::analyze(analyzer, value) {
+            let token_start = start + places.of(token.start_offset as usize);
+            if token_start >= limit {
+                break;
+            }
             self.tokens.push(Token {
                 text: token.text,
-                start: start + places.of(token.start_offset as usize),
+                start: token_start,
                 end: start + places.of(token.end_offset as usize),
                 position: first_position + token.position as usize,
             });
@@ -68,9 +84,13 @@ impl FieldText {
     pub(super) fn len(&self) -> usize {
         self.chars.len()
     }
+}
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.chars.is_empty()
+/// The first characters of a text.
+fn head(text: &str, chars: usize) -> &str {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => &text[..end],
+        None => text,
     }
 }
 
@@ -125,7 +145,7 @@ mod tests {
     #[test]
     fn tokens_are_placed_by_characters() {
         let values = ["😀 ab".to_owned(), "Cd".to_owned()];
-        let text = FieldText::new(&values, Analyzer::Standard);
+        let text = FieldText::new(&values, Analyzer::Standard, None);
         let tokens: Vec<_> = text
             .tokens
             .iter()
@@ -133,6 +153,18 @@ mod tests {
             .collect();
         assert_eq!(tokens, [("ab", 2, 4, 0), ("cd", 5, 7, 101)]);
         assert_eq!(text.values, [0..4, 5..7]);
+    }
+
+    #[test]
+    fn words_past_the_limit_are_left_out() {
+        let long = "ab ".repeat(1000);
+        let values = [long, "cd".to_owned()];
+        for (limit, count) in [(0, 0), (1, 1), (3, 1), (4, 2), (2999, 1000), (3002, 1001)] {
+            let text = FieldText::new(&values, Analyzer::Standard, Some(limit));
+            assert_eq!(text.tokens.len(), count, "{limit}");
+            assert!(text.tokens.iter().all(|token| token.text.len() == 2));
+            assert_eq!(text.len(), 3003);
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ const PIVOT: f64 = 87.0;
 
 /// The passages of a text as they are shown; empty where nothing was found.
 pub(super) fn fragments(field: &FieldText, finder: &Finder, options: &HighlightOptions) -> Vec<String> {
-    let matches = finder.matches(field, options.max_analyzed_offset);
+    let matches = finder.matches(field);
     let mut passages = best(field, &matches, finder.counts(), options);
     if passages.is_empty() {
         passages.extend(start_of(field, options.no_match_size));
