@@ -82,7 +82,7 @@ impl Server {
         let answer = self.send("POST", &format!("{index}/_search"), body);
         match answer.status {
             200 => Ok(Some(answer.json())),
-            400 if self.is_peer() || answer.text().contains("not_implemented_exception") => {
+            400 if self.is_peer() => {
                 let reason = answer.json()["error"]["root_cause"][0]["reason"].to_string();
                 *self.refused.entry(reason).or_default() += 1;
                 Ok(None)

@@ -159,7 +159,13 @@ impl Random {
                 let composite = self.composite();
                 self.below_buckets(json!({"composite": composite}), depth, false)
             }
-            _ => self.below_buckets(json!({"sampler": {"shard_size": SHARD_SIZE}}), depth, false),
+            _ => {
+                let sampler = json!({"sampler": {"shard_size": SHARD_SIZE}});
+                let mut definition = self.below_buckets(sampler, depth, false);
+                // One without anything below it is refused.
+                definition["aggs"]["total"] = json!({"sum": {"field": "small"}});
+                definition
+            }
         }
     }
 
