@@ -178,13 +178,14 @@ def test_what_hits_show(tour):
     found = tour.ask(
         query={"match": {"message": {"query": "timeout", "_name": "by-word"}}}, size=2, sort=[{"number": "desc"}],
         highlight={"fields": {"message": {}}}, fields=["tenant", {"field": "@timestamp", "format": "yyyy-MM-dd"}],
-        docvalue_fields=["size"], **{"_source": {"includes": ["num*"]}})
+        docvalue_fields=["size"], **{"_source": {"includes": ["num*"]}}, profile=True)
     first = found["hits"]["hits"][0]
     assert first["_source"] == {"number": 550}
     assert first["fields"]["tenant"] == ["t4"] and first["fields"]["@timestamp"] == ["2026-03-23"]
     assert first["fields"]["size"] == [825.0]
     assert "<em>timeout</em>" in first["highlight"]["message"][0]
     assert first["matched_queries"] == ["by-word"]
+    assert found["profile"]["shards"]
 
     collapsed = tour.ask(collapse={"field": "tenant", "inner_hits": {"name": "newest", "size": 1, "sort": [{"number": "desc"}]}},
                          sort=[{"number": "asc"}], size=3)["hits"]["hits"]
@@ -223,6 +224,8 @@ def test_bucket_aggregations(tour):
         every={"global": {}},
         few={"rare_terms": {"field": "tenant"}},
         pairs={"multi_terms": {"terms": [{"field": "tenant"}, {"field": "ok"}], "size": 3}},
+        odd={"significant_terms": {"field": "tenant", "min_doc_count": 1}},
+        some={"sampler": {"shard_size": 1000}, "aggs": {"t": {"terms": {"field": "tenant"}}}},
     )
     counts = lambda name: [bucket["doc_count"] for bucket in answer[name]["buckets"]]
     assert sum(counts("days")) == COUNT and len(counts("days")) == 5
@@ -236,6 +239,7 @@ def test_bucket_aggregations(tour):
     assert answer["without"]["doc_count"] == answer["every"]["doc_count"] == COUNT
     assert counts("few") == []
     assert counts("pairs") == [100, 100, 100]
+    assert answer["odd"]["bg_count"] == answer["some"]["doc_count"] == COUNT
 
 
 def test_composite_pages(tour):

@@ -145,13 +145,15 @@ for (const [name, { Client, errors }] of Object.entries({ elasticsearch8, elasti
         sort: [{ number: 'desc' }],
         _source: ['num*'],
         fields: ['tenant', { field: '@timestamp', format: 'yyyy-MM-dd' }],
-        highlight: { fields: { message: {} } }
+        highlight: { fields: { message: {} } },
+        profile: true
       })
       const [hit] = found.hits.hits
       assert.deepEqual(hit._source, { number: 550 })
       assert.deepEqual(hit.fields, { tenant: ['t4'], '@timestamp': ['2026-03-23'] })
       assert.match(hit.highlight.message[0], /<em>timeout<\/em>/)
       assert.deepEqual(hit.matched_queries, ['by-word'])
+      assert.ok(found.profile.shards.length > 0)
       const collapsed = await client.search({
         index, sort: [{ number: 'asc' }], collapse: { field: 'tenant', inner_hits: { name: 'newest', size: 1, sort: [{ number: 'desc' }] } }
       })
