@@ -6,8 +6,8 @@ use super::questions::{Answers, Question};
 
 /// Both estimate the number of distinct values, each with an error of its own.
 const DISTINCT_TOLERANCE: f64 = 0.03;
-/// Scores come near, as lengths of texts are kept roughly.
-const SCORE_TOLERANCE: f64 = 0.15;
+/// Scores are floats that each server adds up in its own order.
+const SCORE_TOLERANCE: f64 = 0.001;
 
 /// In what they differ.
 pub(super) fn difference(question: &Question, a: &Value, b: &Value) -> Option<String> {
@@ -47,12 +47,21 @@ fn documents(answer: &Value) -> Value {
     sources.into()
 }
 
+/// Compares scores by the best one of each: OpenSearch 3 leaves out the factor k1 + 1 of BM25, by
+/// which Elasticsearch 8 multiplies all of them.
 fn scores(a: &Value, b: &Value) -> Option<String> {
     let (a, b) = (each_hit(a, "_score"), each_hit(b, "_score"));
-    let near = match (a.as_array(), b.as_array()) {
-        (Some(a), Some(b)) if a.len() == b.len() => a.iter().zip(b).all(|(a, b)| near(a, b, SCORE_TOLERANCE)),
-        _ => false,
+    let parts = |scores: &Value| -> Vec<f64> {
+        let scores: Vec<f64> = scores
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_f64)
+            .collect();
+        scores.iter().map(|score| score / scores[0]).collect()
     };
+    let (own, theirs) = (parts(&a), parts(&b));
+    let near = own.len() == theirs.len() && own.iter().zip(&theirs).all(|(a, b)| (a - b).abs() <= SCORE_TOLERANCE);
     (!near).then(|| format!("scores {a} and {b}"))
 }
 
@@ -83,13 +92,25 @@ fn aggregations(path: &str, a: &Value, b: &Value) -> Option<String> {
             }
             (own.len() != theirs.len()).then(|| format!("{path} {a} and {b}"))
         }
-        (Value::Array(own), Value::Array(theirs)) if own.len() == theirs.len() => own
-            .iter()
-            .zip(theirs)
-            .enumerate()
-            .find_map(|(number, (a, b))| aggregations(&format!("{path}[{number}]"), a, b)),
+        (Value::Array(own), Value::Array(theirs)) => {
+            let (own, theirs) = (between_empty(own), between_empty(theirs));
+            if own.len() != theirs.len() {
+                return Some(format!("{path} {a} and {b}"));
+            }
+            let mut pairs = own.iter().zip(theirs).enumerate();
+            pairs.find_map(|(number, (a, b))| aggregations(&format!("{path}[{number}]"), a, b))
+        }
         _ => (a != b).then(|| format!("{path} {a} and {b}")),
     }
+}
+
+/// Buckets without the empty ones at both ends: OpenSearch lists those that the window of the query
+/// reaches into, Elasticsearch only those between documents.
+fn between_empty(buckets: &[Value]) -> &[Value] {
+    let is_full = |bucket: &Value| bucket["doc_count"] != 0;
+    let first = buckets.iter().position(is_full).unwrap_or(buckets.len());
+    let end = buckets.iter().rposition(is_full).map_or(first, |last| last + 1);
+    &buckets[first..end]
 }
 
 #[cfg(test)]
@@ -115,10 +136,21 @@ mod tests {
     }
 
     #[test]
-    fn scores_may_differ_a_little() {
-        let answer = |score: f64| json!({"hits": {"hits": [{"_score": score}]}});
-        assert_eq!(scores(&answer(1.0), &answer(1.05)), None);
-        assert!(scores(&answer(1.0), &answer(2.0)).is_some());
-        assert!(scores(&answer(1.0), &json!({})).is_some());
+    fn scores_may_differ_by_a_factor() {
+        let answer = |scores: &[f64]| {
+            let hits: Vec<Value> = scores.iter().map(|score| json!({"_score": score})).collect();
+            json!({"hits": {"hits": hits}})
+        };
+        assert_eq!(scores(&answer(&[2.2, 1.1]), &answer(&[1.0, 0.5])), None);
+        assert!(scores(&answer(&[2.0, 1.0]), &answer(&[2.0, 1.9])).is_some());
+        assert!(scores(&answer(&[1.0]), &json!({})).is_some());
+    }
+
+    #[test]
+    fn empty_buckets_at_the_ends_do_not_count() {
+        let days = |counts: &[u64]| -> Value { counts.iter().map(|count| json!({"doc_count": count})).collect() };
+        assert_eq!(aggregations("x", &days(&[1, 0, 2]), &days(&[0, 0, 1, 0, 2, 0])), None);
+        assert!(aggregations("x", &days(&[1, 0, 2]), &days(&[1, 2])).is_some());
+        assert_eq!(aggregations("x", &days(&[]), &days(&[0])), None);
     }
 }

@@ -23,6 +23,9 @@ use crate::client::Client;
 /// Requests of one question to one server in a row: enough to read the CPU time around them.
 const BATCH: usize = 5;
 
+/// A difference between two answers is shown up to here.
+const EXAMPLE_CHARS: usize = 500;
+
 /// What came out.
 pub(super) struct Read {
     pub(super) questions: Vec<QuestionRow>,
@@ -86,7 +89,7 @@ pub(super) fn run(args: &CoreArgs, sides: &[Side], index: &str) -> anyhow::Resul
                     if let Some(difference) = compare::difference(question, a, b) {
                         let (count, example) = &mut differences[number];
                         *count += 1;
-                        example.get_or_insert_with(|| format!("{difference}; asked {body}"));
+                        example.get_or_insert_with(|| format!("asked {body}: {difference}"));
                     }
                 }
             }
@@ -104,8 +107,9 @@ pub(super) fn run(args: &CoreArgs, sides: &[Side], index: &str) -> anyhow::Resul
     };
     for ((question, times), (count, example)) in questions.iter().zip(times).zip(differences) {
         if let Some(example) = example {
+            let start: String = example.chars().take(EXAMPLE_CHARS).collect();
             read.notes.push(format!(
-                "**{}: {count} of {} answers differ**: {example}",
+                "**{}: {count} of {} answers differ**: {start}",
                 question.name,
                 rounds * BATCH
             ));
