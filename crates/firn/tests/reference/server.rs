@@ -120,6 +120,9 @@ pub(crate) fn number(variable: &str) -> Option<usize> {
 }
 
 fn start(folder: &Path) -> Node {
-    let options = NodeOptions::default();
+    // Days of a year within days of a year are more buckets than one answer may have by default.
+    let options = NodeOptions {
+        settings: vec![("search.max_buckets".to_owned(), "1000000".to_owned())],
+    };
     Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &options).unwrap()
 }
