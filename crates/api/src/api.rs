@@ -181,6 +181,7 @@ impl Api {
                 .as_ref()
                 .and_then(|value| value.to_str().ok())
                 .map(str::to_owned),
+            scope: Arc::default(),
         };
         let _task = self.edge.tasks.start(
             route.action,

@@ -29,6 +29,7 @@ pub mod search;
 pub mod segment;
 mod segment_cache;
 pub mod shard;
+pub mod tenants;
 
 pub use crate::config::{Clock, ContextLimits, EmbeddedConfig, SpaceProbe, Watermark};
 pub use crate::engine::{DamagedShard, Embedded, RecoveryReport};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tantivy::{DocId, SegmentReader};
 
 use crate::derived::Derived;
+use crate::tenants::SegmentTenants;
 
 /// Live documents of a segment, by document id: bit set = alive.
 pub type AliveBits = tantivy::fastfield::AliveBitSet;
@@ -32,6 +33,8 @@ pub struct Segment {
     pub size_bytes: u64,
     /// Whether a commit point names it.
     pub committed: bool,
+    /// What it holds of each tenant; `None`: unknown, or the index does not hold events by tenant.
+    pub tenants: Option<Arc<SegmentTenants>>,
     /// What was computed from it.
     pub(crate) derived: Arc<Derived>,
 }

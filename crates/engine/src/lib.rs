@@ -15,6 +15,7 @@ pub mod fields;
 pub mod inventory;
 mod json;
 pub mod query;
+pub mod scope;
 pub mod search;
 pub mod source;
 pub mod task;
@@ -22,5 +23,6 @@ pub mod terms_enum;
 mod traits;
 
 pub use firn_model::{Error, ErrorKind, Result};
+pub use scope::Scope;
 pub use task::{Cancel, RequestContext, Watch};
 pub use traits::Engine;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Scope};
 
 /// A flag that the edge raises when the client goes away. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -72,15 +72,18 @@ pub struct RequestContext {
     pub started: Instant,
     /// `X-Opaque-Id` of the client, for logs and `_tasks`.
     pub opaque_id: Option<String>,
+    /// What the request may touch.
+    pub scope: Arc<Scope>,
 }
 
 impl RequestContext {
-    /// A context for a request that starts now.
+    /// A context for a request that starts now, of an operator.
     pub fn new() -> Self {
         Self {
             cancel: Cancel::default(),
             started: Instant::now(),
             opaque_id: None,
+            scope: Arc::default(),
         }
     }
 

@@ -11,5 +11,6 @@ pub mod metadata;
 pub mod names;
 pub mod routing;
 pub mod settings;
+pub mod tenant;
 
 pub use error::{Error, ErrorKind, Result};

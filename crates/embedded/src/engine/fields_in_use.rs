@@ -15,7 +15,7 @@ impl Core {
     pub(super) fn fields_in_use(&self, ctx: &RequestContext, request: &FieldsInUseRequest) -> Result<Vec<FieldsInUse>> {
         let now_ms = self.now_ms();
         let mut found: BTreeMap<String, FieldsInUse> = BTreeMap::new();
-        for shard in self.address(&Wanted::all_of(&request.target), now_ms)? {
+        for shard in self.address(ctx, &Wanted::all_of(&request.target), now_ms)? {
             ctx.check()?;
             let search = shard.search.map_err(|failed| failed.error)?;
             if let Some(filter) = &request.index_filter

@@ -22,7 +22,7 @@ impl Core {
     ) -> Result<OpenedPointInTime> {
         let keep_alive_ms = self.contexts.keep_alive_ms(Some(request.keep_alive))?;
         let now_ms = self.now_ms();
-        let mut addressed = self.address(&Wanted::routed(&request.target, &request.routing), now_ms)?;
+        let mut addressed = self.address(ctx, &Wanted::routed(&request.target, &request.routing), now_ms)?;
         let mut shards = SearchShards {
             total: addressed.len() as u32,
             ..SearchShards::default()
@@ -86,7 +86,7 @@ impl Core {
         let mut first = request;
         // As in Elasticsearch a scroll always counts: whoever reads everything wants to know how much.
         first.track_total_hits = TrackTotalHits::Exact;
-        let addressed = self.address(&Wanted::of(&first), now_ms)?;
+        let addressed = self.address(ctx, &Wanted::of(&first), now_ms)?;
         check_behind(&addressed, first.allow_partial_results)?;
         let later = SearchRequest {
             aggs: Aggregations::default(),

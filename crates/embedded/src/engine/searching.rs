@@ -14,7 +14,7 @@ use firn_model::{Error, Result};
 use super::state::{IndexState, ShardSlot, add_us};
 use super::{Core, run_on};
 use crate::due::is_search_idle;
-use crate::search::{After, FailedShard, SearchLimits, ShardSearch, describe, search_page};
+use crate::search::{After, FailedShard, SearchLimits, ShardSearch, TenantRestriction, describe, search_page};
 use crate::ticker::{policy_of, view_of};
 
 /// Stops the search when the future that waits for it is dropped: the client is gone.
@@ -106,7 +106,7 @@ impl Core {
     ) -> Result<Vec<QueryExplanation>> {
         let now_ms = self.now_ms();
         let mut explanations = Vec::new();
-        for shard in self.address(&Wanted::all_of(target), now_ms)? {
+        for shard in self.address(ctx, &Wanted::all_of(target), now_ms)? {
             ctx.check()?;
             explanations.push(match shard.search {
                 Ok(search) => QueryExplanation {
@@ -135,7 +135,7 @@ impl Core {
             return self.open_scroll(ctx, request);
         }
         let now_ms = self.now_ms();
-        let addressed = self.address(&Wanted::of(&request), now_ms)?;
+        let addressed = self.address(ctx, &Wanted::of(&request), now_ms)?;
         check_behind(&addressed, request.allow_partial_results)?;
         let (slots, shards, behind) = split(addressed);
         let (response, _) = self.search_shards(&slots, shards, Arc::new(request), ctx, now_ms, None)?;
@@ -188,12 +188,16 @@ impl Core {
     }
 
     /// The shards that are wanted, as they are now.
-    pub(super) fn address(&self, wanted: &Wanted<'_>, now_ms: i64) -> Result<Vec<Addressed>> {
+    pub(super) fn address(&self, ctx: &RequestContext, wanted: &Wanted<'_>, now_ms: i64) -> Result<Vec<Addressed>> {
         let state = self.state();
         let target = wanted.target;
         let mut addressed = Vec::new();
         for target in &resolve(&target.expression, target.options, &state.metadata, now_ms)? {
             let index = state.index(&target.name)?;
+            let tenant = match restriction(ctx, index) {
+                Some(tenant) => tenant,
+                None => continue,
+            };
             check_docvalue_fields(wanted.docvalue_fields, index)?;
             let filters = target.filters.iter().map(Query::parse).collect::<Result<Vec<_>>>()?;
             for number in shard_numbers(target, wanted.routing, index.shards.len() as u32) {
@@ -201,7 +205,7 @@ impl Core {
                     continue;
                 }
                 let slot = &index.shards[number as usize];
-                let (search, behind) = match self.searchable(index, slot, &filters, now_ms) {
+                let (search, behind) = match self.searchable(index, slot, &filters, tenant.clone(), now_ms) {
                     Ok(shard) => (Ok(shard.search), shard.behind),
                     Err(failed) => (Err(failed), None),
                 };
@@ -221,6 +225,7 @@ impl Core {
         index: &IndexState,
         slot: &ShardSlot,
         filters: &[Query],
+        tenant: Option<TenantRestriction>,
         now_ms: i64,
     ) -> Result<Searchable, FailedShard> {
         let failed = |error: Error| FailedShard {
@@ -247,6 +252,7 @@ impl Core {
             snapshot: shard.snapshot(),
             mapping: Arc::clone(&index.metadata.mapping),
             filters: filters.to_vec(),
+            tenant,
             max_result_window: settings.max_result_window,
             max_inner_result_window: settings.max_inner_result_window,
             max_analyzed_offset: settings.max_analyzed_offset,
@@ -258,6 +264,18 @@ impl Core {
             behind: behind.map(|error| failed(error.with_index(&*index.name))),
         })
     }
+}
+
+/// Whose documents a request sees of an index: `Some(None)` everybody's, `None` nobody's.
+fn restriction(ctx: &RequestContext, index: &IndexState) -> Option<Option<TenantRestriction>> {
+    let Some(tenant) = ctx.scope.tenant_id() else {
+        return Some(None);
+    };
+    let field = index.metadata.settings.tenant_field.as_deref()?;
+    Some(Some(TenantRestriction {
+        field: field.into(),
+        tenant: tenant.clone(),
+    }))
 }
 
 /// Fails where documents are missing and the request wants all or nothing.

@@ -285,6 +285,7 @@ impl ShardFactory {
         config.durability = settings.durability;
         config.sync_interval_ms = settings.sync_interval_ms;
         config.flush_threshold_bytes = settings.flush_threshold_bytes;
+        config.tenant_field = settings.tenant_field.as_deref().map(Arc::from);
         config.best_compression = settings.best_compression;
         config.buffers_max = self.buffers_max;
         config.buffer_bytes_max = self.buffer_bytes_max;

@@ -13,7 +13,7 @@ impl Core {
     /// One shard after the other: each costs microseconds unless a case is to be ignored.
     pub(super) fn terms_enum(&self, ctx: &RequestContext, request: &TermsEnumRequest) -> Result<TermsEnumResponse> {
         let now_ms = self.now_ms();
-        let addressed = self.address(&Wanted::all_of(&request.target), now_ms)?;
+        let addressed = self.address(ctx, &Wanted::all_of(&request.target), now_ms)?;
         let mut shards = SearchShards {
             total: addressed.len() as u32,
             ..SearchShards::default()

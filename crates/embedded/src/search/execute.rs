@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use firn_engine::RequestContext;
 use firn_engine::aggs::{AggregationKind, Partials};
-use firn_engine::query::{Query, Rewrite};
+use firn_engine::query::{Query, Rewrite, Term};
 use firn_engine::search::{SearchRequest, SearchResponse, SortBy};
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -368,10 +368,12 @@ fn prepare(
     };
     compiled = compiled.boost(boost, scoring);
     let mut bounds = prune::time_bounds(&filter, &request.query);
-    if !shard.filters.is_empty() {
+    if !shard.filters.is_empty() || shard.tenant.is_some() {
         let allowed = allowed(&filter, shard)?.constant(0.0, scoring);
         compiled = Compiled::all(vec![compiled, allowed], scoring);
-        if let Some((min, max)) = prune::any_bounds(&filter, &shard.filters) {
+        if !shard.filters.is_empty()
+            && let Some((min, max)) = prune::any_bounds(&filter, &shard.filters)
+        {
             bounds = Some(bounds.map_or((min, max), |own| (own.0.max(min), own.1.min(max))));
         }
     }
@@ -432,13 +434,25 @@ fn prepare(
     Ok((plan, bounds))
 }
 
-/// What the filters of the aliases let be seen of a shard.
+/// What the tenant and the filters of the aliases let be seen of a shard.
 fn allowed(filter: &Compiler, shard: &ShardSearch) -> Result<Compiled> {
-    if shard.filters.is_empty() {
-        return Ok(Compiled::All);
+    let own = shard.tenant.iter().map(|restriction| {
+        filter.compile(&Query::Term(Term {
+            field: restriction.field.to_string(),
+            value: restriction.tenant.as_str().into(),
+            boost: 1.0,
+            case_insensitive: false,
+        }))
+    });
+    let mut parts = own.collect::<Result<Vec<_>>>()?;
+    if !shard.filters.is_empty() {
+        let filters = shard.filters.iter().map(|query| filter.compile(query));
+        parts.push(Compiled::any(filters.collect::<Result<_>>()?, false));
     }
-    let parts = shard.filters.iter().map(|query| filter.compile(query));
-    Ok(Compiled::any(parts.collect::<Result<_>>()?, false))
+    match parts.is_empty() {
+        true => Ok(Compiled::All),
+        false => Ok(Compiled::all(parts, false)),
+    }
 }
 
 /// The score of every hit, where the query gives all the same.

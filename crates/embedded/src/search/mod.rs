@@ -51,6 +51,7 @@ use firn_engine::RequestContext;
 use firn_engine::query::Query;
 use firn_engine::search::{SearchRequest, SearchResponse};
 use firn_model::mapping::Mapping;
+use firn_model::tenant::TenantId;
 use firn_model::{Error, Result};
 
 use self::compile::Compiler;
@@ -71,6 +72,8 @@ pub struct ShardSearch {
     pub mapping: Arc<Mapping>,
     /// Filters of the aliases it was reached by; a document must match one. Empty: no filter.
     pub filters: Vec<Query>,
+    /// Whose documents are there to be seen; `None`: everybody's.
+    pub tenant: Option<TenantRestriction>,
     /// `index.max_result_window`.
     pub max_result_window: u64,
     /// `index.max_inner_result_window`.
@@ -97,6 +100,15 @@ impl ShardSearch {
             marks: None,
         }
     }
+}
+
+/// Limits a search to the documents of one tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TenantRestriction {
+    /// The keyword field that names it (`index.tenant.field`).
+    pub field: Arc<str>,
+    /// Whose documents.
+    pub tenant: TenantId,
 }
 
 /// A shard that cannot be searched, and why.

@@ -30,6 +30,8 @@ pub struct ShardConfig {
     pub sync_interval_ms: u64,
     /// [`Shard::needs_flush`](super::Shard::needs_flush) says yes from this many bytes of WAL on.
     pub flush_threshold_bytes: u64,
+    /// The keyword field that names an event's tenant (`index.tenant.field`).
+    pub tenant_field: Option<Arc<str>>,
     /// zstd level 9 for merged segments instead of 1.
     pub best_compression: bool,
     /// A write buffer becomes a segment at this many documents. Measured: segments of 128 to 250
@@ -71,6 +73,7 @@ impl ShardConfig {
             durability: Durability::Request,
             sync_interval_ms: 5_000,
             flush_threshold_bytes: 256 << 20,
+            tenant_field: None,
             best_compression: false,
             segment_docs_max: 250_000,
             buffer_bytes_max: 160 << 20,

@@ -280,6 +280,7 @@ impl LiveSegment {
             seq_no_range: meta.seq_no_range,
             size_bytes: meta.size_bytes,
             committed: self.committed,
+            tenants: None,
             derived: Arc::clone(&self.open.derived),
         });
         self.published = Some(Arc::clone(&segment));

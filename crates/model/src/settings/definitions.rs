@@ -82,6 +82,8 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     dynamic("index.blocks.read_only_allow_delete", Bool, "false"),
     dynamic("index.query.default_field", Text, "*"),
     fixed("index.codec", OneOf(&["default", "lz4", "best_compression"]), "default"),
+    at_creation("index.tenant.field", Text, ""),
+    at_creation("index.tenant.owner", Text, ""),
     at_creation("index.creation_date", Integer(-1, i64::MAX), ""),
     // What would change answers and is not here.
     dynamic("index.blocks.read", Only("false"), "false"),

@@ -65,6 +65,11 @@ pub struct IndexSettings {
     pub query_default_fields: Vec<String>,
     /// `index.codec: best_compression` (zstd level 9 at merge) or default.
     pub best_compression: bool,
+    /// `index.tenant.field`: the keyword field that names an event's tenant. `None`: the index does not
+    /// hold events by tenant, and only operators reach it.
+    pub tenant_field: Option<String>,
+    /// `index.tenant.owner`: the only tenant that reaches the index. `None`: all do.
+    pub tenant_owner: Option<String>,
 }
 
 /// When an acknowledged write is on disk.
@@ -123,6 +128,8 @@ impl IndexSettings {
             write_blocked,
             query_default_fields: read.list("index.query.default_field"),
             best_compression: read.text("index.codec") == "best_compression",
+            tenant_field: Some(read.text("index.tenant.field")).filter(|field| !field.is_empty()),
+            tenant_owner: Some(read.text("index.tenant.owner")).filter(|owner| !owner.is_empty()),
             typed,
         })
     }
@@ -173,6 +180,8 @@ impl Default for IndexSettings {
             write_blocked: false,
             query_default_fields: vec!["*".to_owned()],
             best_compression: false,
+            tenant_field: None,
+            tenant_owner: None,
         }
     }
 }

@@ -99,6 +99,7 @@ impl Shard {
             seq_no_range: (first_seq_no, self.next_seq_no.saturating_sub(1)),
             size_bytes: 0,
             committed: true,
+            tenants: None,
             derived,
         }));
         self
@@ -114,6 +115,7 @@ impl Shard {
             }),
             mapping: Arc::clone(&self.mapping),
             filters: Vec::new(),
+            tenant: None,
             max_result_window: 10_000,
             max_inner_result_window: 100,
             max_analyzed_offset: 1_000_000,

@@ -1,0 +1,82 @@
+//! What a request may touch.
+
+use std::sync::Arc;
+
+use firn_model::names::matches_pattern;
+use firn_model::tenant::TenantId;
+
+/// What a request may touch: whose events, and in which indices.
+///
+/// Authentication makes it, [`crate::RequestContext`] carries it, and the engine reads nothing outside of
+/// it: names outside do not exist, and of the events inside only the tenant's are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    tenant: Option<TenantId>,
+    /// Patterns with `*`; `None`: every name.
+    names: Option<Arc<[String]>>,
+}
+
+impl Scope {
+    /// Everything. For operators, and for what firn does by itself.
+    pub fn operator() -> Self {
+        Self {
+            tenant: None,
+            names: None,
+        }
+    }
+
+    /// The events of one tenant, in indices that hold events by tenant.
+    pub fn tenant(tenant: TenantId) -> Self {
+        Self {
+            tenant: Some(tenant),
+            names: None,
+        }
+    }
+
+    /// The same in indices, aliases and data streams of these names only; patterns take `*`.
+    pub fn within(self, names: impl Into<Arc<[String]>>) -> Self {
+        Self {
+            names: Some(names.into()),
+            ..self
+        }
+    }
+
+    /// Whose events; `None`: everybody's.
+    pub fn tenant_id(&self) -> Option<&TenantId> {
+        self.tenant.as_ref()
+    }
+
+    /// Whether nothing is out of reach.
+    pub fn is_unlimited(&self) -> bool {
+        self.tenant.is_none() && self.names.is_none()
+    }
+
+    /// Whether an index, alias or data stream of this name is within reach, as far as names tell.
+    pub fn allows_name(&self, name: &str) -> bool {
+        match &self.names {
+            Some(patterns) => patterns.iter().any(|pattern| matches_pattern(pattern, name)),
+            None => true,
+        }
+    }
+}
+
+impl Default for Scope {
+    fn default() -> Self {
+        Self::operator()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_limit_a_scope() {
+        let tenant = TenantId::parse("a").unwrap();
+        let scope = Scope::tenant(tenant.clone()).within(vec!["events-*".to_owned(), "web".to_owned()]);
+        assert_eq!(scope.tenant_id(), Some(&tenant));
+        assert!(scope.allows_name("events-2026") && scope.allows_name("web"));
+        assert!(!scope.allows_name("web2") && !scope.allows_name(".firn-audit"));
+        assert!(Scope::operator().is_unlimited() && !scope.is_unlimited());
+    }
+}
