@@ -14,14 +14,20 @@ pub struct Scope {
     tenant: Option<TenantId>,
     /// Patterns with `*`; `None`: every name.
     names: Option<Arc<[String]>>,
+    /// Beside [`Scope::WEIGHT_DEFAULT`] of others.
+    weight: u32,
 }
 
 impl Scope {
+    /// The weight in fair queues of who has no other.
+    pub const WEIGHT_DEFAULT: u32 = 100;
+
     /// Everything. For operators, and for what firn does by itself.
     pub fn operator() -> Self {
         Self {
             tenant: None,
             names: None,
+            weight: Self::WEIGHT_DEFAULT,
         }
     }
 
@@ -30,6 +36,7 @@ impl Scope {
         Self {
             tenant: Some(tenant),
             names: None,
+            weight: Self::WEIGHT_DEFAULT,
         }
     }
 
@@ -39,6 +46,19 @@ impl Scope {
             names: Some(names.into()),
             ..self
         }
+    }
+
+    /// The same with a share of the node of its own (`search_cpu_share`).
+    pub fn weighted(self, weight: u32) -> Self {
+        Self {
+            weight: weight.max(1),
+            ..self
+        }
+    }
+
+    /// Its share of the node where others wait too.
+    pub fn weight(&self) -> u32 {
+        self.weight
     }
 
     /// Whose events; `None`: everybody's.

@@ -55,6 +55,10 @@ pub enum ErrorKind {
     Script,
     /// 400: a feature that firn does not have; the reason names it.
     NotImplemented,
+    /// 401: nobody knows who asks: no credentials, or wrong or expired ones.
+    Unauthenticated,
+    /// 403: who asks is known and may not.
+    Forbidden,
     /// 403: `index.blocks.write` or `index.blocks.read_only` is set.
     IndexBlocked,
     /// 409: `_version`, `_seq_no` or `op_type: create` disagrees with what is stored.
@@ -63,6 +67,8 @@ pub enum ErrorKind {
     TooLarge,
     /// 429: a queue or memory budget is full; the client should back off and come again.
     Rejected,
+    /// 429: a quota of the tenant is used up; the reason names it.
+    QuotaExceeded,
     /// 429: as many scrolls as may be open at a time are open.
     TooManyScrollContexts,
     /// 429: the request needs more memory than it may have.

@@ -51,6 +51,32 @@ impl AsRef<str> for TenantId {
     }
 }
 
+/// What an operator declares about a tenant.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TenantSettings {
+    /// For people.
+    pub display_name: Option<String>,
+    /// Its events are removed when they are older, ms. `None`: only their index's own retention counts.
+    pub retention_ms: Option<u64>,
+    /// What it may use.
+    pub quotas: Quotas,
+}
+
+/// What a tenant may use of a node. `None`: no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Quotas {
+    /// Events taken in, per second.
+    pub ingest_events_per_second: Option<u64>,
+    /// Bytes of events taken in, per second.
+    pub ingest_bytes_per_second: Option<u64>,
+    /// Bytes kept.
+    pub stored_bytes: Option<u64>,
+    /// Searches answered at one moment.
+    pub concurrent_searches: Option<u32>,
+    /// Its weight in queues, beside 100 of a tenant without one.
+    pub search_cpu_share: Option<u32>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
