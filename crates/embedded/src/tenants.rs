@@ -37,7 +37,8 @@ pub struct SegmentTenants {
     /// Documents that name no tenant.
     pub without_tenant: u32,
     /// Documents are ordered by tenant, those of one by `@timestamp`, newest first, those without one
-    /// last; those without a tenant after all others. No document names two tenants.
+    /// last; those without a tenant after all others. No document names two tenants or has two
+    /// instants in `@timestamp`. Of equal instants the lower sequence number comes first.
     pub clustered: bool,
 }
 

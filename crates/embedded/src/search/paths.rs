@@ -30,7 +30,7 @@ pub(super) fn key_prefix(field: Field, path: &str) -> Vec<u8> {
 }
 
 /// The column of `path` in the class field called `class_field`.
-pub(super) fn column_name(class_field: &str, path: &str) -> String {
+pub(crate) fn column_name(class_field: &str, path: &str) -> String {
     format!("{class_field}.{}", escape(path))
 }
 

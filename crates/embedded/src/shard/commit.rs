@@ -52,6 +52,9 @@ pub(super) struct SegmentMeta {
     pub(super) seq_no_range: (u64, u64),
     /// Whether documents stand in the order of their sequence numbers.
     pub(super) ordered: bool,
+    /// Whether `@timestamp` counts nanoseconds.
+    #[serde(default)]
+    pub(super) is_nanos: bool,
     pub(super) size_bytes: u64,
     pub(super) files: BTreeMap<String, FileSum>,
 }

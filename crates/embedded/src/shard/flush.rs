@@ -13,7 +13,7 @@ use super::commit::{
 };
 use super::deletes::DeleteSet;
 use super::filter::{self, IdFilter};
-use super::live::{FILTER_FILE, LiveSegment, OpenSegment};
+use super::live::{LiveSegment, OpenSegment, open_reader};
 use super::state::State;
 use super::{Published, Shard};
 use crate::segment::ShardSnapshot;
@@ -79,10 +79,10 @@ impl Shard {
     fn publish_segment(&self, buffer: &Buffer, writer: Writer) -> Result<()> {
         let (meta, hashes) = self.describe(buffer);
         let Writer { tantivy, directory } = writer;
-        let index = tantivy.finalize().map_err(tantivy_error)?;
+        let mut index = tantivy.finalize().map_err(tantivy_error)?;
         let filter = (!hashes.is_empty()).then(|| IdFilter::build(hashes.iter().copied(), hashes.len()));
-        let meta = finish_folder(meta, &directory, filter.as_ref())?;
-        let open = OpenSegment::from_index(index, meta, filter)?;
+        let reader = open_reader(&mut index)?;
+        let open = OpenSegment::finish(&self.config, &directory, index, reader, meta, filter)?;
         let mut state = self.state.lock();
         let position = state
             .buffers
@@ -117,6 +117,7 @@ impl Shard {
             without_time: 0,
             seq_no_range: (0, 0),
             ordered: true,
+            is_nanos: false,
             size_bytes: 0,
             files: Default::default(),
         };
@@ -465,18 +466,4 @@ struct Cut {
     wal_generation: u64,
     next_seq_no: u64,
     next_generation: u64,
-}
-
-/// Writes what belongs to a segment's folder besides Tantivy's own files, and completes `meta`.
-pub(super) fn finish_folder(
-    mut meta: SegmentMeta,
-    directory: &crate::directory::DiskDirectory,
-    filter: Option<&IdFilter>,
-) -> Result<SegmentMeta> {
-    if let Some(filter) = filter {
-        directory.write_small(FILTER_FILE, filter.as_bytes())?;
-    }
-    meta.files = directory.finish()?;
-    meta.size_bytes = meta.files.values().map(|sum| sum.len).sum();
-    Ok(meta)
 }

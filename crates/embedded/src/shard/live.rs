@@ -18,11 +18,14 @@ use super::commit::{DeletesFile, SegmentMeta, damaged, segment_dir};
 use super::config::ShardConfig;
 use super::deletes::DeleteSet;
 use super::filter::IdFilter;
+use super::tenant_count::{self, TenantColumns};
+use super::tenant_file::{self, TENANTS_FILE};
 use crate::analysis;
 use crate::derived::Derived;
 use crate::directory::DiskDirectory;
 use crate::schema::{IGNORED, fields};
 use crate::segment::{AliveBits, Segment};
+use crate::tenants::SegmentTenants;
 
 /// The file of ids' hashes in a segment's folder.
 pub(super) const FILTER_FILE: &str = "ids.filter";
@@ -36,6 +39,7 @@ pub(super) struct OpenSegment {
     versions: Option<Column<u64>>,
     /// `None`: no user-given ids.
     pub(super) filter: Option<IdFilter>,
+    pub(super) tenants: Option<Arc<SegmentTenants>>,
     derived: Arc<Derived>,
 }
 
@@ -78,10 +82,23 @@ impl OpenSegment {
         } else {
             None
         };
+        let tenants = match meta.files.get(TENANTS_FILE) {
+            None => None,
+            Some(sum) => {
+                let path = dir.join(TENANTS_FILE);
+                let bytes = config.disk.read(&path)?;
+                if crc32c::crc32c(&bytes) != sum.crc {
+                    return Err(damaged(&path, "its checksum does not match"));
+                }
+                let tenants = tenant_file::decode(&bytes, meta.docs);
+                Some(tenants.ok_or_else(|| damaged(&path, "it holds no counts of tenants"))?)
+            }
+        };
         // Tantivy panics over some kinds of damage.
         let opened = catch_unwind(AssertUnwindSafe(|| {
-            let index = Index::open(directory).map_err(|error| damaged(&dir, &error.to_string()))?;
-            Self::from_index(index, meta, filter)
+            let mut index = Index::open(directory).map_err(|error| damaged(&dir, &error.to_string()))?;
+            let reader = open_reader(&mut index)?;
+            Self::new(index, reader, meta, filter, tenants)
         }));
         match opened {
             Ok(Err(error)) if error.kind() == ErrorKind::Internal => Err(damaged(&dir, error.reason())),
@@ -90,17 +107,39 @@ impl OpenSegment {
         }
     }
 
-    /// A segment that was just written.
-    pub(super) fn from_index(mut index: Index, meta: SegmentMeta, filter: Option<IdFilter>) -> Result<Arc<Self>> {
-        index.set_tokenizers(analysis::tokenizers());
-        let segments = index.searchable_segments().map_err(tantivy_error)?;
-        let [segment] = &segments[..] else {
-            return Err(firn_model::Error::internal(format!(
-                "a folder holds {} segments instead of one",
-                segments.len()
-            )));
-        };
-        let reader = SegmentReader::open(segment).map_err(tantivy_error)?;
+    /// A segment whose Tantivy part was just written: adds what is firn's own to the folder.
+    pub(super) fn finish(
+        config: &ShardConfig,
+        directory: &DiskDirectory,
+        index: Index,
+        reader: SegmentReader,
+        mut meta: SegmentMeta,
+        filter: Option<IdFilter>,
+    ) -> Result<Arc<Self>> {
+        let mut tenants = None;
+        if let Some(field) = config.tenant_field.as_deref() {
+            meta.is_nanos |= tenant_count::is_nanos(&reader, meta.time_range_ms)?;
+            if let Some(columns) = TenantColumns::open(&reader, field, meta.time_range_ms, meta.is_nanos)? {
+                let counted = tenant_count::count(&columns, meta.docs)?;
+                directory.write_small(TENANTS_FILE, &tenant_file::encode(&counted))?;
+                tenants = Some(counted);
+            }
+        }
+        if let Some(filter) = &filter {
+            directory.write_small(FILTER_FILE, filter.as_bytes())?;
+        }
+        meta.files = directory.finish()?;
+        meta.size_bytes = meta.files.values().map(|sum| sum.len).sum();
+        Self::new(index, reader, meta, filter, tenants)
+    }
+
+    fn new(
+        index: Index,
+        reader: SegmentReader,
+        meta: SegmentMeta,
+        filter: Option<IdFilter>,
+        tenants: Option<SegmentTenants>,
+    ) -> Result<Arc<Self>> {
         if reader.max_doc() != meta.docs {
             return Err(firn_model::Error::internal(format!(
                 "the segment holds {} documents instead of {}",
@@ -118,6 +157,7 @@ impl OpenSegment {
             seq_nos,
             versions,
             filter,
+            tenants: tenants.map(Arc::new),
             derived,
         }))
     }
@@ -239,6 +279,19 @@ impl OpenSegment {
     }
 }
 
+/// The reader of an index's only segment.
+pub(super) fn open_reader(index: &mut Index) -> Result<SegmentReader> {
+    index.set_tokenizers(analysis::tokenizers());
+    let segments = index.searchable_segments().map_err(tantivy_error)?;
+    let [segment] = &segments[..] else {
+        return Err(firn_model::Error::internal(format!(
+            "a folder holds {} segments instead of one",
+            segments.len()
+        )));
+    };
+    SegmentReader::open(segment).map_err(tantivy_error)
+}
+
 fn verify_file(config: &ShardConfig, path: &Path, crc: u32) -> Result<()> {
     let bytes = config.disk.map(path)?;
     if crc32c::crc32c(&bytes) != crc {
@@ -280,7 +333,7 @@ impl LiveSegment {
             seq_no_range: meta.seq_no_range,
             size_bytes: meta.size_bytes,
             committed: self.committed,
-            tenants: None,
+            tenants: self.open.tenants.clone(),
             derived: Arc::clone(&self.open.derived),
         });
         self.published = Some(Arc::clone(&segment));

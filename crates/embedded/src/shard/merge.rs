@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use firn_model::{ErrorKind, Result};
+use tantivy::SegmentReader;
 use tantivy::columnar::ColumnIndex;
 
 use super::Shard;
@@ -18,8 +19,7 @@ use super::commit::{SegmentMeta, damaged, segment_dir};
 use super::config::ShardConfig;
 use super::deletes::{DeleteSet, Ranks};
 use super::filter::{self, IdFilter};
-use super::flush::finish_folder;
-use super::live::{LiveSegment, OpenSegment};
+use super::live::{LiveSegment, OpenSegment, open_reader};
 use super::state::State;
 use super::stoppable::StoppableDisk;
 use crate::directory::DiskDirectory;
@@ -179,23 +179,20 @@ impl Shard {
         let disk = StoppableDisk::new(Arc::clone(&self.config.disk), Arc::clone(&self.flags));
         let directory = DiskDirectory::create(Arc::new(disk), segment_dir(&self.config.dir, target))?;
         let settings = index_settings(&self.config);
-        let index = tantivy::indexer::merge_filtered_segments(&segments, settings, filters, directory.clone())
+        let mut index = tantivy::indexer::merge_filtered_segments(&segments, settings, filters, directory.clone())
             .map_err(tantivy_error)?;
-        let meta = describe(target, docs, sources);
+        let reader = open_reader(&mut index)?;
+        let mut meta = describe(target, docs, sources);
+        let complete = sources.iter().all(|source| source.deletes.count() == 0);
+        meta.without_time = match complete {
+            true => sources.iter().map(|source| source.open.meta.without_time).sum(),
+            false => without_time(&reader, &meta)?,
+        };
         let filter = match meta.user_ids {
             0 => None,
-            _ => Some(build_filter(&index)?),
+            _ => Some(build_filter(&reader)?),
         };
-        let mut meta = finish_folder(meta, &directory, filter.as_ref())?;
-        let complete = sources.iter().all(|source| source.deletes.count() == 0);
-        let open = OpenSegment::from_index(index.clone(), meta.clone(), None)?;
-        if complete {
-            meta.without_time = sources.iter().map(|source| source.open.meta.without_time).sum();
-        } else {
-            meta.without_time = without_time(&open)?;
-        }
-        drop(open);
-        OpenSegment::from_index(index, meta, filter).map(Some)
+        OpenSegment::finish(&self.config, &directory, index, reader, meta, filter).map(Some)
     }
 
     /// Puts the merged segment in the place of its sources.
@@ -349,19 +346,19 @@ fn describe(generation: u64, docs: u32, sources: &[Source]) -> SegmentMeta {
             .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
             .unwrap_or((0, 0)),
         ordered,
+        is_nanos: living().any(|meta| meta.is_nanos),
         size_bytes: 0,
         files: BTreeMap::new(),
     }
 }
 
 /// Documents without a value in the column of `@timestamp`.
-fn without_time(open: &OpenSegment) -> Result<u32> {
-    let docs = open.meta.docs;
-    if open.meta.time_range_ms.is_none() {
+fn without_time(reader: &SegmentReader, meta: &SegmentMeta) -> Result<u32> {
+    let docs = meta.docs;
+    if meta.time_range_ms.is_none() {
         return Ok(docs);
     }
-    let column = open
-        .reader
+    let column = reader
         .fast_fields()
         .u64_lenient_for_type(None, "num.@timestamp")
         .map_err(tantivy_error)?;
@@ -377,16 +374,13 @@ fn without_time(open: &OpenSegment) -> Result<u32> {
 }
 
 /// The filter over the ids of a merged segment.
-fn build_filter(index: &tantivy::Index) -> Result<IdFilter> {
+fn build_filter(reader: &SegmentReader) -> Result<IdFilter> {
     let mut hashes = Vec::new();
-    for segment in index.searchable_segments().map_err(tantivy_error)? {
-        let reader = tantivy::SegmentReader::open(&segment).map_err(tantivy_error)?;
-        let inverted = reader.inverted_index(fields().id).map_err(tantivy_error)?;
-        let mut stream = inverted.terms().stream()?;
-        while stream.advance() {
-            if let Ok(id) = std::str::from_utf8(stream.key()) {
-                hashes.push(filter::hash(id));
-            }
+    let inverted = reader.inverted_index(fields().id).map_err(tantivy_error)?;
+    let mut stream = inverted.terms().stream()?;
+    while stream.advance() {
+        if let Ok(id) = std::str::from_utf8(stream.key()) {
+            hashes.push(filter::hash(id));
         }
     }
     Ok(IdFilter::build(hashes.iter().copied(), hashes.len()))

@@ -21,6 +21,8 @@ mod record;
 mod recovery;
 mod state;
 mod stoppable;
+mod tenant_count;
+mod tenant_file;
 #[cfg(test)]
 mod tests;
 mod versions;

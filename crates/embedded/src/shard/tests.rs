@@ -1,6 +1,7 @@
 //! A shard against a model: random operations, restarts, crashes at every step, damage, failures.
 
 mod races;
+mod tenants;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ fn compiled() -> Arc<CompiledMapping> {
         "@timestamp": {"type": "date"},
         "n": {"type": "long"},
         "tag": {"type": "keyword"},
+        "tenant": {"type": "keyword"},
         "message": {"type": "text"},
     }}))
     .unwrap();
@@ -39,6 +41,7 @@ fn config(disk: Arc<dyn Disk>, dir: &Path) -> ShardConfig {
     let mut config = ShardConfig::new("test", "uuid-of-test", 0, dir, disk, Arc::new(Syncer::new(0)));
     config.merge_factor = 3;
     config.segment_docs_max = 40;
+    config.tenant_field = Some("tenant".into());
     config
 }
 
@@ -125,6 +128,9 @@ impl Harness {
                     .find(|live| live.generation() == segment.generation);
                 live.map(|live| Arc::clone(&live.open)).unwrap()
             };
+            if let Some(counted) = &segment.tenants {
+                assert_eq!(**counted, tenants::count(&open));
+            }
             for doc in (0..segment.max_doc).filter(|doc| segment.is_alive(*doc)) {
                 let (source, id, _) = open.stored(doc).unwrap();
                 let id = id.unwrap_or_else(|| self.made_id(open.seq_no(doc)));
@@ -287,10 +293,16 @@ fn step(rng: &mut fastrand::Rng, shard: &Harness, model: &mut Documents, counter
     for _ in 0..rng.usize(1..8) {
         let id = format!("id-{}", rng.u32(0..30));
         *counter += 1;
+        let tenant = match rng.u32(0..40) {
+            0 => r#"["a","b"]"#.to_owned(),
+            1..4 => "null".to_owned(),
+            _ => format!(r#""{}""#, ["a", "b", "c", "longer"][rng.usize(0..4)]),
+        };
         let source = format!(
-            r#"{{"n":{counter},"tag":"t{}","message":"some words {counter}","@timestamp":{}}}"#,
+            r#"{{"n":{counter},"tag":"t{}","tenant":{tenant},"message":"some words {counter}","@timestamp":{}}}"#,
             *counter % 7,
-            1_700_000_000_000_u64 + u64::from(*counter) * 1000
+            // Roughly in order, with repetitions.
+            1_700_000_000_000_u64 + u64::from(*counter / 3 + rng.u32(0..9)) * 1000
         );
         match rng.u32(0..10) {
             0..5 => {

@@ -1,0 +1,217 @@
+//! Counts what a segment holds of each tenant, from its columns, when it is written.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use firn_model::Result;
+use tantivy::columnar::{Cardinality, Column, StrColumn};
+use tantivy::{DocId, SegmentReader};
+
+use super::buffer::tantivy_error;
+use crate::search::column_name;
+use crate::tenants::{SegmentTenants, TenantRows};
+
+/// A segment with more tenants keeps no statistics: they are held in memory for every open segment,
+/// about 100 bytes a tenant.
+const TENANTS_MAX: usize = 100_000;
+/// Documents read at once: their values stay in the first-level cache.
+const BLOCK_DOCS: u32 = 1024;
+const NANOS_PER_MS: i64 = 1_000_000;
+
+/// The columns that tell whose a document is, and when it was.
+pub(super) struct TenantColumns {
+    /// The tenants' names by ordinal.
+    pub(super) names: StrColumn,
+    /// `None`: no document has a time.
+    pub(super) times: Option<Column<i64>>,
+    /// Values in a millisecond of [`TenantColumns::times`].
+    unit: i64,
+}
+
+impl TenantColumns {
+    /// Of an open segment; `None`: it has no such columns, so nothing is known. `time_range_ms` are
+    /// the bounds of `@timestamp` that the mapper found, `is_nanos` whether it counts nanoseconds.
+    pub(super) fn open(
+        reader: &SegmentReader,
+        tenant_field: &str,
+        time_range_ms: Option<(i64, i64)>,
+        is_nanos: bool,
+    ) -> Result<Option<Self>> {
+        let columns = reader.fast_fields();
+        let name = column_name("kw", tenant_field);
+        let Some(names) = columns.str(&name).map_err(tantivy_error)? else {
+            return Ok(None);
+        };
+        if names.num_terms() > TENANTS_MAX {
+            return Ok(None);
+        }
+        let mut times = None;
+        if time_range_ms.is_some() {
+            times = columns.column_opt::<i64>("num.@timestamp").map_err(tantivy_error)?;
+            // Instants are whole numbers; whatever else stands there is not understood.
+            if times.is_none() {
+                return Ok(None);
+            }
+        }
+        let unit = if is_nanos { NANOS_PER_MS } else { 1 };
+        Ok(Some(Self { names, times, unit }))
+    }
+
+    /// Whether some document has several values, so that it has no single place in the order of
+    /// tenants and time.
+    fn is_ambiguous(&self) -> bool {
+        let several = |cardinality| cardinality == Cardinality::Multivalued;
+        several(self.names.ords().get_cardinality())
+            || self
+                .times
+                .as_ref()
+                .is_some_and(|times| several(times.get_cardinality()))
+    }
+
+    /// Milliseconds of a value, rounded down.
+    pub(super) fn to_ms(&self, time: i64) -> i64 {
+        time.div_euclid(self.unit)
+    }
+}
+
+/// Whether `@timestamp` counts nanoseconds: its column does not keep the bounds in milliseconds.
+pub(super) fn is_nanos(reader: &SegmentReader, time_range_ms: Option<(i64, i64)>) -> Result<bool> {
+    let Some((low, high)) = time_range_ms else {
+        return Ok(false);
+    };
+    let times = reader
+        .fast_fields()
+        .column_opt::<i64>("num.@timestamp")
+        .map_err(tantivy_error)?;
+    Ok(times.is_some_and(|times| times.min_value() < low || times.max_value() > high))
+}
+
+/// Counts. `max_doc` is the number of documents.
+pub(super) fn count(columns: &TenantColumns, max_doc: DocId) -> Result<SegmentTenants> {
+    let mut counter = Counter {
+        counts: vec![Count::default(); columns.names.num_terms()],
+        without_tenant: 0,
+        clustered: !columns.is_ambiguous(),
+        last: None,
+    };
+    if counter.clustered {
+        count_single(columns, max_doc, &mut counter);
+    } else {
+        count_several(columns, max_doc, &mut counter);
+    }
+    let mut rows = Vec::new();
+    for (ord, count) in counter.counts.iter().enumerate() {
+        // Merging keeps a term whose documents are all gone, in some cases.
+        if count.docs == 0 {
+            continue;
+        }
+        let mut name = String::new();
+        columns.names.ord_to_str(ord as u64, &mut name)?;
+        rows.push(TenantRows {
+            tenant: Arc::from(name),
+            docs: count.docs,
+            time_range_ms: count.times.map(|(low, high)| (columns.to_ms(low), columns.to_ms(high))),
+            rows: count.first..count.end,
+        });
+    }
+    Ok(SegmentTenants {
+        rows,
+        without_tenant: counter.without_tenant,
+        clustered: counter.clustered,
+    })
+}
+
+/// A tenant's documents so far.
+#[derive(Clone, Default)]
+struct Count {
+    docs: u32,
+    times: Option<(i64, i64)>,
+    first: DocId,
+    end: DocId,
+}
+
+impl Count {
+    fn add(&mut self, doc: DocId, times: Option<(i64, i64)>) {
+        if self.docs == 0 {
+            self.first = doc;
+        }
+        self.docs += 1;
+        self.end = doc + 1;
+        if let Some((low, high)) = times {
+            let (lowest, highest) = self.times.unwrap_or((low, high));
+            self.times = Some((lowest.min(low), highest.max(high)));
+        }
+    }
+}
+
+/// Where a document without several values stands in the order of a clustered segment.
+type Place = (Option<Reverse<u64>>, Option<i64>);
+
+struct Counter {
+    counts: Vec<Count>,
+    without_tenant: u32,
+    clustered: bool,
+    /// The place of the document before.
+    last: Option<Place>,
+}
+
+impl Counter {
+    fn add(&mut self, doc: DocId, ord: Option<u64>, time: Option<i64>) {
+        match ord {
+            Some(ord) => self.counts[ord as usize].add(doc, time.map(|time| (time, time))),
+            None => self.without_tenant += 1,
+        }
+        // Both descend: nothing is less than any tenant or time, and tenants are reversed.
+        let place = (ord.map(Reverse), time);
+        self.clustered &= self.last.is_none_or(|last| last >= place);
+        self.last = Some(place);
+    }
+}
+
+fn count_single(columns: &TenantColumns, max_doc: DocId, counter: &mut Counter) {
+    let mut docs = Vec::with_capacity(BLOCK_DOCS as usize);
+    let mut ords = Vec::new();
+    let mut times = Vec::new();
+    for start in (0..max_doc).step_by(BLOCK_DOCS as usize) {
+        let end = start.saturating_add(BLOCK_DOCS).min(max_doc);
+        docs.clear();
+        docs.extend(start..end);
+        read(Some(columns.names.ords()), &docs, &mut ords);
+        read(columns.times.as_ref(), &docs, &mut times);
+        for (doc, (ord, time)) in (start..end).zip(ords.iter().zip(&times)) {
+            counter.add(doc, *ord, *time);
+        }
+    }
+}
+
+/// The values of documents that have at most one each.
+pub(super) fn read<T: Copy + PartialOrd + std::fmt::Debug + Send + Sync + 'static>(
+    column: Option<&Column<T>>,
+    docs: &[DocId],
+    values: &mut Vec<Option<T>>,
+) {
+    values.clear();
+    values.resize(docs.len(), None);
+    if let Some(column) = column {
+        column.first_vals(docs, values);
+    }
+}
+
+fn count_several(columns: &TenantColumns, max_doc: DocId, counter: &mut Counter) {
+    let mut ords = Vec::new();
+    for doc in 0..max_doc {
+        let times = columns.times.iter().flat_map(|times| times.values_for_doc(doc));
+        let times = times.fold(None, |range: Option<(i64, i64)>, time| {
+            let (low, high) = range.unwrap_or((time, time));
+            Some((low.min(time), high.max(time)))
+        });
+        ords.clear();
+        ords.extend(columns.names.ords().values_for_doc(doc));
+        ords.sort_unstable();
+        ords.dedup();
+        for ord in &ords {
+            counter.counts[*ord as usize].add(doc, times);
+        }
+        counter.without_tenant += u32::from(ords.is_empty());
+    }
+}
