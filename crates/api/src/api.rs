@@ -24,7 +24,7 @@ use crate::media_type::{self, Accept, Format};
 use crate::metrics::Metrics;
 use crate::params::Params;
 use crate::reply::{Reply, Shape};
-use crate::request::{Call, Edge};
+use crate::request::{Call, Edge, Peer};
 use crate::router::{BodyKind, Captures, Found, Route, Router};
 use crate::tasks::Tasks;
 
@@ -108,6 +108,7 @@ impl Api {
                     tracing::error!(
                         method = %parts.method,
                         path = parts.uri.path(),
+                        peer = parts.extensions.get::<Peer>().map(|peer| tracing::field::display(peer.0)),
                         status = error.status().as_u16(),
                         error = ?error,
                         "a request failed"

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::server::Tls;
+
 /// Adds lines in Prometheus' text format to `/metrics`.
 pub type ExtraMetrics = Arc<dyn Fn(&mut String) + Send + Sync>;
 
@@ -36,6 +38,8 @@ pub struct ApiConfig {
     pub head_timeout: Duration,
     /// How long running requests may go on after shutdown began.
     pub shutdown_grace: Duration,
+    /// `None`: plain HTTP.
+    pub tls: Option<Arc<Tls>>,
     /// Searches that take at least this long are logged; `None`: none is.
     pub slow_query_ms: Option<u64>,
     /// The node's settings for `_nodes` and `_cluster/settings?include_defaults`, flat; without
@@ -100,6 +104,7 @@ impl ApiConfig {
             body_idle_timeout: Duration::from_secs(60),
             head_timeout: Duration::from_secs(120),
             shutdown_grace: Duration::from_secs(10),
+            tls: None,
             slow_query_ms: None,
             settings: Map::new(),
             started_ms: now_ms(),

@@ -56,4 +56,4 @@ mod validate;
 
 pub use api::{Api, router};
 pub use config::{ApiConfig, ExtraMetrics, VersionInfo};
-pub use server::serve;
+pub use server::{Tls, serve};

@@ -1,5 +1,6 @@
 //! What a handler gets: the edge's state, and one request, read and checked.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -32,6 +33,10 @@ pub(crate) struct Edge {
     pub(crate) bodies: Arc<BodyBudget>,
     pub(crate) permits: Arc<Semaphore>,
 }
+
+/// Where a request came from: an extension of its head.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// One request.
 #[derive(Debug)]

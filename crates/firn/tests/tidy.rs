@@ -45,6 +45,8 @@ const RESERVED: &[(&str, &[&str], &str)] = &[
     ("tower", &["firn-api"], "HTTP is served in one place"),
     ("tower-http", &["firn-api"], "HTTP is served in one place"),
     ("axum", &["firn-api"], "HTTP is served in one place"),
+    ("rustls", &["firn-api"], "TLS is served in one place"),
+    ("tokio-rustls", &["firn-api"], "TLS is served in one place"),
     (
         "ureq",
         &["firn", "firn-testkit"],

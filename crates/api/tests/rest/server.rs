@@ -8,14 +8,14 @@ use tokio::sync::oneshot;
 
 use crate::fake::Node;
 
-struct Served {
-    node: Node,
-    address: std::net::SocketAddr,
-    stop: oneshot::Sender<()>,
-    server: tokio::task::JoinHandle<std::io::Result<()>>,
+pub(crate) struct Served {
+    pub(crate) node: Node,
+    pub(crate) address: std::net::SocketAddr,
+    pub(crate) stop: oneshot::Sender<()>,
+    pub(crate) server: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
-async fn serve(node: Node) -> Served {
+pub(crate) async fn serve(node: Node) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel();
@@ -60,6 +60,28 @@ async fn a_body_that_is_too_large_is_refused_before_it_is_sent() {
         .unwrap();
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
     assert!(answer.contains("content_too_long_exception"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused() {
+    let served = serve(Node::new()).await;
+    let check = async |head: String, expect: &str| {
+        let answer = exchange(served.address, head.as_bytes()).await;
+        assert!(answer.starts_with(expect), "{answer}");
+    };
+    let long = "x".repeat(40 << 10);
+    check(
+        format!("GET / HTTP/1.1\r\nhost: x\r\nauthorization: ApiKey {long}\r\n\r\n"),
+        "HTTP/1.1 431",
+    )
+    .await;
+    let many: String = (0..200).map(|number| format!("h{number}: 1\r\n")).collect();
+    check(format!("GET / HTTP/1.1\r\nhost: x\r\n{many}\r\n"), "HTTP/1.1 431").await;
+    check(
+        "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".to_owned(),
+        "HTTP/1.1 200",
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -1,0 +1,253 @@
+//! One connection: TLS if the server has it, then HTTP/1.1 or HTTP/2.
+//!
+//! Under TLS the client's ALPN decides which of both; without, a client that knows HTTP/2 may begin
+//! with its preface (RFC 9113, 3.3), as curl does with `--http2-prior-knowledge`.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io::Cursor;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::tls::{self, Tls};
+use crate::Api;
+use crate::request::Peer;
+
+/// Read buffer of a connection: a bulk of some MB takes few system calls, and all connections
+/// together stay within some 100 MB even if each fills it.
+const READ_BUFFER_BYTES_MAX: usize = 128 << 10;
+/// As many as hyper's stack buffer holds.
+const HEADERS_MAX: usize = 100;
+/// Elasticsearch's `http.max_initial_line_length` (4 KB) and `http.max_header_size` (16 KB)
+/// together, rounded up. Larger heads get a 431.
+const HEAD_BYTES_MAX: u32 = 32 << 10;
+/// Requests of one HTTP/2 connection at a time. RFC 9113 recommends at least 100; what all
+/// connections may ask at a time is bounded by [`crate::ApiConfig::max_concurrent_requests`].
+const STREAMS_MAX: u32 = 128;
+/// What a client may send ahead of what is read, of one request: enough for 5 MB/s at 50 ms.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+/// The same of all requests of a connection together: 1,024 connections hold 512 MB at worst.
+const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
+/// A client that is silent for so long is asked whether it is still there (HTTP/2 only).
+const PING_AFTER: Duration = Duration::from_secs(30);
+/// And has so long to answer.
+const PING_PATIENCE: Duration = Duration::from_secs(20);
+/// A handshake takes two round trips and some milliseconds; who needs longer holds a place for nothing.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// What a client that speaks HTTP/2 without being asked begins with.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Why a connection ended early, for the log.
+pub(super) type Ended = String;
+
+/// A connection that was accepted.
+pub(super) struct Connection {
+    requests: Requests,
+    /// Turns true when the server stops.
+    stopping: watch::Receiver<bool>,
+}
+
+/// What answers the requests of one connection.
+#[derive(Clone)]
+struct Requests {
+    api: Api,
+    peer: Peer,
+    activity: Arc<Activity>,
+}
+
+/// Whether something happens on a connection.
+#[derive(Default)]
+struct Activity {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Activity {
+    /// Requests begun so far, and how many of them are open.
+    fn counts(&self) -> (u64, u64) {
+        // Ended first: a request that begins in between then counts as open, never as minus one.
+        let ended = self.ended.load(Ordering::Acquire);
+        let begun = self.begun.load(Ordering::Acquire);
+        (begun, begun.saturating_sub(ended))
+    }
+}
+
+/// A request that is open until this is dropped.
+struct Open(Arc<Activity>);
+
+impl Open {
+    fn new(activity: &Arc<Activity>) -> Self {
+        activity.begun.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(activity))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl hyper::service::Service<Request<Incoming>> for Requests {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.peer);
+        let api = self.api.clone();
+        let open = Open::new(&self.activity);
+        Box::pin(async move {
+            let _open = open;
+            Ok(api.handle(request).await)
+        })
+    }
+}
+
+impl Connection {
+    pub(super) fn new(api: Api, peer: SocketAddr, stopping: watch::Receiver<bool>) -> Self {
+        Self {
+            requests: Requests {
+                api,
+                peer: Peer(peer),
+                activity: Arc::default(),
+            },
+            stopping,
+        }
+    }
+
+    /// Answers its requests until the client closes it or the server stops.
+    pub(super) async fn serve(self, stream: TcpStream) -> Result<(), Ended> {
+        match self.requests.api.config().tls.clone() {
+            Some(tls) => self.serve_tls(stream, &tls).await,
+            None => self.serve_plain(stream).await,
+        }
+    }
+
+    async fn serve_tls(mut self, stream: TcpStream, tls: &Tls) -> Result<(), Ended> {
+        let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream));
+        let accepted = tokio::select! {
+            () = stopped(&mut self.stopping) => return Ok(()),
+            accepted = handshake => accepted,
+        };
+        let stream = accepted
+            .map_err(|_| "the TLS handshake took too long".to_owned())?
+            .map_err(|error| tls::explain(&error))?;
+        if stream.get_ref().1.alpn_protocol() == Some(tls::ALPN_HTTP2) {
+            self.http2(stream).await
+        } else {
+            self.http1(stream).await
+        }
+    }
+
+    async fn serve_plain(mut self, mut stream: TcpStream) -> Result<(), Ended> {
+        let patience = self.requests.api.config().head_timeout;
+        let beginning = tokio::select! {
+            () = stopped(&mut self.stopping) => return Ok(()),
+            read = tokio::time::timeout(patience, read_beginning(&mut stream)) => read,
+        };
+        let beginning = match beginning {
+            // An idle connection is closed in silence, as one that has had requests is.
+            Err(_) => return Ok(()),
+            Ok(read) => read.map_err(|error| error.to_string())?,
+        };
+        let is_http2 = beginning == PREFACE;
+        let (reader, writer) = stream.into_split();
+        let stream = tokio::io::join(Cursor::new(beginning).chain(reader), writer);
+        if is_http2 {
+            self.http2(stream).await
+        } else {
+            self.http1(stream).await
+        }
+    }
+
+    async fn http1(mut self, stream: impl AsyncRead + AsyncWrite + Unpin) -> Result<(), Ended> {
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.requests.api.config().head_timeout)
+            .max_headers(HEADERS_MAX)
+            .max_header_size(HEAD_BYTES_MAX as usize)
+            .max_buf_size(READ_BUFFER_BYTES_MAX)
+            .serve_connection(TokioIo::new(stream), self.requests.clone());
+        let mut connection = pin!(connection);
+        tokio::select! {
+            ended = connection.as_mut() => return ended.map_err(|error| explain(&error)),
+            () = stopped(&mut self.stopping) => connection.as_mut().graceful_shutdown(),
+        }
+        connection.await.map_err(|error| explain(&error))
+    }
+
+    async fn http2(mut self, stream: impl AsyncRead + AsyncWrite + Unpin) -> Result<(), Ended> {
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_header_list_size(HEAD_BYTES_MAX)
+            .max_concurrent_streams(STREAMS_MAX)
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .keep_alive_interval(PING_AFTER)
+            .keep_alive_timeout(PING_PATIENCE)
+            .serve_connection(TokioIo::new(stream), self.requests.clone());
+        let mut connection = pin!(connection);
+        let idle_after = self.requests.api.config().head_timeout;
+        tokio::select! {
+            ended = connection.as_mut() => return ended.map_err(|error| explain(&error)),
+            () = stopped(&mut self.stopping) => {}
+            () = idle(&self.requests.activity, idle_after) => {}
+        }
+        connection.as_mut().graceful_shutdown();
+        connection.await.map_err(|error| explain(&error))
+    }
+}
+
+/// Ready when the server stops.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    // The sender lives as long as the server; if it is gone, the server is.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+}
+
+/// Ready when a connection had no request for at least `after`, and at most twice as long.
+/// hyper closes idle connections of HTTP/1.1 by itself, of HTTP/2 only those of clients that are gone.
+async fn idle(activity: &Activity, after: Duration) {
+    let mut before = None;
+    loop {
+        let (begun, open) = activity.counts();
+        if open == 0 && before == Some(begun) {
+            return;
+        }
+        before = (open == 0).then_some(begun);
+        tokio::time::sleep(after).await;
+    }
+}
+
+/// The first bytes: all of the preface, or as many as it takes to see that it is none.
+async fn read_beginning(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut beginning = Vec::with_capacity(PREFACE.len());
+    while PREFACE.starts_with(&beginning) && beginning.len() < PREFACE.len() {
+        let missing = PREFACE.len() - beginning.len();
+        if (&mut *stream).take(missing as u64).read_buf(&mut beginning).await? == 0 {
+            break;
+        }
+    }
+    Ok(beginning)
+}
+
+/// hyper's error with its cause, which says more.
+fn explain(error: &hyper::Error) -> Ended {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
