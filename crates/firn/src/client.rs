@@ -5,6 +5,7 @@
 //! harmless.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -12,6 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use ureq::http::{Request, header};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 /// No answer to a bulk or a search of ours is larger.
 const ANSWER_LIMIT_BYTES: u64 = 1024 * 1024 * 1024;
@@ -22,15 +24,56 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
 /// Bodies smaller than this are not worth compressing.
 const GZIP_MIN_BYTES: usize = 1024;
 
-/// Who we are to the server.
+/// The variable that an API key is read from, where none is given.
+const API_KEY_VARIABLE: &str = "FIRN_API_KEY";
+
+/// Who we are to the server, and how we know that it is the right one.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Credentials {
     /// User and password, separated by a colon (may also be part of the URL)
     #[arg(long, value_name = "USER:PASSWORD", conflicts_with = "api_key")]
     pub(crate) user: Option<String>,
-    /// API key as Elasticsearch encodes it
+    /// API key as Elasticsearch encodes it (without any user or key, that of FIRN_API_KEY)
     #[arg(long, value_name = "KEY")]
     pub(crate) api_key: Option<String>,
+    /// Trust servers whose certificate leads to one of this PEM file, and no others
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_cert: Option<PathBuf>,
+}
+
+impl Credentials {
+    /// The value of `Authorization`. `from_url` is the user that the URL names, `from_environment`
+    /// the key of the variable.
+    fn authorization(&self, from_url: Option<&str>, from_environment: Option<String>) -> Option<String> {
+        let basic = |user: &str| format!("Basic {}", STANDARD.encode(user));
+        let key = |key: &str| format!("ApiKey {key}");
+        (self.api_key.as_deref().map(key))
+            .or_else(|| self.user.as_deref().or(from_url).map(basic))
+            .or_else(|| from_environment.as_deref().map(key))
+    }
+
+    fn tls(&self) -> anyhow::Result<TlsConfig> {
+        let Some(path) = &self.ca_cert else {
+            return Ok(TlsConfig::default());
+        };
+        let roots = root_certificates(path).with_context(|| format!("cannot use {}", path.display()))?;
+        Ok(TlsConfig::builder()
+            .root_certs(RootCerts::new_with_certs(&roots))
+            .build())
+    }
+}
+
+fn root_certificates(path: &Path) -> anyhow::Result<Vec<Certificate<'static>>> {
+    let mut roots = Vec::new();
+    for item in parse_pem(&std::fs::read(path)?) {
+        if let PemItem::Certificate(certificate) = item? {
+            roots.push(certificate);
+        }
+    }
+    if roots.is_empty() {
+        bail!("it holds no PEM certificate");
+    }
+    Ok(roots)
 }
 
 /// Talks to one server. Clones share connections.
@@ -72,11 +115,18 @@ impl Client {
     /// A client of `url`: `http://` or `https://`, maybe with `user:password@` and a path prefix.
     pub(crate) fn new(url: &str, credentials: &Credentials, gzip: bool) -> anyhow::Result<Self> {
         let (base, from_url) = split_user(url)?;
-        let authorization = match (&credentials.api_key, credentials.user.as_ref().or(from_url.as_ref())) {
-            (Some(key), _) => Some(format!("ApiKey {key}")),
-            (None, Some(user)) => Some(format!("Basic {}", STANDARD.encode(user))),
-            (None, None) => None,
-        };
+        let authorization = credentials.authorization(from_url.as_deref(), std::env::var(API_KEY_VARIABLE).ok());
+        Ok(Self::with(base, authorization, credentials.tls()?, gzip))
+    }
+
+    /// A client of the server in this very process. What a certificate could prove is known
+    /// already, and it names the hosts that others know, not the address that was just bound.
+    pub(crate) fn of_own_server(url: &str) -> Self {
+        let tls = TlsConfig::builder().disable_verification(true).build();
+        Self::with(url.to_owned(), None, tls, false)
+    }
+
+    fn with(base: String, authorization: Option<String>, tls: TlsConfig, gzip: bool) -> Self {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
@@ -84,13 +134,14 @@ impl Client {
             .max_redirects(0)
             .max_idle_connections_per_host(64)
             .user_agent(concat!("firn/", env!("CARGO_PKG_VERSION")))
+            .tls_config(tls)
             .build();
-        Ok(Self {
+        Self {
             agent: config.into(),
             base,
             authorization,
             gzip,
-        })
+        }
     }
 
     /// The URL without user and password.
@@ -291,6 +342,44 @@ mod tests {
         assert!(split_user("ftp://h").is_err());
         assert!(split_user("http:///x").is_err());
         assert!(split_user("http://%4@h").is_err());
+    }
+
+    #[test]
+    fn what_is_nearest_to_the_command_wins() {
+        let check = |user: Option<&str>, key: Option<&str>, url: Option<&str>, variable: Option<&str>, expect| {
+            let credentials = Credentials {
+                user: user.map(str::to_owned),
+                api_key: key.map(str::to_owned),
+                ca_cert: None,
+            };
+            let found = credentials.authorization(url, variable.map(str::to_owned));
+            assert_eq!(found.as_deref(), expect);
+        };
+        check(None, None, None, None, None);
+        check(None, None, None, Some("e"), Some("ApiKey e"));
+        check(None, None, Some("a:b"), Some("e"), Some("Basic YTpi"));
+        check(Some("c:d"), None, Some("a:b"), Some("e"), Some("Basic Yzpk"));
+        check(None, Some("k"), Some("a:b"), Some("e"), Some("ApiKey k"));
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ca.pem");
+        let credentials = Credentials {
+            ca_cert: Some(path.clone()),
+            ..Credentials::default()
+        };
+        let check = |words: &str| {
+            let error = Client::new("https://localhost", &credentials, false)
+                .err()
+                .expect("an error");
+            let error = format!("{error:#}");
+            assert!(error.contains("ca.pem") && error.contains(words), "{error}");
+        };
+        check("No such file");
+        std::fs::write(&path, "nothing").expect("a file");
+        check("no PEM certificate");
     }
 
     #[test]

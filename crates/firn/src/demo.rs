@@ -10,7 +10,6 @@ mod events_file;
 mod fill;
 mod live;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -18,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use crate::client::{Client, Credentials};
+use crate::client::Client;
 use crate::serve::{self, SettingsArgs, Stopping};
 
 /// The data stream of the invented company.
@@ -61,10 +60,10 @@ pub(crate) fn run(args: &DemoArgs, started: Instant) -> anyhow::Result<ExitCode>
     }
     let settings = args.settings.load()?;
     std::thread::scope(|scope| {
-        serve::serve(&settings, started, |address, stopping| {
-            let demo = Demo::new(args, address, stopping)?;
+        serve::serve(&settings, started, |url, stopping| {
+            let demo = Demo::new(args, url, stopping);
             let seconds = started.elapsed().as_secs_f64();
-            println!("firn answers on http://{address} (started in {seconds:.2} s)");
+            println!("firn answers on {url} (started in {seconds:.2} s)");
             scope.spawn(move || demo.run());
             Ok(())
         })
@@ -73,12 +72,12 @@ pub(crate) fn run(args: &DemoArgs, started: Instant) -> anyhow::Result<ExitCode>
 }
 
 impl<'a> Demo<'a> {
-    fn new(args: &'a DemoArgs, address: SocketAddr, stopping: &Stopping) -> anyhow::Result<Self> {
-        Ok(Self {
+    fn new(args: &'a DemoArgs, url: &str, stopping: &Stopping) -> Self {
+        Self {
             args,
-            client: Client::new(&format!("http://{address}"), &Credentials::default(), false)?,
+            client: Client::of_own_server(url),
             stopping: Stopping::clone(stopping),
-        })
+        }
     }
 
     /// The server stays up whatever happens to the events: what is there may be looked at.

@@ -19,6 +19,7 @@ mod metrics;
 mod process;
 mod serve;
 mod settings;
+mod tls;
 
 use std::process::ExitCode;
 

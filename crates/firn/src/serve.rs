@@ -14,8 +14,10 @@ use firn_engine::{Engine, RequestContext};
 use firn_storage::RealDisk;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::settings::address::Protection;
 use crate::settings::load::{Sources, Typed};
 use crate::settings::{FloodStage, ServeSettings, markdown};
+use crate::tls::TlsFiles;
 use crate::{logging, metrics};
 
 /// An interrupt sooner after the first is the same one.
@@ -85,9 +87,9 @@ impl SettingsArgs {
 pub(crate) fn run(args: &ServeArgs, started: Instant) -> anyhow::Result<ExitCode> {
     let settings = args.settings.load()?;
     let _pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
-    serve(&settings, started, |address, _| {
+    serve(&settings, started, |url, _| {
         if let Some(path) = &args.ready_file {
-            write_whole(path, &format!("http://{address}\n"))?;
+            write_whole(path, &format!("{url}\n"))?;
         }
         Ok(())
     })?;
@@ -102,18 +104,25 @@ pub(crate) type Stopping = Arc<AtomicBool>;
 pub(crate) fn serve(
     settings: &ServeSettings,
     started: Instant,
-    ready: impl FnOnce(SocketAddr, &Stopping) -> anyhow::Result<()>,
+    ready: impl FnOnce(&str, &Stopping) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    let warning = settings.http_address.judge(Protection {
+        authentication: false,
+        tls: settings.tls.is_some(),
+        is_insecure_allowed: settings.insecure_open_to_network,
+    })?;
+    let tls = settings.tls.as_ref().map(TlsFiles::load).transpose()?.map(Arc::new);
     // Bound first: a taken port should fail before a data folder is opened, and early clients
     // wait in the queue instead of being turned away.
-    let listener = TcpListener::bind(settings.http_address).with_context(|| {
+    let listener = TcpListener::bind(settings.http_address.socket).with_context(|| {
         format!(
             "cannot listen on {} (another port: -E http.port=9201)",
-            settings.http_address
+            settings.http_address.socket
         )
     })?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
+    let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
 
     let engine = Embedded::open(embedded_config(settings))
         .with_context(|| format!("cannot open the data in {}", settings.path_data.display()))?;
@@ -135,7 +144,10 @@ pub(crate) fn serve(
         .context("cannot start the HTTP threads")?;
     runtime.block_on(async {
         let engine: Arc<dyn Engine> = engine;
-        let config = api_config(settings, address, engine.as_ref()).await?;
+        let config = ApiConfig {
+            tls: tls.clone(),
+            ..api_config(settings, address, engine.as_ref()).await?
+        };
         let api = firn_api::router(Arc::clone(&engine), config);
         let stopping = Stopping::default();
         let shutdown = on_signal(Arc::clone(&stopping))?;
@@ -145,7 +157,7 @@ pub(crate) fn serve(
             shutdown,
         ));
         tracing::info!(
-            url = %format!("http://{address}"),
+            url,
             data = %settings.path_data.display(),
             node = settings.node_name,
             version = env!("CARGO_PKG_VERSION"),
@@ -154,7 +166,13 @@ pub(crate) fn serve(
             took_ms = started.elapsed().as_millis() as u64,
             "firn is ready"
         );
-        let outcome = match ready(address, &stopping) {
+        if let Some(warning) = warning {
+            tracing::warn!("{warning}");
+        }
+        if let (Some(files), Some(tls)) = (&settings.tls, tls) {
+            tokio::spawn(files.clone().watch(tls));
+        }
+        let outcome = match ready(&url, &stopping) {
             Ok(()) => server
                 .await
                 .context("the server ended by a bug")

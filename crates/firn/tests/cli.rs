@@ -22,8 +22,8 @@ fn an_open_address_is_refused() {
         let error = stderr(&output);
         assert!(
             error.contains(
-                "refusing to listen on 0.0.0.0:9200 without authentication, which this version does not have yet: \
-                 use http.host: 127.0.0.1"
+                "refusing to listen on 0.0.0.0:9200 without authentication and TLS: set xpack.security.enabled: true and \
+                 xpack.security.http.ssl.enabled: true"
             ),
             "{error}"
         );

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// Talks to one server. Cheap to clone; keeps connections open.
 #[derive(Clone)]
@@ -46,10 +47,21 @@ impl Answer {
 impl Client {
     /// A client of `base`, such as `http://127.0.0.1:9200`.
     pub fn new(base: impl Into<String>) -> Self {
+        Self::with_tls(base, TlsConfig::default())
+    }
+
+    /// A client that trusts this certificate (PEM) and no other.
+    pub fn trusting(base: impl Into<String>, certificate: &[u8]) -> Result<Self> {
+        let roots = RootCerts::new_with_certs(&[Certificate::from_pem(certificate)?]);
+        Ok(Self::with_tls(base, TlsConfig::builder().root_certs(roots).build()))
+    }
+
+    fn with_tls(base: impl Into<String>, tls: TlsConfig) -> Self {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(120)))
             .max_idle_connections_per_host(32)
+            .tls_config(tls)
             .build();
         Self {
             agent: config.into(),

@@ -30,7 +30,31 @@ pub struct Node {
 impl Node {
     /// Starts `binary` with data under `folder` and waits until it answers.
     pub fn start(binary: &Path, folder: &Path, options: &NodeOptions) -> Result<Self> {
+        Self::start_asked_by(binary, folder, options, |port| {
+            Ok(Client::new(format!("http://127.0.0.1:{port}")))
+        })
+    }
+
+    /// The same with options that make it show this certificate (PEM): it is asked through HTTPS.
+    pub fn start_with_certificate(
+        binary: &Path,
+        folder: &Path,
+        options: &NodeOptions,
+        certificate: &[u8],
+    ) -> Result<Self> {
+        Self::start_asked_by(binary, folder, options, |port| {
+            Client::trusting(format!("https://127.0.0.1:{port}"), certificate)
+        })
+    }
+
+    fn start_asked_by(
+        binary: &Path,
+        folder: &Path,
+        options: &NodeOptions,
+        client_of: impl FnOnce(u16) -> Result<Client>,
+    ) -> Result<Self> {
         let port = free_port()?;
+        let client = client_of(port)?;
         let log = folder.join("firn.log");
         let log_file = std::fs::OpenOptions::new().create(true).append(true).open(&log)?;
         let mut command = Command::new(binary);
@@ -49,7 +73,6 @@ impl Node {
             .stderr(log_file)
             .spawn()
             .with_context(|| format!("start {}", binary.display()))?;
-        let client = Client::new(format!("http://127.0.0.1:{port}"));
         let mut node = Self {
             child,
             client,

@@ -76,6 +76,9 @@ pub(crate) struct CoreArgs {
     /// Shell command that starts B again
     #[arg(long, value_name = "COMMAND")]
     start_cmd_b: Option<String>,
+    /// The same for both servers; a user of one of them may stand in its URL
+    #[command(flatten)]
+    credentials: Credentials,
     /// Write all figures here
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -95,9 +98,9 @@ pub(super) struct Side {
 
 /// Runs everything and writes the report.
 pub(super) fn run(args: &CoreArgs) -> anyhow::Result<std::process::ExitCode> {
-    let mut sides = vec![Side::connect(&args.url, args.pid_a, args.start_cmd_a.clone())?];
+    let mut sides = vec![Side::connect(&args.url, args, args.pid_a, args.start_cmd_a.clone())?];
     if let Some(url) = &args.vs {
-        sides.push(Side::connect(url, args.pid_b, args.start_cmd_b.clone())?);
+        sides.push(Side::connect(url, args, args.pid_b, args.start_cmd_b.clone())?);
     }
     let index = format!("{}-{}", args.index_prefix, events::name(args));
     let written = if args.reads_only {
@@ -146,8 +149,8 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<std::process::ExitCode> {
 }
 
 impl Side {
-    fn connect(url: &str, pid: Option<u32>, start_command: Option<String>) -> anyhow::Result<Self> {
-        let client = Client::new(url, &Credentials::default(), false)?;
+    fn connect(url: &str, args: &CoreArgs, pid: Option<u32>, start_command: Option<String>) -> anyhow::Result<Self> {
+        let client = Client::new(url, &args.credentials, false)?;
         let root = client.json("GET", "/", None)?;
         let process = match pid {
             Some(pid) => Some(Process(pid)),

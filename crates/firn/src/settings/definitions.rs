@@ -86,9 +86,12 @@ fn print_bytes(bytes: u64) -> String {
     }
 }
 
+const BOOLEAN: Kind = Kind::Choice(&["true", "false"]);
+
 const NODE: &str = "Node";
 const PATHS: &str = "Paths";
 const HTTP: &str = "HTTP";
+const SECURITY: &str = "Security";
 const MEMORY: &str = "Memory and threads";
 const DISK: &str = "Disk";
 const SEARCH: &str = "Search";
@@ -131,7 +134,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: HTTP,
         kind: Kind::Host,
         default: Fixed("127.0.0.1"),
-        help: "Address to listen on. Without authentication, which this version does not have yet, only loopback addresses are accepted.",
+        help: "Address to listen on. One that other machines can reach is refused without authentication and TLS (see [security](security.md)).",
     },
     Definition {
         name: "http.port",
@@ -139,6 +142,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         kind: Kind::Port,
         default: Fixed("9200"),
         help: "Port to listen on. 0 takes a free one; it is logged and written to `--ready-file`.",
+    },
+    Definition {
+        name: "http.insecure_open_to_network",
+        section: HTTP,
+        kind: BOOLEAN,
+        default: Fixed("false"),
+        help: "Listen on an address that other machines can reach although authentication or TLS is off. Anyone on the network may then read and change everything, or listen in.",
     },
     Definition {
         name: "http.max_content_length",
@@ -154,6 +164,27 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         kind: Kind::Duration,
         default: Fixed("10s"),
         help: "How long requests that are running when the server is told to stop may take to finish.",
+    },
+    Definition {
+        name: "xpack.security.http.ssl.enabled",
+        section: SECURITY,
+        kind: BOOLEAN,
+        default: Fixed("false"),
+        help: "HTTPS instead of HTTP: TLS 1.2 and 1.3, with HTTP/1.1 and HTTP/2.",
+    },
+    Definition {
+        name: "xpack.security.http.ssl.certificate",
+        section: SECURITY,
+        kind: Kind::Path,
+        default: Derived("none"),
+        help: "PEM file with the server's certificate, followed by those that lead to its root. Read again when it changes.",
+    },
+    Definition {
+        name: "xpack.security.http.ssl.key",
+        section: SECURITY,
+        kind: Kind::Path,
+        default: Derived("none"),
+        help: "PEM file with the certificate's private key, not encrypted. Read again when it changes.",
     },
     Definition {
         name: "indices.memory.index_buffer_size",
@@ -376,6 +407,6 @@ mod tests {
         check("cluster_name", Some("cluster.name"));
         check("search.max_bucket", Some("search.max_buckets"));
         check("max_buckets", Some("search.max_buckets"));
-        check("xpack.security.enabled", None);
+        check("xpack.ml.enabled", None);
     }
 }

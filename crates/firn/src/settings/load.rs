@@ -14,6 +14,9 @@ use super::definitions::{self, Definition};
 /// A configuration file is a page of text; more is a mistake, not a configuration.
 const FILE_LIMIT_BYTES: u64 = 1024 * 1024;
 
+/// Variables with the prefix of settings that say something else.
+const OTHER_VARIABLES: &[&str] = &["FIRN_API_KEY"];
+
 /// Where a value was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
@@ -115,7 +118,7 @@ impl Typed {
     /// `FIRN_SERVICE_HOST` and its kind into every pod beside a service called `firn`.
     fn read_environment(&mut self, environment: &[(String, String)]) {
         for (variable, value) in environment {
-            if !variable.starts_with("FIRN_") {
+            if !variable.starts_with("FIRN_") || OTHER_VARIABLES.contains(&variable.as_str()) {
                 continue;
             }
             match definitions::find_by_environment(variable) {

@@ -5,6 +5,7 @@
 //! [`definitions`] is the only place that knows a setting's name, default, unit, help and check;
 //! `--help`, `docs/operate/settings.md` and the error messages are printed from it.
 
+pub(crate) mod address;
 pub(crate) mod definitions;
 pub(crate) mod load;
 pub(crate) mod markdown;

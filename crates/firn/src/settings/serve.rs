@@ -1,15 +1,16 @@
 //! What the server uses: every setting checked and derived, once.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
 
 use super::SettingsError;
+use super::address::Address;
 use super::definitions::{self, DefaultValue};
 use super::load::Typed;
 use super::value::{self, Value};
+use crate::tls::TlsFiles;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +36,10 @@ pub(crate) struct ServeSettings {
     pub(crate) cluster_name: String,
     pub(crate) node_name: String,
     pub(crate) path_data: PathBuf,
-    /// Loopback, always.
-    pub(crate) http_address: SocketAddr,
+    pub(crate) http_address: Address,
+    /// `None`: plain HTTP.
+    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) insecure_open_to_network: bool,
     pub(crate) http_max_content_bytes: u64,
     pub(crate) shutdown_grace: Duration,
     pub(crate) index_buffer_bytes: u64,
@@ -75,7 +78,9 @@ impl ServeSettings {
             cluster_name: values.text("cluster.name")?.expect("a fixed default"),
             node_name: values.text("node.name")?.unwrap_or_else(host_name),
             path_data: values.paths("path.data")?.pop().expect("one path"),
-            http_address: loopback_address(&host, port)?,
+            http_address: Address::resolve(&host, port)?,
+            tls: values.tls()?,
+            insecure_open_to_network: values.boolean("http.insecure_open_to_network")?,
             http_max_content_bytes: values.bytes("http.max_content_length")?,
             shutdown_grace: values
                 .duration("http.shutdown_grace_period")?
@@ -172,6 +177,31 @@ impl Values<'_> {
         })
     }
 
+    fn boolean(&self, name: &str) -> Result<bool, SettingsError> {
+        Ok(self.text(name)?.as_deref() == Some("true"))
+    }
+
+    fn path(&self, name: &str) -> Result<Option<PathBuf>, SettingsError> {
+        Ok(self.paths(name)?.pop())
+    }
+
+    fn tls(&self) -> Result<Option<TlsFiles>, SettingsError> {
+        if !self.boolean("xpack.security.http.ssl.enabled")? {
+            return Ok(None);
+        }
+        let path = |name: &str| {
+            self.path(name)?.ok_or_else(|| {
+                SettingsError(format!(
+                    "xpack.security.http.ssl.enabled is true and [{name}] is not set"
+                ))
+            })
+        };
+        Ok(Some(TlsFiles {
+            certificate: path("xpack.security.http.ssl.certificate")?,
+            key: path("xpack.security.http.ssl.key")?,
+        }))
+    }
+
     fn number(&self, name: &str) -> Result<Option<u64>, SettingsError> {
         Ok(match self.get(name)? {
             Some(Value::Number(number)) => Some(number),
@@ -207,49 +237,6 @@ impl Values<'_> {
     }
 }
 
-/// The address to listen on, if only this machine can reach it.
-fn loopback_address(host: &str, port: u16) -> Result<SocketAddr, SettingsError> {
-    let refuse = |address: &str| {
-        SettingsError(format!(
-            "refusing to listen on {address} without authentication, which this version does not have yet: \
-             use http.host: 127.0.0.1"
-        ))
-    };
-    if host == "_local_" {
-        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
-    }
-    if let Ok(ip) = host.parse::<IpAddr>() {
-        let address = SocketAddr::new(ip, port);
-        return if is_loopback(ip) {
-            Ok(address)
-        } else {
-            Err(refuse(&address.to_string()))
-        };
-    }
-    let found: Vec<SocketAddr> = (host, port)
-        .to_socket_addrs()
-        .map_err(|error| {
-            SettingsError(format!(
-                "setting [http.host]: cannot find the address of [{host}]: {error}"
-            ))
-        })?
-        .collect();
-    // A name may resolve to several addresses, differently tomorrow: all have to be loopback.
-    if let Some(open) = found.iter().find(|address| !is_loopback(address.ip())) {
-        return Err(refuse(&format!("{host}:{port} ({})", open.ip())));
-    }
-    found
-        .iter()
-        .find(|address| address.is_ipv4())
-        .or(found.first())
-        .copied()
-        .ok_or_else(|| SettingsError(format!("setting [http.host]: [{host}] has no address")))
-}
-
-fn is_loopback(ip: IpAddr) -> bool {
-    ip.to_canonical().is_loopback()
-}
-
 /// The host's name, or `firn` where it cannot be read.
 fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
@@ -276,7 +263,7 @@ mod tests {
     #[test]
     fn defaults_are_elasticsearch_s_where_it_has_them() {
         let settings = validate(&[]).expect("settings");
-        assert_eq!(settings.http_address.to_string(), "127.0.0.1:9200");
+        assert_eq!(settings.http_address.socket.to_string(), "127.0.0.1:9200");
         assert_eq!(settings.http_max_content_bytes, 100 << 20);
         assert_eq!(settings.flood_stage, FloodStage::UsedShare(0.95));
         assert_eq!(settings.max_buckets, 65_536);
@@ -285,26 +272,21 @@ mod tests {
     }
 
     #[test]
-    fn listens_on_loopback_only() {
-        let check = |host: &str, expect: &str| {
-            let settings = validate(&[&format!("http.host={host}")]).expect("settings");
-            assert_eq!(settings.http_address.to_string(), expect);
+    fn tls_needs_its_files() {
+        assert_eq!(
+            validate(&["xpack.security.http.ssl.key=k"]).expect("settings").tls,
+            None
+        );
+        let on = "xpack.security.http.ssl.enabled=true";
+        let (certificate, key) = ("xpack.security.http.ssl.certificate=c", "xpack.security.http.ssl.key=k");
+        let check = |options: &[&str], missing: &str| {
+            let error = validate(options).expect_err("an error").0;
+            assert!(error.contains(missing), "{error}");
         };
-        check("127.0.0.1", "127.0.0.1:9200");
-        check("127.8.8.8", "127.8.8.8:9200");
-        check("_local_", "127.0.0.1:9200");
-        check("::1", "[::1]:9200");
-        check("localhost", "127.0.0.1:9200");
-
-        let refuse = |host: &str| {
-            let error = validate(&[&format!("http.host={host}")]).expect_err("a refusal").0;
-            assert!(error.starts_with("refusing to listen on "), "{error}");
-            assert!(error.ends_with("use http.host: 127.0.0.1"), "{error}");
-        };
-        refuse("0.0.0.0");
-        refuse("::");
-        refuse("192.168.1.1");
-        refuse("::ffff:10.0.0.1");
+        check(&[on], "[xpack.security.http.ssl.certificate] is not set");
+        check(&[on, certificate], "[xpack.security.http.ssl.key] is not set");
+        let tls = validate(&[on, certificate, key]).expect("settings").tls.expect("files");
+        assert_eq!((tls.certificate, tls.key), (PathBuf::from("c"), PathBuf::from("k")));
     }
 
     #[test]
