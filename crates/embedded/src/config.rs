@@ -18,9 +18,12 @@ pub type SpaceProbe = Arc<dyn Fn() -> std::io::Result<(u64, u64)> + Send + Sync>
 pub struct EmbeddedConfig {
     /// Holds everything: `catalog.redb`, `node.lock`, `indices/UUID/SHARD/`. Made if missing.
     pub path_data: PathBuf,
-    /// Threads that map and write documents (`thread_pool.write.size`).
+    /// Jobs of writing and searching that run at one moment, all tenants together.
+    pub cores: usize,
+    /// Threads that map and write documents, and jobs of one tenant that are begun
+    /// (`thread_pool.write.size`).
     pub write_threads: usize,
-    /// Threads that search (`thread_pool.search.size`).
+    /// Threads that search, and jobs of one tenant that are begun (`thread_pool.search.size`).
     pub search_threads: usize,
     /// Threads that merge segments in the background. One is enough for what one disk writes,
     /// and leaves the processors to writing and searching.
@@ -71,6 +74,7 @@ impl EmbeddedConfig {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             path_data: path_data.into(),
+            cores,
             write_threads: cores,
             search_threads: cores,
             merge_threads: 1,

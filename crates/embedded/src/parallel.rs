@@ -6,19 +6,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::pool::Pool;
+use crate::pool::{Pool, wait_for_others, yield_now};
 
 /// Runs `task(0)` to `task(count - 1)`, on the calling thread and on whatever threads of `pool`
 /// come free meanwhile, and returns the results in order. Numbers are claimed one by one, so the
-/// call never waits for a thread that has not begun: it is safe on a thread of the same pool. A
-/// panic of a task is raised again here.
+/// call never waits for a thread that has not begun: it is safe on a thread of the same pool. Between two
+/// numbers others may have their turn, so no lock may be held. A panic of a task is raised again
+/// here.
 pub(crate) fn run_indexed<T: Send + 'static>(
     pool: &Pool,
     count: usize,
     task: impl Fn(usize) -> T + Send + Sync + 'static,
 ) -> Vec<T> {
-    if count <= 1 || pool.thread_count() <= 1 {
-        return (0..count).map(task).collect();
+    let threads = if count > 1 { pool.thread_count() } else { 1 };
+    if threads <= 1 {
+        let yielding = |number| {
+            yield_now();
+            task(number)
+        };
+        return (0..count).map(yielding).collect();
     }
     let shared = Arc::new(Shared {
         count,
@@ -30,17 +36,15 @@ pub(crate) fn run_indexed<T: Send + 'static>(
         }),
         wake: Condvar::new(),
     });
-    for _ in 0..(count - 1).min(pool.thread_count() - 1) {
+    for _ in 0..(count - 1).min(threads - 1) {
         let shared = Arc::clone(&shared);
-        pool.spawn_admitted(move || shared.work());
+        pool.spawn_part(move || shared.work());
     }
     shared.work();
-    let mut state = shared.state.lock();
-    while state.finished < count {
-        shared.wake.wait(&mut state);
-    }
-    let results = std::mem::take(&mut state.results);
-    drop(state);
+    let results = match shared.take_finished() {
+        Some(results) => results,
+        None => wait_for_others(|| shared.wait()),
+    };
     results
         .into_iter()
         .map(|result| match result.expect("every claimed number leaves a result") {
@@ -64,8 +68,22 @@ struct Gathered<T> {
 }
 
 impl<T, F: Fn(usize) -> T> Shared<T, F> {
+    fn take_finished(&self) -> Option<Vec<Option<std::thread::Result<T>>>> {
+        let mut state = self.state.lock();
+        (state.finished == self.count).then(|| std::mem::take(&mut state.results))
+    }
+
+    fn wait(&self) -> Vec<Option<std::thread::Result<T>>> {
+        let mut state = self.state.lock();
+        while state.finished < self.count {
+            self.wake.wait(&mut state);
+        }
+        std::mem::take(&mut state.results)
+    }
+
     fn work(&self) {
         loop {
+            yield_now();
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             if number >= self.count {
                 return;
@@ -109,6 +127,7 @@ impl Countdown {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pool::Flow;
 
     #[test]
     fn results_keep_their_order_even_inside_the_same_pool() {
@@ -116,7 +135,7 @@ mod tests {
         let (sender, receiver) = std::sync::mpsc::channel();
         for _ in 0..8 {
             let (pool_inside, sender) = (Arc::clone(&pool), sender.clone());
-            pool.spawn(move || {
+            pool.spawn(&Flow::node(), move || {
                 let squares = run_indexed(&pool_inside, 50, |number| number * number);
                 sender.send(squares).unwrap();
             })

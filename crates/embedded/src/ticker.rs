@@ -12,6 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::due::{Policy, ShardView, due};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
+use crate::pool::Flow;
 use crate::shard::Shard;
 
 /// Time between two looks. A tenth of the default refresh interval, so that a refresh comes at
@@ -121,7 +122,7 @@ impl Core {
             .store(tick + (SLOW_EVERY << failures.min(5)), Ordering::Relaxed);
         let (core, index, slot) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
         self.maintenance_pool
-            .spawn_admitted(move || match core.open_shard(&index, &slot) {
+            .spawn_admitted(&Flow::node(), move || match core.open_shard(&index, &slot) {
                 Ok(()) => {
                     slot.reopen_failures.store(0, Ordering::Relaxed);
                     tracing::info!(index = &*index.name, shard = slot.number, "the shard serves again");
@@ -173,7 +174,7 @@ impl Core {
             return;
         }
         let (index, shared) = (Arc::clone(index), Arc::clone(slot));
-        let queued = self.maintenance_pool.spawn(move || {
+        let queued = self.maintenance_pool.spawn(&upkeep_flow(&index), move || {
             let _lowered = Lowered(flag(&shared));
             if let Err(error) = work(&shared)
                 && !is_gone(error.kind())
@@ -197,7 +198,7 @@ impl Core {
         }
         slot.changed.store(false, Ordering::Relaxed);
         let (core, index, shared) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
-        let queued = self.merge_pool.spawn(move || {
+        let queued = self.merge_pool.spawn(&upkeep_flow(&index), move || {
             let _lowered = Lowered(&shared.merging);
             yield_to_others();
             if core.is_closing() {
@@ -259,6 +260,11 @@ impl Core {
             total -= bytes;
         }
     }
+}
+
+/// Whose work the upkeep of an index is.
+fn upkeep_flow(index: &IndexState) -> Flow {
+    Flow::of_index(&index.name, index.metadata.settings.tenant_owner.as_deref())
 }
 
 /// Lowers a flag when the work ends, also by a panic.

@@ -148,7 +148,11 @@ const AMBIENT: &[Ambient] = &[
                 "crates/embedded/src/search/terms_enum.rs",
                 "bounds the time of one request",
             ),
-            ("crates/embedded/src/pool.rs", "bounds the wait for a pool to end"),
+            ("crates/embedded/src/pool/mod.rs", "bounds the wait for a pool to end"),
+            (
+                "crates/embedded/src/pool/workers.rs",
+                "measures what jobs take, which decides who is next",
+            ),
             (
                 "crates/embedded/src/search/guard.rs",
                 "ends the making of a query at the timeout of its search",

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use super::{Answer, Progress, Touched};
 use crate::engine::Core;
 use crate::parallel::Countdown;
+use crate::pool::Flow;
 
 /// Answers once everything is as durable as it must be, and as searchable as was asked.
 pub(super) fn complete(core: &Arc<Core>, refresh: Refresh, progress: Progress, answer: Answer) {
@@ -73,7 +74,7 @@ fn refresh_then(core: &Arc<Core>, refresh: Refresh, touched: Arc<[Touched]>, the
 
 fn refresh_now(core: &Arc<Core>, touched: Arc<[Touched]>, then: impl FnOnce(bool) + Send + 'static) {
     let shared = Arc::clone(core);
-    core.maintenance_pool.spawn_admitted(move || {
+    core.maintenance_pool.spawn_admitted(&Flow::node(), move || {
         for touched in touched.iter() {
             if let Err(error) = touched.slot.refresh(shared.now_ms()) {
                 // The write is done and durable; only its visibility is late.

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use firn_engine::RequestContext;
 use firn_engine::document::{BulkItem, BulkItemResponse, BulkRequest, BulkResponse, Operation};
 use firn_model::Result;
 use firn_storage::wal::Position;
@@ -27,6 +28,7 @@ pub(crate) use self::plan::shard_of_id;
 
 use crate::engine::state::{IndexState, ShardSlot};
 use crate::engine::{Core, panicked};
+use crate::pool::Flow;
 
 /// Items that are mapped before they are applied: enough to keep every thread busy, few enough
 /// that their mapped form (a few times their source) stays small.
@@ -35,7 +37,7 @@ const WINDOW_ITEMS: usize = 4096;
 const WINDOW_BYTES: u64 = 8 << 20;
 
 /// Writes a bulk; the answer comes when it is as durable as its indices demand.
-pub(crate) async fn bulk(core: &Arc<Core>, request: BulkRequest) -> Result<BulkResponse> {
+pub(crate) async fn bulk(core: &Arc<Core>, ctx: &RequestContext, request: BulkRequest) -> Result<BulkResponse> {
     if request.items.is_empty() {
         return Ok(BulkResponse::default());
     }
@@ -44,7 +46,7 @@ pub(crate) async fn bulk(core: &Arc<Core>, request: BulkRequest) -> Result<BulkR
         .admit(request.items.iter().map(pressure::item_bytes).sum())?;
     let (sender, receiver) = oneshot::channel();
     let shared = Arc::clone(core);
-    core.write_pool.spawn(move || {
+    core.write_pool.spawn(&Flow::of(&ctx.scope), move || {
         shared.disk_watch.look_if_near();
         let answer = move |response| {
             drop(permit);

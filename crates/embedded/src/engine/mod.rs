@@ -1,7 +1,7 @@
 //! [`Embedded`]: the engine on one machine.
 //!
-//! Four fixed pools do the work, so that nothing heavy runs on the threads of the async runtime:
-//! writes, searches (and reads by id on threads of their own), maintenance (commands, refreshes,
+//! Fixed pools do the work, so that nothing heavy runs on the threads of the async runtime: writes and
+//! searches (which share the cores, tenants fairly), reads by id, maintenance (commands, refreshes,
 //! flushes), and merges. State is published whole ([`state::State`]); commands are taken one at a
 //! time and stored before they are published. A write is answered by the thread that synced its
 //! WAL; no thread waits for a sync.
@@ -49,7 +49,7 @@ use crate::catalog::Catalog;
 use crate::config::EmbeddedConfig;
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
-use crate::pool::Pool;
+use crate::pool::{Flow, Pool};
 use crate::search::NodeMemory;
 use crate::ticker::Ticker;
 
@@ -128,13 +128,15 @@ pub(crate) fn closing_error() -> Error {
     Error::new(ErrorKind::Rejected, "rejected execution: the node is shutting down")
 }
 
-/// Runs `work` on `pool` and waits for its answer without blocking the calling thread.
+/// Runs `work` on `pool`, for whoever sent the request, and waits for its answer without blocking the
+/// calling thread.
 pub(crate) async fn run_on<T: Send + 'static>(
     pool: &Pool,
+    ctx: &RequestContext,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let (sender, receiver) = oneshot::channel();
-    pool.spawn(move || {
+    pool.spawn(&Flow::of(&ctx.scope), move || {
         // The receiver is gone if the client is.
         let _ = sender.send(work());
     })?;
@@ -198,10 +200,10 @@ impl Engine for Embedded {
         Ok(Arc::clone(&self.core.state.load().metadata))
     }
 
-    async fn execute(&self, _ctx: &RequestContext, command: Command) -> Result<Outcome> {
+    async fn execute(&self, ctx: &RequestContext, command: Command) -> Result<Outcome> {
         self.core.check_open()?;
         let core = Arc::clone(&self.core);
-        run_on(&self.core.maintenance_pool, move || {
+        run_on(&self.core.maintenance_pool, ctx, move || {
             let opens = matches!(command, Command::SetClosed { closed: false, .. });
             let outcome = core.execute(command)?;
             if opens {
@@ -212,15 +214,15 @@ impl Engine for Embedded {
         .await
     }
 
-    async fn bulk(&self, _ctx: &RequestContext, request: BulkRequest) -> Result<BulkResponse> {
+    async fn bulk(&self, ctx: &RequestContext, request: BulkRequest) -> Result<BulkResponse> {
         self.core.check_open()?;
-        crate::bulk::bulk(&self.core, request).await
+        crate::bulk::bulk(&self.core, ctx, request).await
     }
 
-    async fn get(&self, _ctx: &RequestContext, requests: Vec<GetRequest>) -> Result<Vec<Result<GetResult>>> {
+    async fn get(&self, ctx: &RequestContext, requests: Vec<GetRequest>) -> Result<Vec<Result<GetResult>>> {
         self.core.check_open()?;
         let core = Arc::clone(&self.core);
-        run_on(&self.core.get_pool, move || Ok(core.get_all(&requests))).await
+        run_on(&self.core.get_pool, ctx, move || Ok(core.get_all(&requests))).await
     }
 
     async fn explain_query(
@@ -274,36 +276,36 @@ impl Engine for Embedded {
         self.core.contexts.close(kind, &which)
     }
 
-    async fn refresh(&self, _ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
+    async fn refresh(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
         self.core.check_open()?;
         let core = Arc::clone(&self.core);
-        run_on(&self.core.maintenance_pool, move || core.refresh(&target)).await
+        run_on(&self.core.maintenance_pool, ctx, move || core.refresh(&target)).await
     }
 
-    async fn flush(&self, _ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
+    async fn flush(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
         self.core.check_open()?;
         let core = Arc::clone(&self.core);
-        run_on(&self.core.maintenance_pool, move || core.flush(&target)).await
+        run_on(&self.core.maintenance_pool, ctx, move || core.flush(&target)).await
     }
 
-    async fn force_merge(&self, _ctx: &RequestContext, request: ForceMergeRequest) -> Result<ShardsOutcome> {
+    async fn force_merge(&self, ctx: &RequestContext, request: ForceMergeRequest) -> Result<ShardsOutcome> {
         self.core.check_open()?;
         let core = Arc::clone(&self.core);
-        run_on(&self.core.merge_pool, move || core.force_merge(&request)).await
+        run_on(&self.core.merge_pool, ctx, move || core.force_merge(&request)).await
     }
 
-    async fn stats(&self, _ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>> {
+    async fn stats(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>> {
         let core = Arc::clone(&self.core);
-        run_on(&self.core.get_pool, move || core.stats(&target)).await
+        run_on(&self.core.get_pool, ctx, move || core.stats(&target)).await
     }
 
     async fn node_stats(&self, _ctx: &RequestContext) -> Result<NodeStats> {
         Ok(self.core.node_stats())
     }
 
-    async fn analyze(&self, _ctx: &RequestContext, request: AnalyzeRequest) -> Result<Vec<AnalyzedToken>> {
+    async fn analyze(&self, ctx: &RequestContext, request: AnalyzeRequest) -> Result<Vec<AnalyzedToken>> {
         self.core.check_open()?;
-        run_on(&self.core.get_pool, move || admin::analyze(&request)).await
+        run_on(&self.core.get_pool, ctx, move || admin::analyze(&request)).await
     }
 
     async fn close(&self) -> Result<()> {

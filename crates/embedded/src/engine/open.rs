@@ -23,7 +23,7 @@ use crate::config::EmbeddedConfig;
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
 use crate::mapper::CompiledMapping;
-use crate::pool::Pool;
+use crate::pool::{Pool, PoolConfig};
 use crate::search::NodeMemory;
 use crate::shard::Shard;
 
@@ -93,6 +93,22 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     let removed_folder_count = factory.remove_unreferenced(&metadata)?;
 
     let state = initial_state(metadata, (config.now_ms)())?;
+    let [write_pool, search_pool] = Pool::sharing(
+        "work",
+        config.cores,
+        [
+            PoolConfig {
+                name: "write",
+                threads: config.write_threads,
+                queue_limit: config.write_queue_limit,
+            },
+            PoolConfig {
+                name: "search",
+                threads: config.search_threads,
+                queue_limit: config.search_queue_limit,
+            },
+        ],
+    );
     let core = Arc::new(Core {
         factory,
         state: ArcSwap::from_pointee(state),
@@ -101,8 +117,8 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
             random,
         }),
         lock: Mutex::new(Some(lock)),
-        write_pool: Pool::new("write", config.write_threads, config.write_queue_limit),
-        search_pool: Arc::new(Pool::new("search", config.search_threads, config.search_queue_limit)),
+        write_pool,
+        search_pool: Arc::new(search_pool),
         get_pool: Pool::new("get", GET_THREADS, QUEUE_LIMIT),
         maintenance_pool: Pool::new("maintenance", MAINTENANCE_THREADS, QUEUE_LIMIT),
         merge_pool: Pool::new("merge", config.merge_threads, QUEUE_LIMIT),

@@ -35,8 +35,8 @@ pub(super) async fn on_search_pool<T: Send + 'static>(
     work: impl FnOnce(&Core, &RequestContext) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let mut guard = CancelOnDrop(Some(ctx.cancel.clone()));
-    let (shared, ctx) = (Arc::clone(core), ctx.clone());
-    let outcome = run_on(&core.search_pool, move || {
+    let (shared, request_ctx, ctx) = (Arc::clone(core), ctx, ctx.clone());
+    let outcome = run_on(&core.search_pool, request_ctx, move || {
         // It may have waited long in the queue.
         ctx.check()?;
         work(&shared, &ctx)

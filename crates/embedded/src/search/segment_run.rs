@@ -25,6 +25,7 @@ use super::newest;
 use super::profile::{Part, ShardTimes, Stopwatch};
 use super::repeat::Repeatable;
 use super::sort::{SegmentKey, ShardKey, SortValue};
+use crate::pool::yield_now;
 use crate::segment::Segment;
 
 /// Rough bytes of a hit that is kept until the end.
@@ -142,8 +143,10 @@ impl Shared {
         }
     }
 
-    /// Whether the work should stop with what it has; an error if the client went away.
+    /// Whether the work should stop with what it has; an error if the client went away. Others may have
+    /// their turn meanwhile, so no lock may be held.
     pub(super) fn should_stop(&self) -> Result<bool> {
+        yield_now();
         self.ctx.check()?;
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             self.timed_out.store(true, Ordering::Relaxed);

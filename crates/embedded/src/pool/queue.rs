@@ -1,0 +1,340 @@
+//! Who is next: start-time fair queuing by measured run time.
+//!
+//! Every flow has a virtual time that grows by the time its jobs ran, divided by its weight; the flow
+//! that is furthest behind is next. A flow that comes back after a pause starts where the least
+//! served of the others is, so that nobody saves up time by being idle, and nobody pays for having used the
+//! node while no one else wanted it. Within a flow, its lanes (searches, writes) share in the same way, and a
+//! lane is first come, first served.
+//!
+//! Pure: time comes in as what was measured. The threads are in [`super::workers`].
+//! After Goyal, Vin, Cheng: "Start-time Fair Queuing" (SIGCOMM 1996), with run times known only
+//! afterwards, as in schedulers of operating systems.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::flow::{Flow, FlowKey};
+
+/// A flow that comes back starts this far before the others, ns: so that it goes first even if they
+/// have only just been served. Also how far behind someone must be for a running job to be interrupted:
+/// far longer than handing over takes, and far shorter than anybody notices.
+pub(super) const HEAD_START_NS: u64 = 1_000_000;
+/// The weight whose virtual time is real time.
+const WEIGHT_UNIT: u64 = firn_engine::Scope::WEIGHT_DEFAULT as u64;
+
+/// Waiting entries by flow and lane.
+pub(super) struct FairQueue<T> {
+    flows: BTreeMap<FlowKey, FlowState<T>>,
+    lane_count: usize,
+    /// The virtual time of the least served of those that have something to do; never goes back.
+    clock: u64,
+    /// Counts arrivals and turns, so that flows that are level go in their order.
+    turns: u64,
+}
+
+struct FlowState<T> {
+    weight: u32,
+    /// Virtual time, ns.
+    at: u64,
+    lanes: Vec<Lane<T>>,
+    /// When it came or was served last.
+    last_turn: u64,
+}
+
+struct Lane<T> {
+    /// Time its jobs ran, ns, brought level as that of flows is.
+    at: u64,
+    /// Parts of requests that were begun: they go first.
+    begun: VecDeque<T>,
+    /// Requests that nobody has begun.
+    fresh: VecDeque<T>,
+    /// Jobs that run.
+    running: usize,
+    /// Jobs that were begun and have not ended: those that run and those that were interrupted.
+    unfinished: usize,
+}
+
+/// A place where a job waits or runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) flow: FlowKey,
+    pub(super) lane: usize,
+}
+
+/// Where an entry is put in its lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// A new request.
+    Last,
+    /// A part of a request that was begun.
+    First,
+    /// As [`End::First`], behind what waits there: its request has had its turn.
+    FirstInTurn,
+}
+
+/// What the choice may look at, of a lane and its first entry.
+pub(super) struct Candidate<'a, T> {
+    pub(super) lane: usize,
+    pub(super) entry: &'a T,
+    /// Of the same flow and lane.
+    pub(super) unfinished: usize,
+    /// Of the same flow, all lanes.
+    pub(super) flow_unfinished: usize,
+}
+
+impl<T> Lane<T> {
+    fn new() -> Self {
+        Self {
+            at: 0,
+            begun: VecDeque::new(),
+            fresh: VecDeque::new(),
+            running: 0,
+            unfinished: 0,
+        }
+    }
+
+    fn first(&self) -> Option<&T> {
+        self.begun.front().or_else(|| self.fresh.front())
+    }
+
+    fn is_active(&self) -> bool {
+        self.running > 0 || self.first().is_some()
+    }
+}
+
+impl<T> FlowState<T> {
+    fn is_active(&self) -> bool {
+        self.lanes.iter().any(Lane::is_active)
+    }
+
+    fn running(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.running).sum()
+    }
+
+    fn unfinished(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.unfinished).sum()
+    }
+
+    /// The lane to serve next.
+    fn best_lane(&self, allowed: &impl Fn(Candidate<'_, T>) -> bool) -> Option<usize> {
+        let flow_unfinished = self.unfinished();
+        (0..self.lanes.len())
+            .filter(|&lane| {
+                let unfinished = self.lanes[lane].unfinished;
+                self.lanes[lane].first().is_some_and(|entry| {
+                    allowed(Candidate {
+                        lane,
+                        entry,
+                        unfinished,
+                        flow_unfinished,
+                    })
+                })
+            })
+            .min_by_key(|&lane| (self.lanes[lane].at, self.lanes[lane].running))
+    }
+}
+
+impl<T> FairQueue<T> {
+    pub(super) fn new(lane_count: usize) -> Self {
+        Self {
+            flows: BTreeMap::new(),
+            lane_count,
+            clock: 0,
+            turns: 0,
+        }
+    }
+
+    /// Adds an entry.
+    pub(super) fn push(&mut self, flow: &Flow, lane: usize, entry: T, end: End) {
+        self.activate(flow.key(), lane);
+        let state = self.flow(flow.key());
+        state.weight = flow.weight;
+        let lane = &mut state.lanes[lane];
+        match end {
+            End::Last => lane.fresh.push_back(entry),
+            End::First => lane.begun.push_front(entry),
+            End::FirstInTurn => lane.begun.push_back(entry),
+        }
+    }
+
+    /// Takes the next entry that is allowed to run; it counts as running from now on.
+    pub(super) fn pop(&mut self, allowed: impl Fn(Candidate<'_, T>) -> bool) -> Option<(Place, T)> {
+        let place = self.best(&allowed)?;
+        self.turns += 1;
+        let turns = self.turns;
+        let state = self.flow(&place.flow);
+        state.last_turn = turns;
+        let lane = &mut state.lanes[place.lane];
+        let entry = lane.begun.pop_front().or_else(|| lane.fresh.pop_front())?;
+        lane.running += 1;
+        Some((place, entry))
+    }
+
+    fn best(&self, allowed: &impl Fn(Candidate<'_, T>) -> bool) -> Option<Place> {
+        let waiting = self
+            .flows
+            .iter()
+            .filter_map(|(key, flow)| Some((key, flow, flow.best_lane(allowed)?)));
+        let (key, _, lane) = waiting.min_by_key(|(_, flow, _)| (flow.at, flow.running(), flow.last_turn))?;
+        Some(Place {
+            flow: key.clone(),
+            lane,
+        })
+    }
+
+    /// A job runs although it did not wait here, or goes on after it waited for something else.
+    pub(super) fn resumed(&mut self, place: &Place) {
+        self.activate(&place.flow, place.lane);
+        self.flow(&place.flow).lanes[place.lane].running += 1;
+    }
+
+    /// A job was begun.
+    pub(super) fn begun(&mut self, place: &Place) {
+        self.flow(&place.flow).lanes[place.lane].unfinished += 1;
+    }
+
+    /// A job ended.
+    pub(super) fn ended(&mut self, place: &Place) {
+        let lane = &mut self.flow(&place.flow).lanes[place.lane];
+        lane.unfinished = lane.unfinished.saturating_sub(1);
+        self.forget_level();
+    }
+
+    /// A job that runs has run for so long since it was last charged.
+    pub(super) fn charge(&mut self, place: &Place, ran_ns: u64) {
+        let state = self.flow(&place.flow);
+        state.at += ran_ns.saturating_mul(WEIGHT_UNIT) / u64::from(state.weight.max(1));
+        state.lanes[place.lane].at += ran_ns;
+    }
+
+    /// A job runs no longer. Charge it first.
+    pub(super) fn stopped(&mut self, place: &Place) {
+        let lane = &mut self.flow(&place.flow).lanes[place.lane];
+        lane.running = lane.running.saturating_sub(1);
+        self.forget_level();
+    }
+
+    /// Whether someone waits who is so far behind a running job that it should make room. Charge it
+    /// first.
+    pub(super) fn should_yield(&self, running: &Place, allowed: impl Fn(Candidate<'_, T>) -> bool) -> bool {
+        let Some(best) = self.best(&allowed) else { return false };
+        let (Some(mine), Some(theirs)) = (self.flows.get(&running.flow), self.flows.get(&best.flow)) else {
+            return false;
+        };
+        if best.flow == running.flow {
+            let lanes = &mine.lanes;
+            return best.lane != running.lane && lanes[best.lane].at + HEAD_START_NS <= lanes[running.lane].at;
+        }
+        theirs.at + HEAD_START_NS <= mine.at
+    }
+
+    /// Whether anything else of the same flow and lane waits.
+    pub(super) fn has_waiting_beside(&self, place: &Place, allowed: impl Fn(Candidate<'_, T>) -> bool) -> bool {
+        let Some(flow) = self.flows.get(&place.flow) else {
+            return false;
+        };
+        flow.best_lane(&|candidate: Candidate<'_, T>| candidate.lane == place.lane && allowed(candidate))
+            .is_some()
+    }
+
+    /// Requests that wait and were not begun: of a lane, and of one flow among them; and the flows
+    /// with any, the given one included.
+    pub(super) fn fresh(&self, key: &FlowKey, lane: usize) -> Fresh {
+        let mut fresh = Fresh {
+            total: 0,
+            own: 0,
+            flows: 1,
+        };
+        for (other, flow) in &self.flows {
+            let count = flow.lanes[lane].fresh.len();
+            fresh.total += count;
+            if other == key {
+                fresh.own = count;
+            } else if count > 0 {
+                fresh.flows += 1;
+            }
+        }
+        fresh
+    }
+
+    /// Entries that wait in a lane.
+    pub(super) fn waiting(&self, lane: usize) -> usize {
+        let lanes = self.flows.values().map(|flow| &flow.lanes[lane]);
+        lanes.map(|lane| lane.begun.len() + lane.fresh.len()).sum()
+    }
+
+    /// Requests of a lane that nobody has begun.
+    pub(super) fn fresh_total(&self, lane: usize) -> usize {
+        self.flows.values().map(|flow| flow.lanes[lane].fresh.len()).sum()
+    }
+
+    /// Flows that are remembered.
+    #[cfg(test)]
+    pub(super) fn flow_count(&self) -> usize {
+        self.flows.len()
+    }
+
+    fn flow(&mut self, key: &FlowKey) -> &mut FlowState<T> {
+        let lane_count = self.lane_count;
+        let at = self.clock.saturating_sub(HEAD_START_NS);
+        self.flows.entry(key.clone()).or_insert_with(|| FlowState {
+            weight: firn_engine::Scope::WEIGHT_DEFAULT,
+            at,
+            lanes: (0..lane_count).map(|_| Lane::new()).collect(),
+            last_turn: 0,
+        })
+    }
+
+    /// Brings a flow and a lane that had nothing to do level with those that had.
+    fn activate(&mut self, key: &FlowKey, lane: usize) {
+        self.advance();
+        let start = self.clock.saturating_sub(HEAD_START_NS);
+        self.turns += 1;
+        let turns = self.turns;
+        let state = self.flow(key);
+        if !state.is_active() {
+            state.at = state.at.max(start);
+            state.last_turn = turns;
+        }
+        if !state.lanes[lane].is_active() {
+            let others = state.lanes.iter().filter(|lane| lane.is_active());
+            let level = others.map(|lane| lane.at).min().unwrap_or(0);
+            let lane = &mut state.lanes[lane];
+            lane.at = lane.at.max(level.saturating_sub(HEAD_START_NS));
+        }
+    }
+
+    fn advance(&mut self) {
+        let active = self.flows.values().filter(|flow| flow.is_active());
+        self.clock = active.map(|flow| flow.at).min().unwrap_or(0).max(self.clock);
+    }
+
+    /// Forgets flows with nothing to do that would start anew just as well.
+    fn forget_level(&mut self) {
+        self.advance();
+        if !self.flows.values().any(FlowState::is_active) {
+            // Whoever comes next finds an idle node: what was used before hurts nobody.
+            let latest = self.flows.values().map(|flow| flow.at).max();
+            self.clock = latest.map_or(0, |at| at + HEAD_START_NS).max(self.clock);
+        }
+        let start = self.clock.saturating_sub(HEAD_START_NS);
+        self.flows
+            .retain(|_, flow| flow.is_active() || flow.unfinished() > 0 || flow.at > start);
+    }
+}
+
+/// Requests that wait and were not begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fresh {
+    pub(super) total: usize,
+    pub(super) own: usize,
+    pub(super) flows: usize,
+}
+
+impl Fresh {
+    /// Whether one more may wait. Past the limit only those may who have less than an equal part of it waiting,
+    /// so that whoever fills the queue is refused and nobody else is. At most twice the
+    /// limit waits, or one per flow.
+    pub(super) fn has_room(self, limit: usize) -> bool {
+        self.total < limit || (self.flows > 1 && self.own < (limit / self.flows).max(1))
+    }
+}

@@ -1,0 +1,347 @@
+//! The order of the queue by itself, with times that the tests make up, and pools with real threads
+//! that wait for each other, never for a clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use firn_engine::Scope;
+use firn_model::tenant::TenantId;
+
+use super::queue::{End, FairQueue, Fresh, HEAD_START_NS, Place};
+use super::*;
+
+const MS: u64 = 1_000_000;
+
+fn tenant(name: &str) -> Flow {
+    Flow::of(&Scope::tenant(TenantId::parse(name).unwrap()))
+}
+
+fn weighted(name: &str, weight: u32) -> Flow {
+    Flow::of(&Scope::tenant(TenantId::parse(name).unwrap()).weighted(weight))
+}
+
+fn pop(queue: &mut FairQueue<&'static str>) -> (Place, &'static str) {
+    queue.pop(|_| true).expect("something waits")
+}
+
+/// Runs the next entry for so long; returns its name.
+fn run(queue: &mut FairQueue<&'static str>, ms: u64) -> &'static str {
+    let (place, entry) = pop(queue);
+    queue.charge(&place, ms * MS);
+    queue.stopped(&place);
+    entry
+}
+
+#[test]
+fn a_burst_queues_behind_its_own_work() {
+    let mut queue = FairQueue::new(1);
+    for _ in 0..5 {
+        queue.push(&tenant("a"), 0, "a", End::Last);
+    }
+    assert_eq!([run(&mut queue, 100), run(&mut queue, 100)], ["a", "a"]);
+    // Who comes now has not had 200 ms, but was not there either: it goes next, and takes turns then.
+    for _ in 0..3 {
+        queue.push(&tenant("b"), 0, "b", End::Last);
+    }
+    let order: Vec<_> = (0..6).map(|_| run(&mut queue, 100)).collect();
+    assert_eq!(order, ["b", "a", "b", "a", "b", "a"]);
+}
+
+#[test]
+fn turns_follow_what_jobs_took() {
+    let mut queue = FairQueue::new(1);
+    for _ in 0..100 {
+        queue.push(&tenant("heavy"), 0, "heavy", End::Last);
+        queue.push(&tenant("light"), 0, "light", End::Last);
+    }
+    let mut used = (0, 0);
+    for _ in 0..66 {
+        let (place, entry) = pop(&mut queue);
+        let ms = if entry == "heavy" { 40 } else { 5 };
+        match entry {
+            "heavy" => used.0 += ms,
+            _ => used.1 += ms,
+        }
+        queue.charge(&place, ms * MS);
+        queue.stopped(&place);
+    }
+    assert!(used.0.abs_diff(used.1) <= 40, "{used:?}");
+}
+
+#[test]
+fn weights_share_the_time() {
+    let mut queue = FairQueue::new(1);
+    for _ in 0..400 {
+        queue.push(&weighted("gold", 300), 0, "gold", End::Last);
+        queue.push(&weighted("plain", 100), 0, "plain", End::Last);
+    }
+    let order: Vec<_> = (0..400).map(|_| run(&mut queue, 10)).collect();
+    let gold = order.iter().filter(|name| **name == "gold").count();
+    assert!((298..=302).contains(&gold), "{gold} of 400");
+}
+
+#[test]
+fn nobody_saves_up_time_and_a_short_pause_forgives_nothing() {
+    let mut queue = FairQueue::new(1);
+    queue.push(&tenant("a"), 0, "a", End::Last);
+    queue.push(&tenant("b"), 0, "b", End::Last);
+    assert_eq!(run(&mut queue, 500), "a");
+    // `a` is done for a moment while `b` waits; what it used is remembered.
+    queue.push(&tenant("a"), 0, "a", End::Last);
+    queue.push(&tenant("b"), 0, "b", End::Last);
+    assert_eq!([run(&mut queue, 100), run(&mut queue, 100)], ["b", "b"]);
+    assert_eq!(run(&mut queue, 1), "a");
+    // Long idle, `b` has no claim on more than its share from now on.
+    for _ in 0..50 {
+        queue.push(&tenant("a"), 0, "a", End::Last);
+    }
+    for _ in 0..40 {
+        run(&mut queue, 100);
+    }
+    for _ in 0..20 {
+        queue.push(&tenant("b"), 0, "b", End::Last);
+    }
+    let next: Vec<_> = (0..10).map(|_| run(&mut queue, 100)).collect();
+    assert_eq!(next.iter().filter(|name| **name == "b").count(), 5, "{next:?}");
+}
+
+#[test]
+fn those_that_come_together_go_in_their_order() {
+    let mut queue = FairQueue::new(1);
+    queue.push(&tenant("a"), 0, "a", End::Last);
+    let (place, _) = pop(&mut queue);
+    queue.charge(&place, 100 * MS);
+    for (flow, name) in [("d", "d"), ("c", "c"), ("b", "b")] {
+        queue.push(&tenant(flow), 0, name, End::Last);
+    }
+    queue.push(&tenant("d"), 0, "d", End::Last);
+    let order: Vec<_> = (0..4).map(|_| run(&mut queue, 3)).collect();
+    assert_eq!(order, ["d", "c", "b", "d"]);
+}
+
+#[test]
+fn parts_of_what_was_begun_go_before_new_requests() {
+    let mut queue = FairQueue::new(1);
+    queue.push(&tenant("a"), 0, "second", End::Last);
+    queue.push(&tenant("a"), 0, "part", End::First);
+    queue.push(&tenant("a"), 0, "interrupted", End::FirstInTurn);
+    let order: Vec<_> = (0..3).map(|_| run(&mut queue, 1)).collect();
+    assert_eq!(order, ["part", "interrupted", "second"]);
+}
+
+#[test]
+fn a_running_job_makes_room_for_who_is_behind() {
+    let mut queue = FairQueue::new(2);
+    queue.push(&tenant("a"), 0, "a", End::Last);
+    let (running, _) = pop(&mut queue);
+    queue.push(&tenant("a"), 0, "a", End::Last);
+    queue.charge(&running, 50 * MS);
+    assert!(!queue.should_yield(&running, |_| true), "its own flow waits its turn");
+    // Who has just come goes at once.
+    queue.push(&tenant("b"), 0, "b", End::Last);
+    assert!(queue.should_yield(&running, |_| true));
+    assert!(!queue.should_yield(&running, |_| false), "nobody may run");
+    let (other, name) = pop(&mut queue);
+    assert_eq!(name, "b");
+    queue.push(&tenant("b"), 0, "b", End::Last);
+    queue.charge(&other, 2 * HEAD_START_NS);
+    assert!(!queue.should_yield(&running, |_| true), "it had as much");
+    // Searches of a tenant do not hold up its writes either.
+    queue.push(&tenant("a"), 1, "write", End::Last);
+    queue.charge(&running, 50 * MS);
+    queue.charge(&other, 100 * MS);
+    assert!(queue.should_yield(&running, |candidate| candidate.lane == 1));
+}
+
+#[test]
+fn who_fills_the_queue_is_refused_and_nobody_else() {
+    let room = |total, own, flows| Fresh { total, own, flows }.has_room(100);
+    assert!(room(99, 99, 1) && !room(100, 100, 1));
+    assert!(!room(100, 100, 2) && room(100, 0, 2) && room(100, 49, 2) && !room(100, 50, 2));
+    assert!(room(150, 0, 1000) && !room(150, 1, 1000));
+}
+
+#[test]
+fn what_is_level_is_forgotten() {
+    let mut queue = FairQueue::new(1);
+    for number in 0..1000 {
+        queue.push(&tenant(&format!("t{number}")), 0, "once", End::Last);
+    }
+    for _ in 0..1000 {
+        run(&mut queue, 1);
+    }
+    assert_eq!(queue.flow_count(), 0);
+}
+
+/// A job that says when it runs, and waits for leave to end.
+fn gate(name: &'static str, begun: &Sender<&'static str>) -> (Sender<()>, impl FnOnce() + Send + 'static) {
+    let (go, gone) = channel();
+    let begun = begun.clone();
+    (go, move || {
+        begun.send(name).unwrap();
+        gone.recv().unwrap();
+    })
+}
+
+fn one_slot() -> [Pool; 2] {
+    let config = |name| PoolConfig {
+        name,
+        threads: 1,
+        queue_limit: 2,
+    };
+    Pool::sharing("test", 1, [config("write"), config("search")])
+}
+
+#[test]
+fn a_long_job_is_interrupted_and_goes_on() {
+    let [write, search] = one_slot();
+    let (log, logged): (Sender<&'static str>, Receiver<_>) = channel();
+    let (begin, begun) = channel();
+    let (queued, is_queued) = channel::<()>();
+    let job_log = log.clone();
+    search
+        .spawn(&tenant("heavy"), move || {
+            begin.send(()).unwrap();
+            is_queued.recv().unwrap();
+            job_log.send("heavy begins").unwrap();
+            for _ in 0..50 {
+                std::thread::sleep(Duration::from_millis(1));
+                yield_now();
+            }
+            job_log.send("heavy ends").unwrap();
+        })
+        .unwrap();
+    begun.recv().unwrap();
+    for (pool, name) in [(&search, "search"), (&write, "write")] {
+        let log = log.clone();
+        pool.spawn(&tenant("light"), move || log.send(name).unwrap()).unwrap();
+    }
+    queued.send(()).unwrap();
+    let order: Vec<_> = (0..4).map(|_| logged.recv().unwrap()).collect();
+    assert_eq!((order[0], order[3]), ("heavy begins", "heavy ends"), "{order:?}");
+    assert!(search.close_within(Duration::from_secs(10)));
+    assert_eq!(search.stats().completed, 2);
+    let cpu = search.tenants_cpu_time();
+    assert!(cpu.iter().any(|(tenant, _)| tenant.as_str() == "heavy"), "{cpu:?}");
+}
+
+#[test]
+fn a_flooded_queue_has_room_for_others() {
+    let [_write, search] = one_slot();
+    let (begin, begun) = channel();
+    let (go, job) = gate("first", &begin);
+    search.spawn(&tenant("flood"), job).unwrap();
+    begun.recv().unwrap();
+    for _ in 0..2 {
+        search.spawn(&tenant("flood"), || ()).unwrap();
+    }
+    let error = search.spawn(&tenant("flood"), || ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Rejected);
+    let (light_go, light) = gate("light", &begin);
+    search.spawn(&tenant("light"), light).unwrap();
+    assert_eq!((search.stats().queued, search.stats().rejected), (3, 1));
+    go.send(()).unwrap();
+    // Before the other two of the flood.
+    assert_eq!(begun.recv().unwrap(), "light");
+    light_go.send(()).unwrap();
+}
+
+#[test]
+fn a_request_in_parts_ends_although_its_parts_are_interrupted() {
+    let config = |name| PoolConfig {
+        name,
+        threads: 2,
+        queue_limit: 1000,
+    };
+    let [_write, search] = Pool::sharing("test", 2, [config("write"), config("search")]);
+    let search = Arc::new(search);
+    let (done, is_done) = channel();
+    for number in 0..40 {
+        let (inner, done) = (Arc::clone(&search), done.clone());
+        let flow = tenant(&format!("t{}", number % 5));
+        search
+            .spawn(&flow, move || {
+                let sums = crate::parallel::run_indexed(&inner, 7, |part| {
+                    let until = Instant::now() + Duration::from_micros(700);
+                    while Instant::now() < until {
+                        yield_now();
+                    }
+                    part
+                });
+                done.send(sums.into_iter().sum::<usize>()).unwrap();
+            })
+            .unwrap();
+    }
+    for _ in 0..40 {
+        assert_eq!(is_done.recv_timeout(Duration::from_secs(30)), Ok(21));
+    }
+    search.close();
+    assert_eq!(search.stats().active, 0);
+}
+
+#[test]
+fn a_full_queue_refuses_and_closing_runs_what_waits() {
+    let pool = Pool::new("test", 1, 1);
+    let (begin, begun) = channel();
+    let (go, job) = gate("first", &begin);
+    let done = Arc::new(AtomicU64::new(0));
+    let count = |done: &Arc<AtomicU64>| {
+        let done = Arc::clone(done);
+        move || {
+            done.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    pool.spawn(&Flow::node(), job).unwrap();
+    begun.recv().unwrap();
+    pool.spawn(&Flow::node(), count(&done)).unwrap();
+    let error = pool.spawn(&Flow::node(), count(&done)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Rejected);
+    assert_eq!(pool.stats().queued, 1);
+    go.send(()).unwrap();
+    pool.close();
+    assert_eq!(done.load(Ordering::Relaxed), 1);
+    assert!(pool.spawn(&Flow::node(), || ()).is_err());
+    pool.spawn_admitted(&Flow::node(), count(&done));
+    assert_eq!(done.load(Ordering::Relaxed), 2, "here and now");
+}
+
+#[test]
+fn closing_does_not_wait_for_ever() {
+    let pool = Pool::new("test", 1, 1);
+    let (begin, begun) = channel();
+    let (go, job) = gate("first", &begin);
+    pool.spawn(&Flow::node(), job).unwrap();
+    begun.recv().unwrap();
+    assert!(!pool.close_within(Duration::from_millis(20)));
+    pool.close();
+    drop(pool);
+    go.send(()).unwrap();
+    assert!(Pool::new("test", 2, 1).close_within(Duration::from_secs(10)));
+}
+
+#[test]
+fn the_last_owner_may_be_a_job() {
+    let pool = Arc::new(Pool::new("test", 1, 10));
+    let inside = Arc::clone(&pool);
+    let (dropped, is_dropped) = channel();
+    let (done, is_done) = channel();
+    pool.spawn(&Flow::node(), move || {
+        is_dropped.recv().unwrap();
+        drop(inside);
+        done.send(()).unwrap();
+    })
+    .unwrap();
+    drop(pool);
+    dropped.send(()).unwrap();
+    is_done.recv_timeout(Duration::from_secs(10)).unwrap();
+}
+
+#[test]
+fn a_panic_takes_no_thread_with_it() {
+    let pool = Pool::new("test", 1, 10);
+    pool.spawn(&Flow::node(), || panic!("on purpose")).unwrap();
+    let (sender, receiver) = channel();
+    pool.spawn(&Flow::node(), move || sender.send(5).unwrap()).unwrap();
+    assert_eq!(receiver.recv().unwrap(), 5);
+}

@@ -1,0 +1,392 @@
+//! The threads that run jobs.
+//!
+//! Only as many jobs run at once as there are slots (cores); the rest of the threads hold jobs that were interrupted.
+//! A long job asks now and then whether someone is further behind ([`yield_now`]); if so it
+//! gives up its slot in the middle of its work, and goes on when its turn comes. So a search of half a second
+//! delays nobody by more than the time between two such questions, and no job ever runs on top of
+//! another's stack.
+//!
+//! Never ask while holding a lock: whoever wants that lock would hold a slot and wait for it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use firn_model::tenant::TenantId;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::flow::{Flow, FlowKey};
+use super::queue::{Candidate, End, FairQueue, Place};
+
+pub(super) type Job = Box<dyn FnOnce() + Send>;
+
+/// How long a job runs before it looks whether someone else should: a look takes a lock.
+const LOOK_EVERY: Duration = Duration::from_micros(500);
+/// How long a job runs before the others of its own flow get their turn: as an operating system
+/// would have it, had each a thread of its own.
+const TURN: Duration = Duration::from_millis(10);
+/// One thread in so many is for flows that have no job begun, so that nobody's interrupted jobs
+/// hold them all.
+const RESERVED_FOR_OTHERS: usize = 4;
+
+/// What is told apart for limits and statistics: one pool.
+pub(super) struct Lane {
+    pub(super) name: &'static str,
+    /// Jobs that run at once, and that one flow may have begun.
+    pub(super) threads: usize,
+    /// Requests that wait.
+    pub(super) queue_limit: usize,
+    pub(super) running: usize,
+    /// Begun and not ended.
+    pub(super) active: usize,
+    pub(super) completed: u64,
+    pub(super) rejected: u64,
+    /// Takes no further jobs.
+    pub(super) closing: bool,
+    /// Closed although a job still ran.
+    pub(super) left_behind: bool,
+}
+
+pub(super) struct Workers {
+    pub(super) state: Mutex<State>,
+    /// Signalled when jobs were handed out, and when all is over.
+    wake: Condvar,
+    /// Signalled when a job ends while a lane is closing.
+    pub(super) ended: Condvar,
+    /// Entries that wait, for a look without the lock.
+    waiting: AtomicUsize,
+    slots: usize,
+    /// Idle threads that are kept for flows with no job begun.
+    reserved: usize,
+    cpu_clock: fn() -> Duration,
+}
+
+pub(super) struct State {
+    pub(super) queue: FairQueue<Entry>,
+    pub(super) lanes: Vec<Lane>,
+    /// Jobs that run.
+    running: usize,
+    /// Threads that wait for a job, less those that have been handed one.
+    idle: usize,
+    handed: VecDeque<Assigned>,
+    /// CPU time of jobs by flow and lane, ns. As many as tenants were authenticated.
+    cpu: BTreeMap<FlowKey, Vec<u64>>,
+    over: bool,
+}
+
+pub(super) enum Entry {
+    Fresh(Flow, Job),
+    Interrupted(Arc<Interrupted>),
+}
+
+/// A job that waits for its slot.
+pub(super) struct Interrupted {
+    go_on: Condvar,
+    granted: AtomicUsize,
+}
+
+struct Assigned {
+    place: Place,
+    flow: Flow,
+    job: Job,
+}
+
+/// The job that runs on this thread.
+struct Current {
+    workers: Arc<Workers>,
+    place: Place,
+    flow: Flow,
+    /// When it was charged last.
+    since: Instant,
+    cpu_since: Duration,
+    /// How long its turn has been.
+    turn: Duration,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+}
+
+/// To be called in the middle of long work, without any lock held: lets those run who are further
+/// behind. Costs next to nothing when nobody waits, or outside of a job.
+pub(crate) fn yield_now() {
+    CURRENT.with_borrow_mut(|current| {
+        let Some(current) = current else { return };
+        let workers = Arc::clone(&current.workers);
+        if workers.waiting.load(Ordering::Relaxed) == 0 || current.since.elapsed() < LOOK_EVERY {
+            return;
+        }
+        workers.yield_if_ahead(current);
+    });
+}
+
+/// Runs `wait`, which only waits for other threads, without keeping anybody from running meanwhile.
+pub(crate) fn wait_for_others<T>(wait: impl FnOnce() -> T) -> T {
+    let place = CURRENT.with_borrow_mut(|current| {
+        let current = current.as_mut()?;
+        let workers = Arc::clone(&current.workers);
+        let mut state = workers.state.lock();
+        current.charge(&mut state);
+        state.stop(&current.place);
+        workers.dispatch(state);
+        Some((workers, current.place.clone()))
+    });
+    let result = wait();
+    if let Some((workers, place)) = place {
+        // At once, although all slots may be taken: its request is nearly done, and it would hold what it has.
+        let mut state = workers.state.lock();
+        state.queue.resumed(&place);
+        state.running += 1;
+        state.lanes[place.lane].running += 1;
+        drop(state);
+        CURRENT.with_borrow_mut(|current| {
+            if let Some(current) = current {
+                (current.since, current.cpu_since) = (Instant::now(), (workers.cpu_clock)());
+            }
+        });
+    }
+    result
+}
+
+impl Current {
+    fn charge(&mut self, state: &mut State) {
+        let (now, cpu_now) = (Instant::now(), (self.workers.cpu_clock)());
+        let ran = now.saturating_duration_since(self.since);
+        state.queue.charge(&self.place, ran.as_nanos() as u64);
+        let lane_count = state.lanes.len();
+        let cpu = state
+            .cpu
+            .entry(self.place.flow.clone())
+            .or_insert_with(|| vec![0; lane_count]);
+        cpu[self.place.lane] += cpu_now.saturating_sub(self.cpu_since).as_nanos() as u64;
+        self.turn += ran;
+        (self.since, self.cpu_since) = (now, cpu_now);
+    }
+}
+
+impl State {
+    /// A job gave up its slot.
+    fn stop(&mut self, place: &Place) {
+        self.running -= 1;
+        self.lanes[place.lane].running -= 1;
+        self.queue.stopped(place);
+    }
+}
+
+/// Decides which waiting entries may run, apart from whose turn it is.
+fn allowed<'a>(
+    lanes: &'a [Lane],
+    idle: usize,
+    reserved: usize,
+    leaving: Option<usize>,
+) -> impl Fn(Candidate<'_, Entry>) -> bool + 'a {
+    move |candidate| {
+        let lane = &lanes[candidate.lane];
+        let leaving = usize::from(leaving == Some(candidate.lane));
+        if lane.running - leaving.min(lane.running) >= lane.threads {
+            return false;
+        }
+        match candidate.entry {
+            Entry::Interrupted(_) => true,
+            Entry::Fresh(..) => {
+                let reserved = match candidate.flow_unfinished {
+                    0 => 0,
+                    _ => reserved,
+                };
+                candidate.unfinished < lane.threads && idle > reserved
+            }
+        }
+    }
+}
+
+impl Workers {
+    /// `slots` jobs run at once.
+    pub(super) fn new(lanes: Vec<Lane>, slots: usize, thread_count: usize, cpu_clock: fn() -> Duration) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State {
+                queue: FairQueue::new(lanes.len()),
+                lanes,
+                running: 0,
+                idle: 0,
+                handed: VecDeque::new(),
+                cpu: BTreeMap::new(),
+                over: false,
+            }),
+            wake: Condvar::new(),
+            ended: Condvar::new(),
+            waiting: AtomicUsize::new(0),
+            slots,
+            reserved: match thread_count > slots {
+                true => thread_count / RESERVED_FOR_OTHERS,
+                false => 0,
+            },
+            cpu_clock,
+        })
+    }
+
+    /// Adds a job; the lane must not be closing.
+    pub(super) fn push(&self, mut state: MutexGuard<'_, State>, flow: &Flow, lane: usize, job: Job, end: End) {
+        state.queue.push(flow, lane, Entry::Fresh(flow.clone(), job), end);
+        self.dispatch(state);
+    }
+
+    /// Hands out slots and wakes the threads that are to take them.
+    fn dispatch(&self, mut state: MutexGuard<'_, State>) {
+        self.hand_out(&mut state);
+        let handed = state.handed.len();
+        drop(state);
+        for _ in 0..handed {
+            self.wake.notify_one();
+        }
+    }
+
+    fn hand_out(&self, state: &mut State) {
+        while state.running < self.slots {
+            let State { queue, lanes, idle, .. } = state;
+            let Some((place, entry)) = queue.pop(allowed(lanes, *idle, self.reserved, None)) else {
+                break;
+            };
+            state.running += 1;
+            state.lanes[place.lane].running += 1;
+            match entry {
+                Entry::Fresh(flow, job) => {
+                    state.idle -= 1;
+                    state.lanes[place.lane].active += 1;
+                    state.queue.begun(&place);
+                    state.handed.push_back(Assigned { place, flow, job });
+                }
+                Entry::Interrupted(interrupted) => {
+                    interrupted.granted.store(1, Ordering::Relaxed);
+                    interrupted.go_on.notify_one();
+                }
+            }
+        }
+        let waiting = (0..state.lanes.len()).map(|lane| state.queue.waiting(lane)).sum();
+        self.waiting.store(waiting, Ordering::Relaxed);
+    }
+
+    /// What a thread does until all is over.
+    pub(super) fn work(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        loop {
+            state.idle += 1;
+            self.hand_out(&mut state);
+            // This thread takes one itself.
+            for _ in 1..state.handed.len() {
+                self.wake.notify_one();
+            }
+            let assigned = loop {
+                if let Some(assigned) = state.handed.pop_front() {
+                    break assigned;
+                }
+                if state.over {
+                    return;
+                }
+                self.wake.wait(&mut state);
+            };
+            drop(state);
+            let place = assigned.place.clone();
+            self.run(assigned);
+            state = self.state.lock();
+            let current = CURRENT.take();
+            if let Some(mut current) = current {
+                current.charge(&mut state);
+            }
+            state.stop(&place);
+            state.queue.ended(&place);
+            let lane = &mut state.lanes[place.lane];
+            lane.active -= 1;
+            lane.completed += 1;
+            if lane.closing {
+                self.ended.notify_all();
+            }
+        }
+    }
+
+    fn run(self: &Arc<Self>, assigned: Assigned) {
+        CURRENT.set(Some(Current {
+            workers: Arc::clone(self),
+            place: assigned.place,
+            flow: assigned.flow,
+            since: Instant::now(),
+            cpu_since: (self.cpu_clock)(),
+            turn: Duration::ZERO,
+        }));
+        run_guarded(assigned.job);
+    }
+
+    fn yield_if_ahead(&self, current: &mut Current) {
+        let mut state = self.state.lock();
+        current.charge(&mut state);
+        let end = {
+            let State { queue, lanes, idle, .. } = &mut *state;
+            let place = &current.place;
+            let may_run = || allowed(lanes, *idle, self.reserved, Some(place.lane));
+            if queue.should_yield(place, may_run()) {
+                End::First
+            } else if current.turn >= TURN && queue.has_waiting_beside(place, may_run()) {
+                End::FirstInTurn
+            } else {
+                return;
+            }
+        };
+        if end == End::FirstInTurn {
+            current.turn = Duration::ZERO;
+        }
+        let interrupted = Arc::new(Interrupted {
+            go_on: Condvar::new(),
+            granted: AtomicUsize::new(0),
+        });
+        let entry = Entry::Interrupted(Arc::clone(&interrupted));
+        let Place { lane, .. } = current.place;
+        // Before it stops, so that its flow never looks as if it had nothing to do.
+        state.queue.push(&current.flow, lane, entry, end);
+        state.stop(&current.place);
+        self.hand_out(&mut state);
+        for _ in 0..state.handed.len() {
+            self.wake.notify_one();
+        }
+        while interrupted.granted.load(Ordering::Relaxed) == 0 {
+            interrupted.go_on.wait(&mut state);
+        }
+        drop(state);
+        (current.since, current.cpu_since) = (Instant::now(), (self.cpu_clock)());
+    }
+
+    /// Lets the threads end once nothing waits.
+    pub(super) fn finish(&self) {
+        self.state.lock().over = true;
+        self.wake.notify_all();
+    }
+
+    /// CPU time of a lane's jobs, of every tenant that had any.
+    pub(super) fn tenants_cpu_time(&self, lane: usize) -> Vec<(TenantId, Duration)> {
+        let state = self.state.lock();
+        let used = state.cpu.iter().filter(|(_, lanes)| lanes[lane] > 0);
+        used.filter_map(|(flow, lanes)| match flow {
+            FlowKey::Tenant(tenant) => Some((tenant.clone(), Duration::from_nanos(lanes[lane]))),
+            FlowKey::Node | FlowKey::Index(_) => None,
+        })
+        .collect()
+    }
+
+    /// Whether a job of this lane runs on the calling thread.
+    pub(super) fn runs_here(self: &Arc<Self>, lane: usize) -> bool {
+        let is_here = |current: &Current| Arc::ptr_eq(&current.workers, self) && current.place.lane == lane;
+        CURRENT.with_borrow(|current| current.as_ref().is_some_and(is_here))
+    }
+}
+
+/// The flow of the job that runs on the calling thread.
+pub(super) fn current_flow() -> Option<Flow> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|current| current.flow.clone()))
+}
+
+/// Runs a job; a panic ends no thread.
+pub(super) fn run_guarded(job: Job) {
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).is_err() {
+        tracing::error!(thread = std::thread::current().name(), "a job panicked");
+    }
+}
