@@ -3,6 +3,7 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | `node` | `format`, `cluster_uuid`, `version` | text |
+//! | `node` | `placement` (if there is one) | JSON of the placement table |
 //! | `indices`, `data_streams`, `component_templates`, `index_templates` | name | JSON of the entity |
 //! | `cluster_settings` | flat name | JSON of the value |
 //!
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use firn_model::metadata::{ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Metadata};
+use firn_model::placement::Placement;
 use firn_model::{Error, Result};
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde_json::Value;
@@ -153,6 +155,10 @@ impl Catalog {
             index_templates: entities(read(INDEX_TEMPLATES)?, "index template", IndexTemplate::from_json)?,
             cluster_settings: read(CLUSTER_SETTINGS)?.into_iter().collect(),
             cluster_uuid: number_or_text("cluster_uuid")?.unwrap_or_default(),
+            placement: match number_or_text("placement")? {
+                Some(json) => Some(Arc::new(Placement::parse(&serde_json::from_str(&json)?)?)),
+                None => None,
+            },
         })
     }
 
@@ -219,6 +225,15 @@ impl Catalog {
                 .map_err(failed)?;
             node.insert("cluster_uuid", new.cluster_uuid.as_bytes())
                 .map_err(failed)?;
+            match &new.placement {
+                Some(placement) => {
+                    let json = serde_json::to_vec(&placement.print())?;
+                    node.insert("placement", json.as_slice()).map_err(failed)?;
+                }
+                None => {
+                    node.remove("placement").map_err(failed)?;
+                }
+            }
         }
         store_changes(
             &transaction,

@@ -9,6 +9,8 @@ pub mod ids;
 pub mod mapping;
 pub mod metadata;
 pub mod names;
+pub mod period;
+pub mod placement;
 pub mod routing;
 pub mod settings;
 pub mod tenant;

@@ -41,6 +41,7 @@ impl Change<'_> {
             Command::PutIndexTemplate { name, body, create } => self.put_index_template(name, body, *create),
             Command::DeleteIndexTemplate { names } => self.delete_index_templates(names),
             Command::CreateDataStream { name } => self.create_data_stream(name),
+            Command::CreateBackingIndices { stream, times_ms } => self.create_backing_indices(stream, times_ms),
             Command::DeleteDataStream { names } => self.delete_data_streams(names),
             Command::Rollover {
                 target,
@@ -50,6 +51,10 @@ impl Change<'_> {
                 dry_run,
                 facts,
             } => self.rollover(target, new_index.as_deref(), conditions, body, *dry_run, facts),
+            Command::PutPlacement { placement } => {
+                self.put_placement(placement.as_ref());
+                Ok(())
+            }
             Command::PutClusterSettings { settings } => self.put_cluster_settings(settings),
         }
     }

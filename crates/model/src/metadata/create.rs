@@ -1,13 +1,15 @@
 //! New indices.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::change::Change;
 use super::parse::parse_mapping;
-use super::templates::{add_index, check_timestamp};
+use super::templates::{add_index, check_timestamp, refuse_period};
+use super::tenant_indices::add_tenant_field;
 use super::{AliasMetadata, IndexMetadata, TemplateContent};
 use crate::mapping::Mapping;
 use crate::names::{matches_pattern, validate_alias_name, validate_index_name};
@@ -25,6 +27,8 @@ pub(super) struct NewIndex {
     pub(super) mapping: Option<Mapping>,
     pub(super) aliases: BTreeMap<String, AliasMetadata>,
     pub(super) data_stream: Option<String>,
+    /// The span of time whose documents it takes, half-open, ms since epoch UTC.
+    pub(super) time_range_ms: Option<Range<i64>>,
 }
 
 impl Change<'_> {
@@ -58,7 +62,7 @@ impl Change<'_> {
             settings,
             mapping: mappings.map(parse_mapping).transpose()?,
             aliases: AliasMetadata::parse_all(aliases)?,
-            data_stream: None,
+            ..NewIndex::default()
         };
         self.create_index(new, content)
     }
@@ -77,6 +81,11 @@ impl Change<'_> {
                 .typed
                 .insert("index.provided_name".to_owned(), provided_name.into());
         }
+        match new.time_range_ms {
+            Some(range) => settings.set_time_range(range),
+            None if new.data_stream.is_none() => refuse_period(&settings)?,
+            None => {}
+        }
         // Ours, whatever was copied from another index.
         settings.typed.remove("index.uuid");
         let created_ms = match settings.typed.remove("index.creation_date") {
@@ -92,11 +101,15 @@ impl Change<'_> {
         if let Some(own) = &new.mapping {
             mapping = mapping.merge_template(own)?;
         }
+        if let Some(field) = &settings.tenant_field {
+            add_tenant_field(&mut mapping, field)?;
+        }
         mapping.validate()?;
         mapping.check_limits(settings.total_fields_limit, settings.depth_limit)?;
         if new.data_stream.is_some() {
             check_timestamp(&mapping)?;
         }
+        let placement = self.placement_for(&settings);
 
         let mut aliases = BTreeMap::new();
         for (alias, metadata) in content.aliases.into_iter().chain(new.aliases) {
@@ -116,6 +129,7 @@ impl Change<'_> {
                 mapping: Arc::new(mapping),
                 aliases,
                 data_stream: new.data_stream,
+                placement,
             },
         );
         for alias in names {

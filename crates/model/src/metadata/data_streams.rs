@@ -1,5 +1,6 @@
 //! Data streams and their backing indices.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -56,20 +57,33 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// The name of the next backing index.
-    pub(super) fn next_backing_index(&self, stream: &DataStream) -> String {
+    /// The name of the next backing index: of its period's first day, or of today.
+    pub(super) fn next_backing_index(&self, stream: &DataStream, range_ms: Option<&Range<i64>>) -> String {
+        let day_ms = range_ms.map_or(self.now_ms, |range| range.start);
         let day = match DateFormat::new("uuuu.MM.dd") {
-            Ok(format) => format.print_ms(self.now_ms, &Zone::utc()),
+            Ok(format) => format.print_ms(day_ms, &Zone::utc()),
             Err(_) => String::new(),
         };
         format!(".ds-{}-{day}-{:06}", stream.name, stream.generation + 1)
     }
 
-    /// Makes the next backing index, which takes the writes from then on.
+    /// Makes the next backing index, which takes the writes from then on, or those of the current
+    /// period.
     pub(super) fn add_backing_index(&mut self, stream_name: &str, template: &IndexTemplate) -> Result<String> {
-        let stream = self.next.data_streams.get(stream_name).cloned();
-        let mut stream = stream.ok_or_else(|| Error::index_not_found(stream_name))?;
-        let index = self.next_backing_index(&stream);
+        let range_ms = self.current_period(template)?;
+        self.add_period(stream_name, template, range_ms)
+    }
+
+    /// Makes the next backing index, for a span of time or for everything.
+    pub(super) fn add_period(
+        &mut self,
+        stream_name: &str,
+        template: &IndexTemplate,
+        range_ms: Option<Range<i64>>,
+    ) -> Result<String> {
+        let mut stream = self.stream(stream_name)?;
+        let index = self.next_backing_index(&stream, range_ms.as_ref());
+        let place = self.place_in_stream(&stream, range_ms.as_ref());
         let content = self.next.compose(template)?;
         let mut settings = SettingsMap::new();
         settings.insert("index.hidden".to_owned(), json!("true"));
@@ -78,12 +92,13 @@ impl Change<'_> {
                 name: index.clone(),
                 settings,
                 data_stream: Some(stream_name.to_owned()),
+                time_range_ms: range_ms,
                 ..NewIndex::default()
             },
             content,
         )?;
         let changed = Arc::make_mut(&mut stream);
-        changed.indices.push(index.clone());
+        changed.indices.insert(place, index.clone());
         changed.generation += 1;
         self.next.data_streams.insert(stream_name.to_owned(), stream);
         Ok(index)

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::change::Change;
 use super::parse::parse_mapping;
 use super::templates::check_timestamp;
+use super::tenant_indices::add_tenant_field;
 use crate::mapping::Mapping;
 use crate::settings::flatten;
 use crate::{Error, Result};
@@ -77,12 +78,15 @@ impl Change<'_> {
         let new = parse_mapping(mapping)?;
         for name in names {
             let index = self.index(name)?;
-            let merged = index
+            let mut merged = index
                 .mapping
                 .merge(&new)
                 .map_err(|error| error.with_index(name.as_str()))?;
             if merged == *index.mapping {
                 continue;
+            }
+            if let Some(field) = &index.settings.tenant_field {
+                add_tenant_field(&mut merged, field)?;
             }
             merged.validate()?;
             merged.check_limits(index.settings.total_fields_limit, index.settings.depth_limit)?;

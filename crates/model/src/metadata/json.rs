@@ -1,6 +1,8 @@
 //! Metadata as it is stored, one JSON object per entity.
 //!
-//! Every object has `format: 1` and says all of its entity. Names of fields never change their
+//! Every object has a `format` and says all of its entity. It is 1, or 2 where an older firn that
+//! skips what it does not know would do harm: documents by tenant, period or placement, retention.
+//! Names of fields never change their
 //! meaning; a reader refuses a higher format, and skips fields that it does not know only within
 //! its own format, so a new field that matters takes a new number.
 
@@ -12,17 +14,23 @@ use serde_json::{Map, Value, json};
 use super::print::print_aliases;
 use super::{AliasMetadata, ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, TemplateContent};
 use crate::mapping::Mapping;
+use crate::placement::Placement;
 use crate::settings::{IndexSettings, SettingsMap};
 use crate::{Error, Result};
 
+/// What every firn reads.
 const FORMAT: u64 = 1;
+/// Has to be understood whole.
+const FORMAT_MAX: u64 = 2;
 
 impl IndexMetadata {
     /// `format`, `name`, `uuid`, `created_ms`, `closed`, `settings` (flat, as typed), `mapping`,
-    /// `aliases`, `data_stream`.
+    /// `aliases`, `data_stream`, `placement` if it has one.
     pub fn to_json(&self) -> Value {
-        json!({
-            "format": FORMAT,
+        let settings = &self.settings;
+        let is_plain = settings.tenant_field.is_none() && settings.period.is_none() && self.placement.is_none();
+        let mut json = json!({
+            "format": if is_plain { FORMAT } else { FORMAT_MAX },
             "name": self.name,
             "uuid": self.uuid,
             "created_ms": self.created_ms,
@@ -31,7 +39,11 @@ impl IndexMetadata {
             "mapping": self.mapping.print(),
             "aliases": print_aliases(&self.aliases),
             "data_stream": self.data_stream,
-        })
+        });
+        if let Some(placement) = &self.placement {
+            json["placement"] = placement.print();
+        }
+        json
     }
 
     /// The inverse of [`IndexMetadata::to_json`]; [`crate::ErrorKind::Internal`] names the field
@@ -48,6 +60,10 @@ impl IndexMetadata {
             mapping: Arc::new(Mapping::parse(reader.get("mapping")?)?),
             aliases,
             data_stream: reader.optional_text("data_stream")?,
+            placement: match reader.optional("placement") {
+                Some(placement) => Some(Arc::new(Placement::parse(&placement)?)),
+                None => None,
+            },
         })
     }
 }
@@ -168,9 +184,9 @@ impl<'a> Reader<'a> {
     fn new(json: &'a Value) -> Result<Self> {
         let reader = Self(json.as_object().ok_or_else(|| wrong("format"))?);
         match reader.number("format")? {
-            FORMAT => Ok(reader),
+            FORMAT..=FORMAT_MAX => Ok(reader),
             other => Err(Error::internal(format!(
-                "stored metadata has format [{other}], this firn reads up to [{FORMAT}]"
+                "stored metadata has format [{other}], this firn reads up to [{FORMAT_MAX}]"
             ))),
         }
     }

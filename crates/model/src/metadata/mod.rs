@@ -12,10 +12,12 @@ mod data_streams;
 mod index_commands;
 mod json;
 mod parse;
+mod periods;
 mod print;
 mod rollover;
 mod template_commands;
 mod templates;
+mod tenant_indices;
 
 #[cfg(test)]
 mod tests;
@@ -27,9 +29,11 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 pub use cluster_commands::cluster_setting_defaults;
+pub use periods::NEW_PERIODS_MAX;
 pub use templates::TIMESTAMP;
 
 use crate::mapping::Mapping;
+use crate::placement::Placement;
 use crate::settings::{IndexSettings, SettingsMap};
 
 /// Everything named on a node. Parts are shared, so a clone is cheap.
@@ -49,6 +53,8 @@ pub struct Metadata {
     pub cluster_settings: SettingsMap,
     /// Made once, when the data folder is new.
     pub cluster_uuid: String,
+    /// Where tenants lie in new indices; `None`: where their hash says.
+    pub placement: Option<Arc<Placement>>,
 }
 
 /// One concrete index.
@@ -70,6 +76,9 @@ pub struct IndexMetadata {
     pub aliases: BTreeMap<String, AliasMetadata>,
     /// The data stream it backs.
     pub data_stream: Option<String>,
+    /// Where its tenants lie, as the node's table said when it was created. `None`: where their hash
+    /// says.
+    pub placement: Option<Arc<Placement>>,
 }
 
 /// An alias as seen from one of its indices.
@@ -92,8 +101,8 @@ pub struct AliasMetadata {
 pub struct DataStream {
     /// Its name.
     pub name: String,
-    /// Backing indices, oldest first; the last is written to. Named
-    /// `.ds-NAME-yyyy.MM.dd-000001`.
+    /// Backing indices, oldest first; the last is written to, or, with periods, that of an event's
+    /// time. Named `.ds-NAME-yyyy.MM.dd-000001`.
     pub indices: Vec<String>,
     /// Counts rollovers from 1.
     pub generation: u64,
@@ -247,6 +256,14 @@ pub enum Command {
         /// The name.
         name: String,
     },
+    /// The backing indices that a data stream with periods lacks for events of these times; it does
+    /// nothing where they exist.
+    CreateBackingIndices {
+        /// The data stream.
+        stream: String,
+        /// ms since epoch UTC, in any order.
+        times_ms: Vec<i64>,
+    },
     /// With its backing indices; names resolved.
     DeleteDataStream {
         /// Names.
@@ -266,6 +283,11 @@ pub enum Command {
         dry_run: bool,
         /// Of the write index.
         facts: RolloverFacts,
+    },
+    /// Where tenants lie in indices that are made from now on; `None`: where their hash says.
+    PutPlacement {
+        /// The table.
+        placement: Option<Placement>,
     },
     /// `PUT /_cluster/settings`; `null` resets.
     PutClusterSettings {

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::change::Change;
 use super::create::NewIndex;
-use super::data_streams::no_template;
 use super::parse::{object, parse_mapping};
 use super::{AliasMetadata, RolloverFacts, RolloverOutcome, TemplateContent};
 use crate::dates::parse_duration_setting_ms;
@@ -97,7 +96,7 @@ impl Change<'_> {
                 settings: flatten(&body.settings, true)?,
                 mapping: body.mappings.as_ref().map(parse_mapping).transpose()?,
                 aliases,
-                data_stream: None,
+                ..NewIndex::default()
             },
             content,
         )
@@ -122,20 +121,15 @@ impl Change<'_> {
                 "aliases, mappings, and index settings may not be specified when rolling over a data stream",
             ));
         }
-        let stream = self.next.data_streams[target].clone();
-        let old_index = stream.indices.last().cloned().unwrap_or_default();
-        let Some((_, template)) = self.next.find_index_template(target) else {
-            return Err(no_template(target));
-        };
-        if template.data_stream.is_none() {
-            return Err(no_template(target));
-        }
-        let template = template.clone();
+        let stream = self.stream(target)?;
+        let old_index = self.next.write_index(&stream, self.now_ms).unwrap_or_default().to_owned();
+        let template = self.stream_template(target)?;
+        let range_ms = self.current_period(&template)?;
         let met = self.conditions_met(&old_index, conditions, facts)?;
         let rolled_over = roll(conditions, &met) && !dry_run;
         self.outcome.rollover = Some(RolloverOutcome {
             old_index,
-            new_index: self.next_backing_index(&stream),
+            new_index: self.next_backing_index(&stream, range_ms.as_ref()),
             rolled_over,
             conditions: met,
         });

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::change::Change;
 use super::parse::parse_mapping;
-use super::templates::check_timestamp;
+use super::templates::{check_timestamp, refuse_period};
+use super::tenant_indices::add_tenant_field;
 use super::{ComponentTemplate, IndexTemplate};
+use crate::mapping::Mapping;
 use crate::names::{matches_pattern, patterns_overlap};
 use crate::settings::IndexSettings;
 use crate::{Error, ErrorKind, Result};
@@ -211,10 +213,16 @@ impl Change<'_> {
     fn check_composed(&self, name: &str, template: &IndexTemplate) -> Result<()> {
         let content = self.next.compose(template)?;
         let settings = IndexSettings::from_flat(content.settings)?;
-        let Some(mappings) = &content.mappings else {
-            return Ok(());
+        if template.data_stream.is_none() {
+            refuse_period(&settings)?;
+        }
+        let mut mapping = match &content.mappings {
+            Some(mappings) => parse_mapping(mappings)?,
+            None => Mapping::default(),
         };
-        let mapping = parse_mapping(mappings)?;
+        if let Some(field) = &settings.tenant_field {
+            add_tenant_field(&mut mapping, field)?;
+        }
         mapping.validate()?;
         mapping.check_limits(settings.total_fields_limit, settings.depth_limit)?;
         if template.data_stream.is_some() {

@@ -8,6 +8,7 @@ use super::parse::parse_mapping;
 use super::{IndexMetadata, IndexTemplate, Metadata, TemplateContent};
 use crate::mapping::{FieldType, Mapping, Resolved};
 use crate::names::matches_pattern;
+use crate::settings::IndexSettings;
 use crate::{Error, Result};
 
 /// The field that every document of a data stream has.
@@ -111,6 +112,16 @@ pub(super) fn check_timestamp(mapping: &Mapping) -> Result<()> {
         Some((_, why)) => Err(Error::illegal_argument(format!(
             "data stream timestamp field [{TIMESTAMP}] {why}"
         ))),
+        None => Ok(()),
+    }
+}
+
+/// Only data streams have an index for each period.
+pub(super) fn refuse_period(settings: &IndexSettings) -> Result<()> {
+    match settings.period {
+        Some(_) => Err(Error::illegal_argument(
+            "[index.period] is a setting of data streams: it belongs into a template that makes them",
+        )),
         None => Ok(()),
     }
 }

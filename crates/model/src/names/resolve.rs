@@ -252,7 +252,7 @@ pub fn resolve_write(name: &str, metadata: &Metadata, now_ms: i64) -> Result<Wri
         return Ok(target);
     }
     if let Some(stream) = metadata.data_streams.get(&name) {
-        target.index = stream.indices.last().cloned().unwrap_or_default();
+        target.index = metadata.write_index(stream, now_ms).unwrap_or_default().to_owned();
         target.through_data_stream = true;
         return Ok(target);
     }

@@ -84,6 +84,9 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     fixed("index.codec", OneOf(&["default", "lz4", "best_compression"]), "default"),
     at_creation("index.tenant.field", Text, ""),
     at_creation("index.tenant.owner", Text, ""),
+    at_creation("index.period", OneOf(&["day", "week", "two_weeks", "month"]), ""),
+    dynamic("index.time.past_limit", Duration(0, false), "3650d"),
+    dynamic("index.time.future_limit", Duration(0, false), "7d"),
     at_creation("index.creation_date", Integer(-1, i64::MAX), ""),
     // What would change answers and is not here.
     dynamic("index.blocks.read", Only("false"), "false"),
@@ -115,6 +118,8 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     // Set by the server.
     at_creation("index.uuid", Text, ""),
     at_creation("index.provided_name", Private, ""),
+    at_creation("index.time.start", Private, ""),
+    at_creation("index.time.end", Private, ""),
     at_creation("index.version.*", Private, ""),
     at_creation("index.verified_before_close", Private, ""),
     at_creation("index.resize.*", Private, ""),

@@ -13,13 +13,19 @@ mod update;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde_json::{Map, Value};
 
 pub use bytes::{parse_bytes, parse_bytes_setting};
 pub use flat::{flatten, nest, to_strings};
 
+use crate::dates::DateFormat;
+use crate::period::{Period, print_instant};
 use crate::{Error, Result};
+
+const TIME_START: &str = "index.time.start";
+const TIME_END: &str = "index.time.end";
 
 /// Flat names (`index.number_of_shards`) to scalar values or lists, as typed (strings stay strings).
 pub type SettingsMap = BTreeMap<String, Value>;
@@ -70,6 +76,17 @@ pub struct IndexSettings {
     pub tenant_field: Option<String>,
     /// `index.tenant.owner`: the only tenant that reaches the index. `None`: all do.
     pub tenant_owner: Option<String>,
+    /// `index.period`: the data stream has a backing index for each span of this length. `None`: its
+    /// indices follow each other by rollover.
+    pub period: Option<Period>,
+    /// `index.time.past_limit` and `index.time.future_limit`: how far from now an event may be that
+    /// makes the index of its period, ms.
+    pub past_limit_ms: u64,
+    /// See `past_limit_ms`.
+    pub future_limit_ms: u64,
+    /// `index.time.start` to `index.time.end`, half-open, ms since epoch UTC, set by the server: every
+    /// document's `@timestamp` lies within. `None`: anywhere.
+    pub time_range_ms: Option<Range<i64>>,
 }
 
 /// When an acknowledged write is on disk.
@@ -130,8 +147,20 @@ impl IndexSettings {
             best_compression: read.text("index.codec") == "best_compression",
             tenant_field: Some(read.text("index.tenant.field")).filter(|field| !field.is_empty()),
             tenant_owner: Some(read.text("index.tenant.owner")).filter(|owner| !owner.is_empty()),
+            period: Period::from_name(&read.text("index.period")),
+            past_limit_ms: read.duration_ms("index.time.past_limit")?.unwrap_or(u64::MAX),
+            future_limit_ms: read.duration_ms("index.time.future_limit")?.unwrap_or(u64::MAX),
+            time_range_ms: read.time_range_ms()?,
             typed,
         })
+    }
+
+    /// Sets the span of time whose documents the index takes, half-open, ms since epoch UTC.
+    pub(crate) fn set_time_range(&mut self, range_ms: Range<i64>) {
+        for (name, ms) in [(TIME_START, range_ms.start), (TIME_END, range_ms.end)] {
+            self.typed.insert(name.to_owned(), print_instant(ms).into());
+        }
+        self.time_range_ms = Some(range_ms);
     }
 
     /// What was typed, with the number of shards and replicas always in it: flat, all values as
@@ -182,6 +211,10 @@ impl Default for IndexSettings {
             best_compression: false,
             tenant_field: None,
             tenant_owner: None,
+            period: None,
+            past_limit_ms: 3650 * 86_400_000,
+            future_limit_ms: 7 * 86_400_000,
+            time_range_ms: None,
         }
     }
 }
@@ -218,6 +251,18 @@ impl Reader<'_> {
             "-1" => Ok(None),
             text => crate::dates::parse_duration_setting_ms(name, text).map(Some),
         }
+    }
+
+    /// What [`IndexSettings::set_time_range`] wrote.
+    fn time_range_ms(&self) -> Result<Option<Range<i64>>> {
+        let instant = |name: &str| match self.text(name).as_str() {
+            "" => Ok(None),
+            text => DateFormat::default_millis().parse_ms(text).map(Some),
+        };
+        Ok(match (instant(TIME_START)?, instant(TIME_END)?) {
+            (Some(start), Some(end)) => Some(start..end),
+            _ => None,
+        })
     }
 
     fn list(&self, name: &str) -> Vec<String> {

@@ -1,3 +1,4 @@
+mod periods;
 mod rollover;
 mod templates;
 
@@ -410,11 +411,11 @@ fn newer_formats_are_refused() {
     let mut world = World::new();
     world.ok(create("a"));
     let mut json = world.index("a").to_json();
-    json["format"] = json!(2);
+    json["format"] = json!(3);
     let error = IndexMetadata::from_json(&json).unwrap_err();
     assert_eq!(
         error.reason(),
-        "stored metadata has format [2], this firn reads up to [1]"
+        "stored metadata has format [3], this firn reads up to [2]"
     );
     let error = IndexMetadata::from_json(&json!({"format": 1})).unwrap_err();
     assert_eq!(error.reason(), "stored metadata lacks a valid [aliases]");

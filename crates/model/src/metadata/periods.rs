@@ -1,0 +1,145 @@
+//! Backing indices by period (`index.period`): one for each span of time, made when an event needs it.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::change::Change;
+use super::data_streams::no_template;
+use super::{DataStream, IndexTemplate, Metadata};
+use crate::period::{Period, print_instant};
+use crate::{Error, Result};
+
+/// New backing indices of one command. A request whose events lie in more periods that nobody wrote to
+/// before is most likely one with broken clocks, and each index costs files and memory.
+pub const NEW_PERIODS_MAX: usize = 100;
+
+impl Metadata {
+    /// The period of a data stream, as its newest index has it.
+    pub fn period_of(&self, stream: &DataStream) -> Option<Period> {
+        self.indices.get(stream.indices.last()?)?.settings.period
+    }
+
+    /// The backing index for an event of this time: of those that cover it the one made last. `None`:
+    /// there is none yet.
+    pub fn backing_index_at<'s>(&self, stream: &'s DataStream, ms: i64) -> Option<&'s str> {
+        let covers = |name: &&String| {
+            let index = self.indices.get(*name);
+            index.is_some_and(|index| index.settings.time_range_ms.as_ref().is_some_and(|range| range.contains(&ms)))
+        };
+        stream.indices.iter().rfind(covers).map(String::as_str)
+    }
+
+    /// The backing index that takes what is written without a time: the one of now where there are
+    /// periods, else the newest.
+    pub fn write_index<'s>(&self, stream: &'s DataStream, now_ms: i64) -> Option<&'s str> {
+        let newest = stream.indices.last().map(String::as_str);
+        match self.period_of(stream) {
+            Some(_) => self.backing_index_at(stream, now_ms).or(newest),
+            None => newest,
+        }
+    }
+
+    /// Whether an event of this time may make the index of its period, by the settings of the stream's
+    /// newest index; the error says why not.
+    pub fn check_event_time(&self, stream: &DataStream, ms: i64, now_ms: i64) -> Result<()> {
+        let newest = stream.indices.last().and_then(|index| self.indices.get(index));
+        let Some(settings) = newest.map(|index| &index.settings) else {
+            return Ok(());
+        };
+        let first_ms = now_ms.saturating_sub_unsigned(settings.past_limit_ms);
+        let last_ms = now_ms.saturating_add_unsigned(settings.future_limit_ms);
+        let (what, setting) = if ms < first_ms {
+            ("older", "index.time.past_limit")
+        } else if ms > last_ms {
+            ("later", "index.time.future_limit")
+        } else {
+            return Ok(());
+        };
+        let bound = print_instant(first_ms.max(ms.min(last_ms)));
+        Err(Error::illegal_argument(format!(
+            "the document timestamp [{}] is {what} than data stream [{}] makes indices for [{bound}]: see [{setting}]",
+            print_instant(ms),
+            stream.name
+        )))
+    }
+}
+
+impl Change<'_> {
+    /// Makes the backing indices that events of these times lack.
+    pub(super) fn create_backing_indices(&mut self, stream_name: &str, times_ms: &[i64]) -> Result<()> {
+        let stream = self.stream(stream_name)?;
+        let template = self.stream_template(stream_name)?;
+        let Some(period) = self.template_period(&template)? else {
+            // The template has given periods up: one more index takes everything from here on.
+            if self.next.period_of(&stream).is_some() {
+                self.add_backing_index(stream_name, &template)?;
+            }
+            return Ok(());
+        };
+        let mut missing: BTreeSet<(i64, i64)> = BTreeSet::new();
+        for ms in times_ms {
+            if self.next.backing_index_at(&stream, *ms).is_none() {
+                let range = period.range_of(*ms).ok_or_else(|| out_of_time(&stream.name))?;
+                missing.insert((range.start, range.end));
+            }
+        }
+        if missing.len() > NEW_PERIODS_MAX {
+            return Err(Error::illegal_argument(format!(
+                "the request's events would make [{}] new backing indices of data stream [{stream_name}], it may make \
+                 [{NEW_PERIODS_MAX}]: send fewer events at a time, or choose a longer [index.period]",
+                missing.len()
+            )));
+        }
+        for (start, end) in missing {
+            self.add_period(stream_name, &template, Some(start..end))?;
+        }
+        Ok(())
+    }
+
+    /// The span of the index that a stream of this template gets now; `None`: it has no periods.
+    pub(super) fn current_period(&self, template: &IndexTemplate) -> Result<Option<Range<i64>>> {
+        Ok(match self.template_period(template)? {
+            Some(period) => period.range_of(self.now_ms),
+            None => None,
+        })
+    }
+
+    fn template_period(&self, template: &IndexTemplate) -> Result<Option<Period>> {
+        let content = self.next.compose(template)?;
+        let name = content.settings.get("index.period").and_then(serde_json::Value::as_str);
+        Ok(name.and_then(Period::from_name))
+    }
+
+    pub(super) fn stream(&self, name: &str) -> Result<Arc<DataStream>> {
+        let stream = self.next.data_streams.get(name).cloned();
+        stream.ok_or_else(|| Error::index_not_found(name))
+    }
+
+    pub(super) fn stream_template(&self, stream: &str) -> Result<IndexTemplate> {
+        match self.next.find_index_template(stream) {
+            Some((_, template)) if template.data_stream.is_some() => Ok(template.clone()),
+            _ => Err(no_template(stream)),
+        }
+    }
+
+    /// Where a new index stands among those of its stream: those of earlier periods before it, so that
+    /// the last is the newest in the events' own time.
+    pub(super) fn place_in_stream(&self, stream: &DataStream, range_ms: Option<&Range<i64>>) -> usize {
+        let Some(range) = range_ms else {
+            return stream.indices.len();
+        };
+        let is_earlier = |name: &String| {
+            let index = self.next.indices.get(name);
+            let start = index.and_then(|index| Some(index.settings.time_range_ms.as_ref()?.start));
+            start.is_none_or(|start| start <= range.start)
+        };
+        stream.indices.iter().rposition(is_earlier).map_or(0, |last| last + 1)
+    }
+}
+
+fn out_of_time(stream: &str) -> Error {
+    Error::illegal_argument(format!(
+        "data stream [{stream}] takes events of the years 1 to 9999"
+    ))
+}

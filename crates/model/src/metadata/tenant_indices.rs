@@ -1,0 +1,69 @@
+//! Indices that hold events by tenant (`index.tenant.field`).
+
+use std::sync::Arc;
+
+use super::change::Change;
+use crate::mapping::{FieldMapping, FieldType, Mapping, Node};
+use crate::placement::Placement;
+use crate::settings::IndexSettings;
+use crate::tenant::TenantId;
+use crate::{Error, Result};
+
+impl Change<'_> {
+    pub(super) fn put_placement(&mut self, placement: Option<&Placement>) {
+        if self.next.placement.as_deref() != placement {
+            self.next.placement = placement.cloned().map(Arc::new);
+            self.changed();
+        }
+    }
+
+    /// The copy of the placement table that a new index takes: if it holds events by tenant, and the
+    /// table was made for as many shards.
+    pub(super) fn placement_for(&self, settings: &IndexSettings) -> Option<Arc<Placement>> {
+        let placement = self.next.placement.as_ref()?;
+        let fits = settings.tenant_field.is_some() && placement.number_of_shards == settings.number_of_shards;
+        fits.then(|| Arc::clone(placement))
+    }
+}
+
+/// Makes sure that the mapping has the field that names an event's tenant, as a keyword whose terms are
+/// exactly what the event says: whoever sees an event is decided by them.
+pub(super) fn add_tenant_field(mapping: &mut Mapping, field: &str) -> Result<()> {
+    let wrong = |why: &str| {
+        Error::illegal_argument(format!(
+            "[{field}] cannot be the tenant field of an index ([index.tenant.field]): {why}"
+        ))
+    };
+    if field.contains('.') {
+        return Err(wrong("it must be a field at the top level"));
+    }
+    if mapping.root.disabled {
+        return Err(wrong("the mapping is disabled"));
+    }
+    let known = match mapping.root.properties.get(field) {
+        Some(Node::Field(known)) => known,
+        Some(Node::Object(_)) => return Err(wrong("it is an object")),
+        None => {
+            let keyword = FieldMapping::of(FieldType::Keyword);
+            mapping.root.properties.insert(field.to_owned(), Node::Field(keyword.into()));
+            return Ok(());
+        }
+    };
+    if known.field_type != FieldType::Keyword {
+        return Err(wrong(&format!("it is of type [{}], not [keyword]", known.field_type.name())));
+    }
+    let disallowed = [
+        (!known.index, "it is not indexed"),
+        (!known.doc_values, "it has no doc values"),
+        (known.null_value.is_some(), "it has a [null_value]"),
+        (known.lowercase, "it has a normalizer"),
+        (
+            known.ignore_above.is_some_and(|limit| (limit as usize) < TenantId::BYTES_MAX),
+            "its [ignore_above] is shorter than names of tenants may be",
+        ),
+    ];
+    match disallowed.into_iter().find(|(is_so, _)| *is_so) {
+        Some((_, why)) => Err(wrong(why)),
+        None => Ok(()),
+    }
+}

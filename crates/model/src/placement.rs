@@ -1,0 +1,178 @@
+//! Which shards hold which tenant, where a hash would not do.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::ids::AutoId;
+use crate::metadata::IndexMetadata;
+use crate::routing::shard_for;
+use crate::{Error, Result};
+
+/// Tenants that a table moves away from their hash. Every tenant index keeps a copy, so the table
+/// holds the few that matter and not everybody.
+pub const TENANTS_MAX: usize = 1000;
+/// As for `index.number_of_shards`.
+const SHARDS_MAX: u64 = 1024;
+
+/// The placement table: tenants that are not where their hash would put them.
+///
+/// An index takes a copy when it is created, if it holds events by tenant and has as many shards as
+/// the table was made for; from then on its documents stand still, whatever becomes of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// Shards of the indices it is for, 2 or more.
+    pub number_of_shards: u32,
+    /// By tenant: its shards, ascending, none twice, at least one.
+    pub tenants: BTreeMap<String, Vec<u32>>,
+}
+
+impl Placement {
+    /// The shards of a tenant; `None`: that of its hash.
+    pub fn shards_of(&self, tenant: &str) -> Option<&[u32]> {
+        self.tenants.get(tenant).map(Vec::as_slice)
+    }
+
+    /// Reads `{"number_of_shards": 4, "tenants": {"acme": [0], "zeta": [1, 3]}}`; a lone number may
+    /// stand for a list of one.
+    pub fn parse(body: &Value) -> Result<Self> {
+        let map = body
+            .as_object()
+            .ok_or_else(|| Error::parsing("[placement] must be an object"))?;
+        if let Some(unknown) = map.keys().find(|key| !matches!(key.as_str(), "number_of_shards" | "tenants")) {
+            return Err(Error::parsing(format!("[placement] unknown field [{unknown}]")));
+        }
+        let number_of_shards = map
+            .get("number_of_shards")
+            .ok_or_else(|| Error::parsing("[placement] required [number_of_shards]"))?
+            .as_u64()
+            .filter(|shards| (2..=SHARDS_MAX).contains(shards))
+            .ok_or_else(|| {
+                Error::illegal_argument(format!(
+                    "[number_of_shards] of a placement must be 2 to {SHARDS_MAX}: one shard holds everybody"
+                ))
+            })? as u32;
+        let tenants = match map.get("tenants") {
+            None => Map::new(),
+            Some(Value::Object(tenants)) => tenants.clone(),
+            Some(_) => return Err(Error::parsing("[tenants] of a placement must be an object")),
+        };
+        if tenants.len() > TENANTS_MAX {
+            return Err(Error::illegal_argument(format!(
+                "a placement takes at most {TENANTS_MAX} tenants, not {}: leave those out that their hash places well",
+                tenants.len()
+            )));
+        }
+        let tenants = tenants
+            .iter()
+            .map(|(tenant, shards)| Ok((tenant.clone(), parse_shards(tenant, shards, number_of_shards)?)))
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            number_of_shards,
+            tenants,
+        })
+    }
+
+    /// The inverse of [`Placement::parse`].
+    pub fn print(&self) -> Value {
+        json!({"number_of_shards": self.number_of_shards, "tenants": self.tenants})
+    }
+}
+
+fn parse_shards(tenant: &str, value: &Value, number_of_shards: u32) -> Result<Vec<u32>> {
+    let list = match value {
+        Value::Array(list) => list.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let wrong = || {
+        Error::illegal_argument(format!(
+            "the shards of tenant [{tenant}] must be different numbers from 0 to {}, at least one",
+            number_of_shards - 1
+        ))
+    };
+    let mut shards = list
+        .iter()
+        .map(|shard| {
+            let shard = shard.as_u64().filter(|shard| *shard < u64::from(number_of_shards));
+            shard.map(|shard| shard as u32).ok_or_else(wrong)
+        })
+        .collect::<Result<Vec<u32>>>()?;
+    shards.sort_unstable();
+    let count = shards.len();
+    shards.dedup();
+    if shards.is_empty() || shards.len() != count {
+        return Err(wrong());
+    }
+    Ok(shards)
+}
+
+impl IndexMetadata {
+    /// Every shard that may hold documents of a routing value, ascending. In an index that holds
+    /// events by tenant the value is a tenant.
+    pub fn shards_of_routing(&self, routing: &str) -> Vec<u32> {
+        match self.placed(routing) {
+            Some(shards) => shards.to_vec(),
+            None => vec![shard_for(routing, self.settings.number_of_shards)],
+        }
+    }
+
+    /// The shard of a document with this routing value and this id, given by whoever wrote it or made
+    /// for this index (whose ids have the tag `tag`).
+    pub fn shard_of_routed_id(&self, routing: &str, id: &str, tag: u32) -> u32 {
+        match self.placed(routing) {
+            None => shard_for(routing, self.settings.number_of_shards),
+            Some([one]) => *one,
+            Some(several) => match AutoId::decode(id) {
+                Some(made) if made.index_tag == tag && several.contains(&u32::from(made.shard)) => u32::from(made.shard),
+                _ => several[shard_for(id, several.len() as u32) as usize],
+            },
+        }
+    }
+
+    /// The shard of a new document with this routing value and no id; `pick` chooses one of so many.
+    pub fn shard_of_routed(&self, routing: &str, pick: impl FnOnce(u32) -> u32) -> u32 {
+        match self.placed(routing) {
+            None => shard_for(routing, self.settings.number_of_shards),
+            Some([one]) => *one,
+            Some(several) => several[pick(several.len() as u32) as usize % several.len()],
+        }
+    }
+
+    fn placed(&self, tenant: &str) -> Option<&[u32]> {
+        self.placement.as_ref()?.shards_of(tenant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_comes_back() {
+        let body = json!({"number_of_shards": 4, "tenants": {"acme": [0], "zeta": [3, 1]}});
+        let placement = Placement::parse(&body).unwrap();
+        assert_eq!(placement.shards_of("acme"), Some(&[0][..]));
+        assert_eq!(placement.shards_of("zeta"), Some(&[1, 3][..]));
+        assert_eq!(placement.shards_of("other"), None);
+        assert_eq!(Placement::parse(&placement.print()).unwrap(), placement);
+        let short = Placement::parse(&json!({"number_of_shards": 2, "tenants": {"a": 1}})).unwrap();
+        assert_eq!(short.shards_of("a"), Some(&[1][..]));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (body, reason) in [
+            (json!([]), "must be an object"),
+            (json!({"tenants": {}}), "required [number_of_shards]"),
+            (json!({"number_of_shards": 1}), "must be 2 to 1024"),
+            (json!({"number_of_shards": 2, "x": 1}), "unknown field [x]"),
+            (json!({"number_of_shards": 2, "tenants": {"a": [2]}}), "from 0 to 1"),
+            (json!({"number_of_shards": 2, "tenants": {"a": []}}), "at least one"),
+            (json!({"number_of_shards": 2, "tenants": {"a": [1, 1]}}), "different numbers"),
+            (json!({"number_of_shards": 2, "tenants": {"a": "x"}}), "from 0 to 1"),
+        ] {
+            let error = Placement::parse(&body).unwrap_err();
+            assert!(error.reason().contains(reason), "{body}: {error}");
+        }
+    }
+}
