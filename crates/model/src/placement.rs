@@ -39,7 +39,10 @@ impl Placement {
         let map = body
             .as_object()
             .ok_or_else(|| Error::parsing("[placement] must be an object"))?;
-        if let Some(unknown) = map.keys().find(|key| !matches!(key.as_str(), "number_of_shards" | "tenants")) {
+        if let Some(unknown) = map
+            .keys()
+            .find(|key| !matches!(key.as_str(), "number_of_shards" | "tenants"))
+        {
             return Err(Error::parsing(format!("[placement] unknown field [{unknown}]")));
         }
         let number_of_shards = map
@@ -123,7 +126,9 @@ impl IndexMetadata {
             None => shard_for(routing, self.settings.number_of_shards),
             Some([one]) => *one,
             Some(several) => match AutoId::decode(id) {
-                Some(made) if made.index_tag == tag && several.contains(&u32::from(made.shard)) => u32::from(made.shard),
+                Some(made) if made.index_tag == tag && several.contains(&u32::from(made.shard)) => {
+                    u32::from(made.shard)
+                }
                 _ => several[shard_for(id, several.len() as u32) as usize],
             },
         }
@@ -168,7 +173,10 @@ mod tests {
             (json!({"number_of_shards": 2, "x": 1}), "unknown field [x]"),
             (json!({"number_of_shards": 2, "tenants": {"a": [2]}}), "from 0 to 1"),
             (json!({"number_of_shards": 2, "tenants": {"a": []}}), "at least one"),
-            (json!({"number_of_shards": 2, "tenants": {"a": [1, 1]}}), "different numbers"),
+            (
+                json!({"number_of_shards": 2, "tenants": {"a": [1, 1]}}),
+                "different numbers",
+            ),
             (json!({"number_of_shards": 2, "tenants": {"a": "x"}}), "from 0 to 1"),
         ] {
             let error = Placement::parse(&body).unwrap_err();

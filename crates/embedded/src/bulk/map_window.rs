@@ -7,6 +7,7 @@ use firn_engine::document::BulkItem;
 use firn_model::mapping::Mapping;
 use firn_model::{Error, ErrorKind, Result};
 
+use super::periods::check_time;
 use super::plan::{Group, Planned};
 use super::source_of;
 use crate::engine::Core;
@@ -161,6 +162,7 @@ fn map_one(index: Result<&Arc<IndexState>>, item: &BulkItem, wanted: &Wanted, pa
         if wanted.needs_timestamp {
             check_timestamp(source)?;
         }
+        check_time(index, &mapped.document)?;
         Ok(mapped)
     });
     match mapped {

@@ -2,7 +2,7 @@
 //!
 //! A bulk is admitted by its bytes ([`pressure`]), waits for a write thread, and then runs window
 //! by window ([`WINDOW_ITEMS`]), so that the memory of mapped documents stays bounded: [`plan`]
-//! finds each item's index and shard, [`map_window`] maps its documents in parallel and adds new
+//! finds each item's index and shard (by its time in [`periods`], by its tenant in [`tenant`]), [`map_window`] maps its documents in parallel and adds new
 //! fields to mappings, [`apply`] hands them to the shards in order. [`complete`] answers from the
 //! thread that made the last shard's WAL durable; no write thread waits for a disk.
 
@@ -10,8 +10,10 @@ mod apply;
 mod complete;
 mod map_window;
 mod merge_source;
+mod periods;
 mod plan;
 pub(crate) mod pressure;
+mod tenant;
 mod update;
 
 use std::collections::BTreeMap;

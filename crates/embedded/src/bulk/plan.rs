@@ -12,7 +12,7 @@ use firn_model::names::{WriteTarget, resolve_date_math, resolve_write};
 use firn_model::routing::shard_for;
 use firn_model::{Error, ErrorKind, Result};
 
-use super::Progress;
+use super::{Progress, periods, tenant};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot, State};
 
@@ -41,6 +41,8 @@ pub(super) struct Planned {
 /// Where each name of a bulk leads; missing indices are made on the way.
 pub(super) struct Targets {
     by_name: HashMap<String, Result<WriteTarget>>,
+    /// By position, where events have an index by their time; else empty.
+    by_time: Vec<Option<Result<Arc<str>>>>,
 }
 
 /// Spreads documents with made ids over the shards of their index, run by run.
@@ -85,13 +87,19 @@ impl Targets {
         for (name, makes) in names {
             by_name.insert(name.to_owned(), resolve_or_make(core, name, makes));
         }
-        Self { by_name }
+        let by_time = periods::place(core, items, &by_name);
+        Self { by_name, by_time }
     }
 
     fn find<'a>(&'a self, name: &str, state: &'a State) -> Result<(&'a WriteTarget, &'a Arc<IndexState>)> {
         let target = self.by_name.get(name).ok_or_else(|| Error::index_not_found(name))?;
         let target = target.as_ref().map_err(Error::clone)?;
         Ok((target, state.index(&target.index)?))
+    }
+
+    /// The index of an item that has one by its time.
+    fn by_time(&self, position: usize) -> Option<&Result<Arc<str>>> {
+        self.by_time.get(position)?.as_ref()
     }
 }
 
@@ -127,14 +135,24 @@ pub(super) fn plan(
     let mut last: Option<(&str, &WriteTarget, &Arc<IndexState>, usize)> = None;
     for position in window {
         let item = &items[position];
-        let found = match last {
-            Some((name, target, index, table)) if name == item.index => Ok((target, index, table)),
-            _ => targets.find(&item.index, &state).map(|(target, index)| {
+        let by_time = targets.by_time(position);
+        let found = match (last, by_time) {
+            (Some((name, target, index, table)), None) if name == item.index && targets.by_time.is_empty() => {
+                Ok((target, index, table))
+            }
+            (Some((name, target, index, table)), Some(Ok(at))) if name == item.index && *at == index.name => {
+                Ok((target, index, table))
+            }
+            _ => targets.find(&item.index, &state).and_then(|(target, index)| {
+                let index = match by_time {
+                    Some(at) => state.index(at.as_ref().map_err(Error::clone)?)?,
+                    None => index,
+                };
                 let table = *table_by_index.entry(&*index.name).or_insert_with(|| {
                     tables.push(vec![None; index.shards.len()]);
                     tables.len() - 1
                 });
-                (target, index, table)
+                Ok((target, index, table))
             }),
         };
         let found = found.map_err(|error| match error.kind() {
@@ -237,7 +255,7 @@ fn source_is_whole(item: &BulkItem) -> bool {
 }
 
 fn routing_of(item: &BulkItem, target: &WriteTarget, index: &IndexState) -> Result<Option<String>> {
-    let routing = match (&item.routing, &target.routing) {
+    let given = match (&item.routing, &target.routing) {
         (Some(given), Some(alias)) if given != alias => {
             return Err(Error::illegal_argument(format!(
                 "Alias [{}] has index routing associated with it [{alias}], and was provided with routing value \
@@ -245,8 +263,12 @@ fn routing_of(item: &BulkItem, target: &WriteTarget, index: &IndexState) -> Resu
                 item.index
             )));
         }
-        (Some(routing), _) | (None, Some(routing)) => Some(routing.clone()),
+        (Some(routing), _) | (None, Some(routing)) => Some(routing),
         (None, None) => None,
+    };
+    let routing = match &index.metadata.settings.tenant_field {
+        Some(field) => tenant::routing(item, given.map(String::as_str), &index.name, field)?,
+        None => given.cloned(),
     };
     if routing.is_none() && index.metadata.mapping.routing_required {
         return Err(Error::new(
@@ -263,11 +285,11 @@ fn routing_of(item: &BulkItem, target: &WriteTarget, index: &IndexState) -> Resu
 }
 
 fn shard_of(item: &BulkItem, routing: Option<&str>, index: &IndexState, rounds: &mut Rounds) -> u32 {
-    let shard_count = index.shards.len() as u32;
     match (routing, &item.id) {
-        (Some(routing), _) => shard_for(routing, shard_count),
+        (Some(routing), Some(id)) => index.metadata.shard_of_routed_id(routing, id, index.tag),
+        (Some(routing), None) => index.metadata.shard_of_routed(routing, |count| rounds.next(count)),
         (None, Some(id)) => shard_of_id(id, index),
-        (None, None) => rounds.next(shard_count),
+        (None, None) => rounds.next(index.shards.len() as u32),
     }
 }
 

@@ -8,6 +8,8 @@ use firn_storage::wal::Position;
 use serde_json::{Map, Value};
 
 use super::merge_source::merge_source;
+use super::periods::check_time;
+use super::tenant;
 use crate::engine::Core;
 use crate::engine::state::IndexState;
 use crate::shard::{Shard, ShardOp};
@@ -149,7 +151,11 @@ fn write(
     routing: Option<String>,
     update: &Update,
 ) -> Result<Updated> {
+    if let Some(field) = &index.metadata.settings.tenant_field {
+        tenant::check_unchanged(&source, routing.as_deref(), &index.name, field)?;
+    }
     let document = core.map_adding_fields(&index.name, &source, Some(id))?;
+    check_time(index, &document)?;
     let mut applied = shard.apply(vec![ShardOp::Index {
         id: Some(id.to_owned()),
         create,

@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 
 use firn_engine::document::{GetRequest, GetResult};
 use firn_model::names::{IndicesOptions, resolve};
-use firn_model::routing::shard_for;
 use firn_model::{Error, ErrorKind, Result};
 
 use super::Core;
@@ -36,7 +35,7 @@ impl Core {
         let index = state.index(&resolved.name)?;
         let routing = request.routing.as_ref().or(resolved.routing.first());
         let number = match routing {
-            Some(routing) => shard_for(routing, index.shards.len() as u32),
+            Some(routing) => index.metadata.shard_of_routed_id(routing, &request.id, index.tag),
             None if index.metadata.mapping.routing_required => {
                 return Err(Error::new(
                     ErrorKind::RoutingMissing,

@@ -7,14 +7,14 @@ use std::time::Instant;
 use firn_engine::query::Query;
 use firn_engine::search::{FieldSpec, IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use firn_engine::{Cancel, RequestContext};
+use firn_model::metadata::IndexMetadata;
 use firn_model::names::{ResolvedIndex, resolve};
-use firn_model::routing::shard_for;
 use firn_model::{Error, Result};
 
 use super::state::{IndexState, ShardSlot, add_us};
 use super::{Core, run_on};
 use crate::due::is_search_idle;
-use crate::search::{After, FailedShard, SearchLimits, ShardSearch, TenantRestriction, describe, search_page};
+use crate::search::{After, FailedShard, SearchLimits, ShardSearch, TenantRestriction, describe, narrow, search_page};
 use crate::ticker::{policy_of, view_of};
 
 /// Stops the search when the future that waits for it is dropped: the client is gone.
@@ -55,6 +55,8 @@ pub(super) struct Wanted<'a> {
     only_shards: &'a [u32],
     /// They are held against each index's limit.
     docvalue_fields: &'a [FieldSpec],
+    /// Shards that hold none of its matches are left out. `None`: all shards.
+    query: Option<&'a Query>,
 }
 
 impl<'a> Wanted<'a> {
@@ -64,6 +66,14 @@ impl<'a> Wanted<'a> {
             only_shards: &request.only_shards,
             docvalue_fields: &request.shape.docvalue_fields,
             ..Self::routed(&request.target, &request.routing)
+        }
+    }
+
+    /// What a search asks, without the shards that its conditions on time and tenant leave nothing of.
+    fn narrowed(request: &'a SearchRequest) -> Self {
+        Self {
+            query: (!narrow::looks_past_query(&request.aggs)).then_some(&request.query),
+            ..Self::of(request)
         }
     }
 
@@ -82,6 +92,7 @@ impl<'a> Wanted<'a> {
             routing: &[],
             only_shards: &[],
             docvalue_fields: &[],
+            query: None,
         }
     }
 }
@@ -135,10 +146,13 @@ impl Core {
             return self.open_scroll(ctx, request);
         }
         let now_ms = self.now_ms();
-        let addressed = self.address(ctx, &Wanted::of(&request), now_ms)?;
+        let (addressed, skipped) = self.address_narrowed(ctx, &Wanted::narrowed(&request), now_ms)?;
         check_behind(&addressed, request.allow_partial_results)?;
         let (slots, shards, behind) = split(addressed);
-        let (response, _) = self.search_shards(&slots, shards, Arc::new(request), ctx, now_ms, None)?;
+        let (mut response, _) = self.search_shards(&slots, shards, Arc::new(request), ctx, now_ms, None)?;
+        response.shards.total += skipped;
+        response.shards.successful += skipped;
+        response.shards.skipped += skipped;
         Ok(with_failures(response, behind))
     }
 
@@ -189,10 +203,24 @@ impl Core {
 
     /// The shards that are wanted, as they are now.
     pub(super) fn address(&self, ctx: &RequestContext, wanted: &Wanted<'_>, now_ms: i64) -> Result<Vec<Addressed>> {
+        self.address_narrowed(ctx, wanted, now_ms)
+            .map(|(addressed, _)| addressed)
+    }
+
+    /// The shards that are wanted, as they are now, and how many [`Wanted::query`] left out. If it leaves
+    /// nothing one shard stays, so that the shape of the answer is known.
+    fn address_narrowed(
+        &self,
+        ctx: &RequestContext,
+        wanted: &Wanted<'_>,
+        now_ms: i64,
+    ) -> Result<(Vec<Addressed>, u32)> {
         let state = self.state();
         let target = wanted.target;
         let mut addressed = Vec::new();
-        for target in &resolve(&target.expression, target.options, &state.metadata, now_ms)? {
+        let mut skipped: Vec<Place<'_>> = Vec::new();
+        let resolved = resolve(&target.expression, target.options, &state.metadata, now_ms)?;
+        for target in &resolved {
             let index = state.index(&target.name)?;
             let tenant = match restriction(ctx, index) {
                 Some(tenant) => tenant,
@@ -200,24 +228,49 @@ impl Core {
             };
             check_docvalue_fields(wanted.docvalue_fields, index)?;
             let filters = target.filters.iter().map(Query::parse).collect::<Result<Vec<_>>>()?;
-            for number in shard_numbers(target, wanted.routing, index.shards.len() as u32) {
+            let matching = wanted.query.and_then(|query| matching_shards(index, query, now_ms));
+            for number in shard_numbers(target, wanted.routing, tenant.as_ref(), &index.metadata) {
                 if !wanted.only_shards.is_empty() && !wanted.only_shards.contains(&number) {
                     continue;
                 }
-                let slot = &index.shards[number as usize];
-                let (search, behind) = match self.searchable(index, slot, &filters, tenant.clone(), now_ms) {
-                    Ok(shard) => (Ok(shard.search), shard.behind),
-                    Err(failed) => (Err(failed), None),
+                let place = Place {
+                    index,
+                    number,
+                    filters: filters.clone(),
+                    tenant: tenant.clone(),
                 };
-                addressed.push(Addressed {
-                    slot: Arc::clone(slot),
-                    uuid: index.metadata.uuid.clone(),
-                    search,
-                    behind,
-                });
+                match &matching {
+                    Some(numbers) if !numbers.contains(&number) => skipped.push(place),
+                    _ => addressed.push(self.open_place(place, now_ms)),
+                }
             }
         }
-        Ok(addressed)
+        if addressed.is_empty()
+            && let Some(place) = skipped.pop()
+        {
+            addressed.push(self.open_place(place, now_ms));
+        }
+        Ok((addressed, skipped.len() as u32))
+    }
+
+    fn open_place(&self, place: Place<'_>, now_ms: i64) -> Addressed {
+        let Place {
+            index,
+            number,
+            filters,
+            tenant,
+        } = place;
+        let slot = &index.shards[number as usize];
+        let (search, behind) = match self.searchable(index, slot, &filters, tenant, now_ms) {
+            Ok(shard) => (Ok(shard.search), shard.behind),
+            Err(failed) => (Err(failed), None),
+        };
+        Addressed {
+            slot: Arc::clone(slot),
+            uuid: index.metadata.uuid.clone(),
+            search,
+            behind,
+        }
     }
 
     fn searchable(
@@ -264,6 +317,32 @@ impl Core {
             behind: behind.map(|error| failed(error.with_index(&*index.name))),
         })
     }
+}
+
+/// A shard that may be searched.
+struct Place<'a> {
+    index: &'a Arc<IndexState>,
+    number: u32,
+    filters: Vec<Query>,
+    tenant: Option<TenantRestriction>,
+}
+
+/// The shards of an index that may hold a match, by what the query says of time and tenant; `None`: all.
+fn matching_shards(index: &IndexState, query: &Query, now_ms: i64) -> Option<Vec<u32>> {
+    let metadata = &index.metadata;
+    if let Some(range) = &metadata.settings.time_range_ms
+        && let Some((first, last)) = narrow::window(&metadata.mapping, query, now_ms)
+        && (last < range.start || first >= range.end || first > last)
+    {
+        return Some(Vec::new());
+    }
+    let tenants = narrow::tenants(metadata.settings.tenant_field.as_deref()?, query)?;
+    Some(
+        tenants
+            .iter()
+            .flat_map(|tenant| metadata.shards_of_routing(tenant))
+            .collect(),
+    )
 }
 
 /// Whose documents a request sees of an index: `Some(None)` everybody's, `None` nobody's.
@@ -340,26 +419,71 @@ pub(super) fn with_failures(mut response: SearchResponse, behind: Vec<FailedShar
 }
 
 /// The shards that routing leaves, in order: those of the request, those of the alias, or what
-/// both have in common.
-fn shard_numbers(target: &ResolvedIndex, routing: &[String], shard_count: u32) -> Vec<u32> {
-    let values: Vec<&String> = match (routing.is_empty(), target.routing.is_empty()) {
-        (true, true) => return (0..shard_count).collect(),
-        (false, true) => routing.iter().collect(),
-        (true, false) => target.routing.iter().collect(),
-        (false, false) => routing.iter().filter(|value| target.routing.contains(value)).collect(),
+/// both have in common; of them those of the tenant, in whose name the request comes.
+fn shard_numbers(
+    target: &ResolvedIndex,
+    routing: &[String],
+    tenant: Option<&TenantRestriction>,
+    index: &IndexMetadata,
+) -> Vec<u32> {
+    let of_values = |values: &mut dyn Iterator<Item = &str>| {
+        let mut numbers: Vec<u32> = values.flat_map(|value| index.shards_of_routing(value)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
     };
-    let mut numbers: Vec<u32> = values.into_iter().map(|value| shard_for(value, shard_count)).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    numbers
+    let routed = match (routing.is_empty(), target.routing.is_empty()) {
+        (true, true) => None,
+        (false, true) => Some(of_values(&mut routing.iter().map(String::as_str))),
+        (true, false) => Some(of_values(&mut target.routing.iter().map(String::as_str))),
+        (false, false) => {
+            let both = routing.iter().filter(|value| target.routing.contains(value));
+            Some(of_values(&mut both.map(String::as_str)))
+        }
+    };
+    let own = tenant.map(|tenant| index.shards_of_routing(tenant.tenant.as_str()));
+    match (routed, own) {
+        (None, None) => (0..index.settings.number_of_shards).collect(),
+        (Some(numbers), None) | (None, Some(numbers)) => numbers,
+        (Some(numbers), Some(own)) => numbers.into_iter().filter(|number| own.contains(number)).collect(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use firn_model::metadata::{Command, Metadata};
+    use firn_model::placement::Placement;
+    use firn_model::routing::shard_for;
+    use firn_model::tenant::TenantId;
+    use serde_json::json;
+
     use super::*;
+
+    /// An index of 8 shards where the tenant `big` has two of its own.
+    fn index() -> Arc<IndexMetadata> {
+        let table = json!({"number_of_shards": 8, "tenants": {"big": [2, 5]}});
+        let commands = [
+            Command::PutPlacement {
+                placement: Some(Placement::parse(&table).unwrap()),
+            },
+            Command::CreateIndex {
+                name: "logs".to_owned(),
+                settings: json!({"index.number_of_shards": 8, "index.tenant.field": "tenant"}),
+                mappings: None,
+                aliases: None,
+            },
+        ];
+        let metadata = commands
+            .iter()
+            .fold(Arc::new(Metadata::default()), |metadata, command| {
+                metadata.apply(command, 0, &mut || "uuid".to_owned()).unwrap().0
+            });
+        Arc::clone(&metadata.indices["logs"])
+    }
 
     #[test]
     fn routing_picks_shards() {
+        let index = index();
         let target = |routing: &[&str]| ResolvedIndex {
             name: "logs".to_owned(),
             filters: Vec::new(),
@@ -367,12 +491,39 @@ mod tests {
         };
         let numbers = |alias: &[&str], request: &[&str]| {
             let request: Vec<_> = request.iter().map(|text| (*text).to_owned()).collect();
-            shard_numbers(&target(alias), &request, 8)
+            shard_numbers(&target(alias), &request, None, &index)
         };
         assert_eq!(numbers(&[], &[]), (0..8).collect::<Vec<_>>());
         assert_eq!(numbers(&[], &["a"]), vec![shard_for("a", 8)]);
         assert_eq!(numbers(&["a"], &[]), vec![shard_for("a", 8)]);
         assert_eq!(numbers(&["a", "b"], &["b"]), vec![shard_for("b", 8)]);
         assert_eq!(numbers(&["a"], &["b"]), Vec::<u32>::new());
+        assert_eq!(numbers(&[], &["big"]), vec![2, 5]);
+    }
+
+    #[test]
+    fn a_tenant_reads_its_own_shards() {
+        let index = index();
+        let target = ResolvedIndex {
+            name: "logs".to_owned(),
+            filters: Vec::new(),
+            routing: Vec::new(),
+        };
+        let numbers = |tenant: &str, routing: &[&str]| {
+            let restriction = TenantRestriction {
+                field: "tenant".into(),
+                tenant: TenantId::parse(tenant).unwrap(),
+            };
+            let routing: Vec<_> = routing.iter().map(|text| (*text).to_owned()).collect();
+            shard_numbers(&target, &routing, Some(&restriction), &index)
+        };
+        assert_eq!(numbers("a", &[]), vec![shard_for("a", 8)]);
+        assert_eq!(numbers("big", &[]), vec![2, 5]);
+        assert_eq!(numbers("big", &["big"]), vec![2, 5]);
+        let foreign = (0..)
+            .map(|n| n.to_string())
+            .find(|other| shard_for(other, 8) == 0)
+            .unwrap();
+        assert_eq!(numbers("big", &[&foreign]), Vec::<u32>::new());
     }
 }

@@ -24,6 +24,7 @@ mod kept;
 mod marks;
 mod matched;
 mod memory;
+pub(crate) mod narrow;
 mod newest;
 mod paths;
 mod profile;

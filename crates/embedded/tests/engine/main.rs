@@ -9,6 +9,8 @@ mod fields_in_use;
 mod lifecycle;
 mod model;
 mod node;
+mod periods;
 mod reading;
+mod tenants;
 mod terms_enum;
 mod writing;

@@ -24,6 +24,7 @@ mod prefix;
 pub mod query_string;
 mod range;
 mod regexp;
+mod required;
 mod rewrite;
 mod should_match;
 mod simple_query_string;

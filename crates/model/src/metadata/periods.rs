@@ -25,7 +25,13 @@ impl Metadata {
     pub fn backing_index_at<'s>(&self, stream: &'s DataStream, ms: i64) -> Option<&'s str> {
         let covers = |name: &&String| {
             let index = self.indices.get(*name);
-            index.is_some_and(|index| index.settings.time_range_ms.as_ref().is_some_and(|range| range.contains(&ms)))
+            index.is_some_and(|index| {
+                index
+                    .settings
+                    .time_range_ms
+                    .as_ref()
+                    .is_some_and(|range| range.contains(&ms))
+            })
         };
         stream.indices.iter().rfind(covers).map(String::as_str)
     }
@@ -139,7 +145,5 @@ impl Change<'_> {
 }
 
 fn out_of_time(stream: &str) -> Error {
-    Error::illegal_argument(format!(
-        "data stream [{stream}] takes events of the years 1 to 9999"
-    ))
+    Error::illegal_argument(format!("data stream [{stream}] takes events of the years 1 to 9999"))
 }

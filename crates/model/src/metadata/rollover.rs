@@ -122,7 +122,11 @@ impl Change<'_> {
             ));
         }
         let stream = self.stream(target)?;
-        let old_index = self.next.write_index(&stream, self.now_ms).unwrap_or_default().to_owned();
+        let old_index = self
+            .next
+            .write_index(&stream, self.now_ms)
+            .unwrap_or_default()
+            .to_owned();
         let template = self.stream_template(target)?;
         let range_ms = self.current_period(&template)?;
         let met = self.conditions_met(&old_index, conditions, facts)?;

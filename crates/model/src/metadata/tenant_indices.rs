@@ -45,12 +45,18 @@ pub(super) fn add_tenant_field(mapping: &mut Mapping, field: &str) -> Result<()>
         Some(Node::Object(_)) => return Err(wrong("it is an object")),
         None => {
             let keyword = FieldMapping::of(FieldType::Keyword);
-            mapping.root.properties.insert(field.to_owned(), Node::Field(keyword.into()));
+            mapping
+                .root
+                .properties
+                .insert(field.to_owned(), Node::Field(keyword.into()));
             return Ok(());
         }
     };
     if known.field_type != FieldType::Keyword {
-        return Err(wrong(&format!("it is of type [{}], not [keyword]", known.field_type.name())));
+        return Err(wrong(&format!(
+            "it is of type [{}], not [keyword]",
+            known.field_type.name()
+        )));
     }
     let disallowed = [
         (!known.index, "it is not indexed"),
@@ -58,7 +64,9 @@ pub(super) fn add_tenant_field(mapping: &mut Mapping, field: &str) -> Result<()>
         (known.null_value.is_some(), "it has a [null_value]"),
         (known.lowercase, "it has a normalizer"),
         (
-            known.ignore_above.is_some_and(|limit| (limit as usize) < TenantId::BYTES_MAX),
+            known
+                .ignore_above
+                .is_some_and(|limit| (limit as usize) < TenantId::BYTES_MAX),
             "its [ignore_above] is shorter than names of tenants may be",
         ),
     ];

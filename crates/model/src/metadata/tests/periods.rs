@@ -68,7 +68,10 @@ fn missing_periods_are_made_in_the_order_of_time() {
     assert_eq!(at(THURSDAY_MS + DAY_MS), Some(expect[2]));
     // What has no time goes to today's.
     assert_eq!(world.metadata.write_index(stream, THURSDAY_MS), Some(expect[1]));
-    assert_eq!(world.metadata.write_index(stream, THURSDAY_MS - DAY_MS), Some(expect[2]));
+    assert_eq!(
+        world.metadata.write_index(stream, THURSDAY_MS - DAY_MS),
+        Some(expect[2])
+    );
 }
 
 #[test]
@@ -76,7 +79,10 @@ fn one_request_makes_few_indices() {
     let mut world = with_period("day");
     let days = |count: i64| (1..=count).map(|day| THURSDAY_MS - day * DAY_MS).collect::<Vec<_>>();
     let error = world.run(backing(&days(NEW_PERIODS_MAX as i64 + 1))).unwrap_err();
-    assert!(error.reason().contains("would make [101] new backing indices"), "{error}");
+    assert!(
+        error.reason().contains("would make [101] new backing indices"),
+        "{error}"
+    );
     world.ok(backing(&days(NEW_PERIODS_MAX as i64)));
     assert_eq!(indices(&world).len(), NEW_PERIODS_MAX + 1);
 }
@@ -246,10 +252,22 @@ fn the_tenant_field_is_an_exact_keyword() {
     };
     for (field, mapping, why) in [
         ("a.b", json!({}), "it must be a field at the top level"),
-        ("a", json!({"a": {"type": "text"}}), "it is of type [text], not [keyword]"),
+        (
+            "a",
+            json!({"a": {"type": "text"}}),
+            "it is of type [text], not [keyword]",
+        ),
         ("a", json!({"a": {"properties": {}}}), "it is an object"),
-        ("a", json!({"a": {"type": "keyword", "null_value": "x"}}), "it has a [null_value]"),
-        ("a", json!({"a": {"type": "keyword", "index": false}}), "it is not indexed"),
+        (
+            "a",
+            json!({"a": {"type": "keyword", "null_value": "x"}}),
+            "it has a [null_value]",
+        ),
+        (
+            "a",
+            json!({"a": {"type": "keyword", "index": false}}),
+            "it is not indexed",
+        ),
         (
             "a",
             json!({"a": {"type": "keyword", "ignore_above": 8}}),

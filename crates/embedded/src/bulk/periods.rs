@@ -1,0 +1,213 @@
+//! Events of data streams with periods: each goes to the backing index of its own time.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use firn_engine::document::BulkItem;
+use firn_model::dates::DateFormat;
+use firn_model::mapping::Resolved;
+use firn_model::metadata::{Command, DataStream, Metadata, TIMESTAMP};
+use firn_model::names::{WriteTarget, resolve_date_math};
+use firn_model::period::print_instant;
+use firn_model::{Error, ErrorKind, Result};
+use sonic_rs::JsonValueTrait;
+
+use super::source_of;
+use crate::engine::Core;
+use crate::engine::state::IndexState;
+use crate::mapper::MappedDocument;
+
+/// Every period is a number of whole days, so one instant of a day asks for all of it.
+const DAY_MS: i64 = 86_400_000;
+
+/// The index of an event, or why it has none. `None`: that of its name, where the mapper says what is
+/// wrong with its time if it has none.
+type Placed = Option<Result<Arc<str>>>;
+
+/// The backing indices of a bulk's events by position, those that are missing made first; empty if no
+/// event goes to a data stream with periods.
+pub(super) fn place(core: &Core, items: &[BulkItem], targets: &HashMap<String, Result<WriteTarget>>) -> Vec<Placed> {
+    let metadata = Arc::clone(&core.state().metadata);
+    let now_ms = core.now_ms();
+    let mut streams: HashMap<&str, Stream> = HashMap::new();
+    for (name, target) in targets {
+        if let Ok(target) = target
+            && target.through_data_stream
+            && let Some(stream) = Stream::open(name, &metadata, now_ms)
+        {
+            streams.insert(name, stream);
+        }
+    }
+    if streams.is_empty() {
+        return Vec::new();
+    }
+    let mut placed: Vec<Placed> = items.iter().map(|_| None).collect();
+    let mut waiting: Vec<(usize, i64)> = Vec::new();
+    for (position, item) in items.iter().enumerate() {
+        let Some(stream) = streams.get_mut(item.index.as_str()) else {
+            continue;
+        };
+        let Some(ms) = source_of(item).and_then(|source| event_time(source, &stream.format)) else {
+            continue;
+        };
+        match stream.find(ms) {
+            Some(index) => placed[position] = Some(Ok(index)),
+            None => match metadata.check_event_time(&stream.stream, ms, now_ms) {
+                Ok(()) => {
+                    stream.missing.insert(ms.div_euclid(DAY_MS) * DAY_MS);
+                    waiting.push((position, ms));
+                }
+                Err(error) => placed[position] = Some(Err(error)),
+            },
+        }
+    }
+    for stream in streams.values_mut() {
+        stream.make_missing(core);
+    }
+    for (position, ms) in waiting {
+        if let Some(stream) = streams.get_mut(items[position].index.as_str()) {
+            placed[position] = match (stream.find(ms), &stream.failure) {
+                (Some(index), _) => Some(Ok(index)),
+                (None, Some(error)) => Some(Err(error.clone())),
+                // The stream has given its periods up meanwhile.
+                (None, None) => None,
+            };
+        }
+    }
+    placed
+}
+
+/// A data stream with periods, as a bulk sees it.
+struct Stream {
+    stream: Arc<DataStream>,
+    /// Of `@timestamp`.
+    format: Arc<DateFormat>,
+    /// The backing indices with a span of time, the newest first.
+    spans: Vec<(Range<i64>, Arc<str>)>,
+    /// Which of them took the event before: most follow each other in time.
+    last: usize,
+    /// Days whose events have no index yet, ms.
+    missing: BTreeSet<i64>,
+    /// Why they cannot be made.
+    failure: Option<Error>,
+}
+
+impl Stream {
+    fn open(name: &str, metadata: &Metadata, now_ms: i64) -> Option<Self> {
+        let name = resolve_date_math(name, now_ms).ok()?;
+        let stream = metadata.data_streams.get(&name)?;
+        metadata.period_of(stream)?;
+        let newest = metadata.indices.get(stream.indices.last()?)?;
+        let format = match newest.mapping.resolve(TIMESTAMP) {
+            Some(Resolved::Field(_, field)) => field.format.clone(),
+            _ => None,
+        };
+        Some(Self {
+            spans: spans_of(metadata, stream),
+            stream: Arc::clone(stream),
+            format: format.unwrap_or_else(|| Arc::new(DateFormat::default_millis())),
+            last: 0,
+            missing: BTreeSet::new(),
+            failure: None,
+        })
+    }
+
+    fn find(&mut self, ms: i64) -> Option<Arc<str>> {
+        let hit = |span: &(Range<i64>, Arc<str>)| span.0.contains(&ms);
+        if !self.spans.get(self.last).is_some_and(hit) {
+            self.last = self.spans.iter().position(hit)?;
+        }
+        Some(Arc::clone(&self.spans[self.last].1))
+    }
+
+    fn make_missing(&mut self, core: &Core) {
+        if self.missing.is_empty() {
+            return;
+        }
+        let name = &self.stream.name;
+        let made = core.disk_watch.check(name).and_then(|()| {
+            core.execute(Command::CreateBackingIndices {
+                stream: name.clone(),
+                times_ms: self.missing.iter().copied().collect(),
+            })
+        });
+        self.failure = made.err();
+        let metadata = &core.state().metadata;
+        if let Some(stream) = metadata.data_streams.get(name) {
+            self.spans = spans_of(metadata, stream);
+            self.last = 0;
+        }
+    }
+}
+
+/// Where two cover the same time the one made last comes first.
+fn spans_of(metadata: &Metadata, stream: &DataStream) -> Vec<(Range<i64>, Arc<str>)> {
+    let span = |name: &String| {
+        let range = metadata.indices.get(name)?.settings.time_range_ms.clone()?;
+        Some((range, Arc::from(name.as_str())))
+    };
+    stream.indices.iter().rev().filter_map(span).collect()
+}
+
+/// When an event happened, as the mapper will read it, ms; `None`: it does not say, or not in a way that
+/// the mapper takes.
+fn event_time(source: &[u8], format: &DateFormat) -> Option<i64> {
+    let value = sonic_rs::get_from_slice(source, [TIMESTAMP]).ok()?;
+    if value.is_number() {
+        return format.parse_ms(value.as_raw_str()).ok();
+    }
+    format.parse_ms(value.as_str()?).ok()
+}
+
+/// Fails if a mapped document lies outside of its index's span of time, whichever way it came there:
+/// searches leave an index out by that span.
+pub(super) fn check_time(index: &IndexState, document: &MappedDocument) -> Result<()> {
+    let Some(range) = &index.metadata.settings.time_range_ms else {
+        return Ok(());
+    };
+    let reason = match document.time_range_ms() {
+        Some((first, last)) if range.contains(&first) && range.contains(&last) => return Ok(()),
+        Some((first, last)) => {
+            let outside = if range.contains(&first) { last } else { first };
+            format!(
+                "index [{}] takes events from [{}] to before [{}], and the document timestamp is [{}]",
+                index.name,
+                print_instant(range.start),
+                print_instant(range.end),
+                print_instant(outside)
+            )
+        }
+        None => format!("data stream timestamp field [{TIMESTAMP}] is not a date"),
+    };
+    Err(Error::new(ErrorKind::DocumentParsing, reason).with_index(&*index.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_when_an_event_happened() {
+        let format = DateFormat::default_millis();
+        for (source, expect) in [
+            (
+                r#"{"a":1,"@timestamp":"2026-01-01T00:00:00Z"}"#,
+                Some(1_767_225_600_000),
+            ),
+            (
+                r#"{"@timestamp":"2026-01-01T01:00:00.5+01:00"}"#,
+                Some(1_767_225_600_500),
+            ),
+            (r#"{"@timestamp":1767225600000}"#, Some(1_767_225_600_000)),
+            (r#"{"@timestamp":"1767225600000"}"#, Some(1_767_225_600_000)),
+            (r#"{"@timestamp":"yesterday"}"#, None),
+            (r#"{"@timestamp":["2026-01-01"]}"#, None),
+            (r#"{"@timestamp":null}"#, None),
+            (r#"{"a":{"@timestamp":5}}"#, None),
+            ("no json", None),
+        ] {
+            assert_eq!(event_time(source.as_bytes(), &format), expect, "{source}");
+        }
+    }
+}
