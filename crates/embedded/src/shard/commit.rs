@@ -55,6 +55,9 @@ pub(super) struct SegmentMeta {
     /// Whether `@timestamp` counts nanoseconds.
     #[serde(default)]
     pub(super) is_nanos: bool,
+    /// The tenant that the segment was written for; it is merged with others of that tenant only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) own_tenant: Option<String>,
     pub(super) size_bytes: u64,
     pub(super) files: BTreeMap<String, FileSum>,
 }

@@ -46,6 +46,13 @@ pub struct ShardConfig {
     pub merged_docs_max: u32,
     /// Merges make no segment larger than this (force-merge aside).
     pub merged_bytes_max: u64,
+    /// Merges of at least so many documents of an index with a tenant field order them by tenant and
+    /// time. Smaller ones do not: what they make is soon merged again, and ordering about doubles
+    /// the cost of a merge.
+    pub cluster_docs_min: u32,
+    /// A tenant with at least so many documents in such a merge gets a segment of its own, so that
+    /// merges of the others write its events no more.
+    pub own_docs_min: u32,
     /// Segments of similar size that one merge takes; fewer are left alone. Lazy on purpose:
     /// merging four at a time costs a third of what indexing costs.
     pub merge_factor: usize,
@@ -80,6 +87,8 @@ impl ShardConfig {
             buffers_max: 2,
             merged_docs_max: 10_000_000,
             merged_bytes_max: 5 << 30,
+            cluster_docs_min: 50_000,
+            own_docs_min: 250_000,
             merge_factor: 10,
         }
     }

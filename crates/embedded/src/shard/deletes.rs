@@ -57,17 +57,14 @@ impl DeleteSet {
         if self.count == 0 {
             return None;
         }
-        let mut bytes = Vec::with_capacity(4 + (max_doc as usize).div_ceil(64) * 8);
-        bytes.extend_from_slice(&max_doc.to_le_bytes());
-        for index in 0..(max_doc as usize).div_ceil(64) {
-            let mut alive = !self.words.get(index).copied().unwrap_or(0);
-            let in_word = max_doc - index as u32 * 64;
-            if in_word < 64 {
-                alive &= (1 << in_word) - 1;
+        let alive = (0..(max_doc as usize).div_ceil(64)).map(|index| {
+            let alive = !self.words.get(index).copied().unwrap_or(0);
+            match max_doc - index as u32 * 64 {
+                in_word @ 0..64 => alive & ((1 << in_word) - 1),
+                _ => alive,
             }
-            bytes.extend_from_slice(&alive.to_le_bytes());
-        }
-        Some(AliveBits::open(OwnedBytes::new(bytes)))
+        });
+        Some(alive_bits(alive, max_doc))
     }
 
     /// Its words, little-endian.
@@ -94,6 +91,13 @@ impl DeleteSet {
             count,
         })
     }
+}
+
+/// A set as Tantivy has it, from words of 64 documents; no bit from `max_doc` on may be set.
+pub(super) fn alive_bits(words: impl Iterator<Item = u64>, max_doc: u32) -> AliveBits {
+    let mut bytes = max_doc.to_le_bytes().to_vec();
+    words.for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+    AliveBits::open(OwnedBytes::new(bytes))
 }
 
 /// From the ids of a segment to those of the segment it is merged into: how many documents before

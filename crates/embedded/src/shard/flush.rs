@@ -118,6 +118,7 @@ impl Shard {
             seq_no_range: (0, 0),
             ordered: true,
             is_nanos: false,
+            own_tenant: None,
             size_bytes: 0,
             files: Default::default(),
         };

@@ -18,6 +18,7 @@ use super::commit::{DeletesFile, SegmentMeta, damaged, segment_dir};
 use super::config::ShardConfig;
 use super::deletes::DeleteSet;
 use super::filter::IdFilter;
+use super::seq_nos::SeqNos;
 use super::tenant_count::{self, TenantColumns};
 use super::tenant_file::{self, TENANTS_FILE};
 use crate::analysis;
@@ -35,7 +36,7 @@ pub(super) struct OpenSegment {
     pub(super) meta: SegmentMeta,
     pub(super) index: Index,
     pub(super) reader: SegmentReader,
-    seq_nos: Column<u64>,
+    seq_nos: SeqNos,
     versions: Option<Column<u64>>,
     /// `None`: no user-given ids.
     pub(super) filter: Option<IdFilter>,
@@ -120,10 +121,11 @@ impl OpenSegment {
         if let Some(field) = config.tenant_field.as_deref() {
             meta.is_nanos |= tenant_count::is_nanos(&reader, meta.time_range_ms)?;
             if let Some(columns) = TenantColumns::open(&reader, field, meta.time_range_ms, meta.is_nanos)? {
-                let counted = tenant_count::count(&columns, meta.docs)?;
-                directory.write_small(TENANTS_FILE, &tenant_file::encode(&counted))?;
-                tenants = Some(counted);
+                tenants = tenant_count::count(&columns, meta.docs)?;
             }
+        }
+        if let Some(tenants) = &tenants {
+            directory.write_small(TENANTS_FILE, &tenant_file::encode(tenants))?;
         }
         if let Some(filter) = &filter {
             directory.write_small(FILTER_FILE, filter.as_bytes())?;
@@ -147,7 +149,7 @@ impl OpenSegment {
                 meta.docs
             )));
         }
-        let seq_nos = reader.fast_fields().u64("_seq_no").map_err(tantivy_error)?;
+        let seq_nos = SeqNos::open(&reader, meta.ordered)?;
         let versions = reader.fast_fields().column_opt("_version").map_err(tantivy_error)?;
         let derived = Arc::new(Derived::new(&reader));
         Ok(Arc::new(Self {
@@ -163,7 +165,7 @@ impl OpenSegment {
     }
 
     pub(super) fn seq_no(&self, doc: u32) -> u64 {
-        self.seq_nos.first(doc).unwrap_or(0)
+        self.seq_nos.of(doc)
     }
 
     pub(super) fn version(&self, doc: u32) -> u64 {
@@ -171,6 +173,11 @@ impl OpenSegment {
             .as_ref()
             .and_then(|versions| versions.first(doc))
             .unwrap_or(1)
+    }
+
+    /// Whether it holds documents of tenants that are not ordered by them.
+    pub(super) fn is_unclustered(&self) -> bool {
+        self.tenants.as_ref().is_some_and(|tenants| !tenants.clustered)
     }
 
     /// The live document with a user-given id.
@@ -199,24 +206,7 @@ impl OpenSegment {
         if !(low..=high).contains(&seq_no) {
             return Ok(None);
         }
-        let candidate = if self.meta.ordered {
-            let mut range = 0..self.meta.docs;
-            while range.start < range.end {
-                let middle = range.start + (range.end - range.start) / 2;
-                if self.seq_no(middle) < seq_no {
-                    range.start = middle + 1;
-                } else {
-                    range.end = middle;
-                }
-            }
-            Some(range.start).filter(|doc| *doc < self.meta.docs && self.seq_no(*doc) == seq_no)
-        } else {
-            let mut docs = Vec::new();
-            self.seq_nos
-                .get_docids_for_value_range(seq_no..=seq_no, 0..self.meta.docs, &mut docs);
-            docs.first().copied()
-        };
-        match candidate.filter(|doc| is_alive(*doc)) {
+        match self.seq_nos.find(seq_no).filter(|doc| is_alive(*doc)) {
             // A document with an id of its own may have been written at that number.
             Some(doc) if self.meta.user_ids > 0 && self.stored(doc)?.1.is_some() => Ok(None),
             found => Ok(found),

@@ -1,8 +1,16 @@
 //! Fewer, larger segments, without stopping writes.
 //!
 //! A merge reads segments with the deletes of its start. Deletes that come while it runs are
-//! carried over at its end: a merge keeps the order of documents, so the new id of a document is
-//! the number of survivors before it.
+//! carried over at its end. Small merges keep the order of documents, so the new id of a document
+//! is the number of survivors before it. Large ones of an index that holds events by tenant are
+//! *clustering*: they order documents by tenant and time, may write several segments, and remember
+//! where each document went.
+
+mod choose;
+mod order;
+mod postings;
+mod reorder;
+mod stored;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,25 +18,25 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use firn_model::{ErrorKind, Result};
+use firn_storage::disk::Disk;
 use tantivy::SegmentReader;
 use tantivy::columnar::ColumnIndex;
 
+use self::choose::{choose, choose_forced};
+use self::order::Order;
+use self::reorder::Rewritten;
 use super::Shard;
 use super::buffer::{guarded, index_settings, tantivy_error};
 use super::commit::{SegmentMeta, damaged, segment_dir};
-use super::config::ShardConfig;
 use super::deletes::{DeleteSet, Ranks};
 use super::filter::{self, IdFilter};
 use super::live::{LiveSegment, OpenSegment, open_reader};
 use super::state::State;
 use super::stoppable::StoppableDisk;
+use super::tenant_count;
 use crate::directory::DiskDirectory;
 use crate::schema::fields;
 
-/// Segments up to this many documents are of one size: what a refresh each second makes.
-const SMALL_DOCS: u32 = 2_000;
-/// One merge takes at most this many segments.
-const MERGE_WIDTH_MAX: usize = 32;
 /// A segment is rewritten alone when more than this share of it is deleted.
 const DELETED_PERCENT_MAX: u64 = 40;
 /// After a merge of this size a flush frees the space of what it replaced.
@@ -38,6 +46,36 @@ const FLUSH_AFTER_BYTES: u64 = 64 << 20;
 struct Source {
     open: Arc<OpenSegment>,
     deletes: DeleteSet,
+}
+
+impl Source {
+    fn survivors(&self) -> u32 {
+        self.open.meta.docs - self.deletes.count()
+    }
+}
+
+/// What a merge wrote.
+struct Merged {
+    /// Their documents follow each other: the second segment starts where the first ends.
+    segments: Vec<Arc<OpenSegment>>,
+    places: Places,
+}
+
+/// Where the documents of the sources went.
+enum Places {
+    /// They follow each other as they did, without those that were dropped.
+    Stacked,
+    /// By source with survivors and old document: the new place, or [`order::GONE`].
+    Moved(Vec<Vec<u32>>),
+}
+
+/// How a merge is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// In the background: as cheap as it can be.
+    Upkeep,
+    /// Asked for: one segment, in the best order.
+    Forced,
 }
 
 impl Shard {
@@ -53,7 +91,7 @@ impl Shard {
         if chosen.is_empty() {
             return Ok(false);
         }
-        let bytes = self.merge(&chosen)?;
+        let bytes = self.merge(&chosen, Purpose::Upkeep)?;
         if bytes >= FLUSH_AFTER_BYTES {
             self.flush_now()?;
         }
@@ -77,7 +115,7 @@ impl Shard {
             }
         };
         for generations in chosen.iter().filter(|generations| !generations.is_empty()) {
-            self.merge(generations)?;
+            self.merge(generations, Purpose::Forced)?;
         }
         self.flush_now()?;
         self.refresh_now()?;
@@ -91,15 +129,13 @@ impl Shard {
         }
     }
 
-    /// Merges segments into one and says how large it is, bytes.
-    fn merge(&self, generations: &[u64]) -> Result<u64> {
+    /// Merges segments and says how large what it wrote is, bytes.
+    fn merge(&self, generations: &[u64], purpose: Purpose) -> Result<u64> {
         let started = Instant::now();
-        let (target, sources) = {
+        let sources = {
             let mut state = self.state.lock();
             state.check_running()?;
-            let target = state.take_generation();
             state.merging.extend(generations);
-            state.merging_into.insert(target);
             let mut sources: Vec<Source> = state
                 .segments
                 .iter()
@@ -110,13 +146,16 @@ impl Shard {
                 })
                 .collect();
             sources.sort_by_key(|source| source.open.meta.seq_no_range.0);
-            (target, sources)
+            sources
         };
+        let mut targets = Vec::new();
         self.counters.merges_current.fetch_add(1, Ordering::Relaxed);
-        let result = guarded("merging segments", || self.write_merged(target, &sources));
+        let result = guarded("merging segments", || {
+            self.write_merged(&sources, purpose, &mut targets)
+        });
         self.counters.merges_current.fetch_sub(1, Ordering::Relaxed);
         let outcome = result.and_then(|merged| {
-            let bytes = merged.as_ref().map_or(0, |merged| merged.meta.size_bytes);
+            let bytes = merged.segments.iter().map(|segment| segment.meta.size_bytes).sum();
             self.replace(&sources, merged)?;
             Ok(bytes)
         });
@@ -127,7 +166,9 @@ impl Shard {
             for generation in generations {
                 state.merging.remove(generation);
             }
-            state.merging_into.remove(&target);
+            for target in &targets {
+                state.merging_into.remove(target);
+            }
         }
         match &outcome {
             Ok(bytes) => {
@@ -140,17 +181,18 @@ impl Shard {
             }
             Err(error) => {
                 tracing::warn!(index = %self.config.index, shard = self.config.shard, %error, "a merge failed");
-                // Of a stopped shard the next to open it does that, and may have a folder of that name.
-                if !self.flags.is_stopped() {
-                    let _ = self.config.disk.remove_dir_all(&segment_dir(&self.config.dir, target));
+                // Of a stopped shard the next to open it does that, and may have folders of those names.
+                for target in targets.iter().filter(|_| !self.flags.is_stopped()) {
+                    let _ = self.config.disk.remove_dir_all(&segment_dir(&self.config.dir, *target));
                 }
             }
         }
         outcome
     }
 
-    /// Writes the merged segment; `None`: nothing survives.
-    fn write_merged(&self, target: u64, sources: &[Source]) -> Result<Option<Arc<OpenSegment>>> {
+    /// Writes the merged segments, none if nothing survives. `targets` gets their generations, also
+    /// when this fails.
+    fn write_merged(&self, sources: &[Source], purpose: Purpose, targets: &mut Vec<u64>) -> Result<Merged> {
         // A merge reads everything once anyway, so damage is found here and not spread.
         for source in sources {
             self.check_not_stopped()?;
@@ -161,67 +203,137 @@ impl Shard {
                 return Err(error);
             }
         }
+        let living: Vec<&Source> = sources.iter().filter(|source| source.survivors() > 0).collect();
+        if living.is_empty() {
+            return Ok(Merged {
+                segments: Vec::new(),
+                places: Places::Stacked,
+            });
+        }
+        let disk: Arc<dyn Disk> = Arc::new(StoppableDisk::new(
+            Arc::clone(&self.config.disk),
+            Arc::clone(&self.flags),
+        ));
+        let settings = index_settings(&self.config);
+        if let Some(order) = self.cluster(&living, purpose)? {
+            let own: Vec<_> = order.parts.iter().map(|part| part.own_tenant.clone()).collect();
+            self.take_targets(targets, own.len());
+            let (written, places) = reorder::write(&disk, &self.config.dir, &settings, &living, order, targets)?;
+            let mut segments = Vec::with_capacity(written.len());
+            for (part, own_tenant) in written.into_iter().zip(own) {
+                segments.push(self.finish_reordered(part, own_tenant, &living)?);
+            }
+            return Ok(Merged {
+                segments,
+                places: Places::Moved(places),
+            });
+        }
         let mut segments = Vec::new();
         let mut filters = Vec::new();
-        let mut docs = 0;
-        for source in sources {
-            let survivors = source.open.meta.docs - source.deletes.count();
-            if survivors == 0 {
-                continue;
-            }
-            docs += survivors;
+        for source in &living {
             segments.extend(source.open.index.searchable_segments().map_err(tantivy_error)?);
             filters.push(source.deletes.to_alive(source.open.meta.docs));
         }
-        if docs == 0 {
-            return Ok(None);
-        }
-        let disk = StoppableDisk::new(Arc::clone(&self.config.disk), Arc::clone(&self.flags));
-        let directory = DiskDirectory::create(Arc::new(disk), segment_dir(&self.config.dir, target))?;
-        let settings = index_settings(&self.config);
+        let target = self.take_targets(targets, 1);
+        let directory = DiskDirectory::create(disk, segment_dir(&self.config.dir, target))?;
         let mut index = tantivy::indexer::merge_filtered_segments(&segments, settings, filters, directory.clone())
             .map_err(tantivy_error)?;
         let reader = open_reader(&mut index)?;
-        let mut meta = describe(target, docs, sources);
+        let mut meta = describe(target, &living);
         let complete = sources.iter().all(|source| source.deletes.count() == 0);
         meta.without_time = match complete {
             true => sources.iter().map(|source| source.open.meta.without_time).sum(),
             false => without_time(&reader, &meta)?,
         };
-        let filter = match meta.user_ids {
-            0 => None,
-            _ => Some(build_filter(&reader)?),
-        };
-        OpenSegment::finish(&self.config, &directory, index, reader, meta, filter).map(Some)
+        let filter = build_filter(&reader, &meta)?;
+        let segment = OpenSegment::finish(&self.config, &directory, index, reader, meta, filter)?;
+        Ok(Merged {
+            segments: vec![segment],
+            places: Places::Stacked,
+        })
     }
 
-    /// Puts the merged segment in the place of its sources.
-    fn replace(&self, sources: &[Source], merged: Option<Arc<OpenSegment>>) -> Result<()> {
+    /// Takes generations to write and says the first of them.
+    fn take_targets(&self, targets: &mut Vec<u64>, count: usize) -> u64 {
+        let mut state = self.state.lock();
+        for _ in 0..count {
+            let target = state.take_generation();
+            state.merging_into.insert(target);
+            targets.push(target);
+        }
+        targets[0]
+    }
+
+    /// The order of a clustering merge; `None`: this is to be none.
+    fn cluster(&self, sources: &[&Source], purpose: Purpose) -> Result<Option<Order>> {
+        let Some(tenant_field) = self.config.tenant_field.as_deref() else {
+            return Ok(None);
+        };
+        let docs: u32 = sources.iter().map(|source| source.survivors()).sum();
+        let is_due = purpose == Purpose::Forced || docs >= self.config.cluster_docs_min;
+        // Dropping documents leaves the others in their order.
+        let is_done = match sources {
+            [only] => only.open.tenants.as_ref().is_some_and(|tenants| tenants.clustered),
+            _ => false,
+        };
+        // Without tenants there is nothing to gain.
+        let has_tenants = sources.iter().any(|source| source.open.tenants.is_some());
+        if !is_due || is_done || !has_tenants {
+            return Ok(None);
+        }
+        let own_docs_min = (purpose == Purpose::Upkeep).then_some(self.config.own_docs_min);
+        Order::new(sources, tenant_field, own_docs_min)
+    }
+
+    fn finish_reordered(
+        &self,
+        written: Rewritten,
+        own_tenant: Option<Arc<str>>,
+        sources: &[&Source],
+    ) -> Result<Arc<OpenSegment>> {
+        let Rewritten {
+            generation,
+            directory,
+            mut index,
+        } = written;
+        let reader = open_reader(&mut index)?;
+        let mut meta = describe(generation, sources);
+        meta.docs = reader.max_doc();
+        meta.user_ids = meta.user_ids.min(meta.docs);
+        meta.ordered = false;
+        meta.own_tenant = own_tenant.map(|tenant| tenant.to_string());
+        let seq_nos = reader.fast_fields().u64("_seq_no").map_err(tantivy_error)?;
+        meta.seq_no_range = (seq_nos.min_value(), seq_nos.max_value());
+        meta.time_range_ms = tenant_count::time_range_ms(&reader, &meta)?;
+        meta.without_time = without_time(&reader, &meta)?;
+        let filter = build_filter(&reader, &meta)?;
+        OpenSegment::finish(&self.config, &directory, index, reader, meta, filter)
+    }
+
+    /// Puts the merged segments in the place of their sources.
+    fn replace(&self, sources: &[Source], merged: Merged) -> Result<()> {
         // A refresh under way shows the sources.
         let _no_refresh = self.refresh_lock.lock();
         let mut state = self.state.lock();
         state.check_running()?;
-        let mut deletes = DeleteSet::default();
-        let mut base = 0;
-        for source in sources {
-            let generation = source.open.meta.generation;
-            if let Some(segment) = state.segments.iter().find(|segment| segment.generation() == generation) {
-                let ranks = Ranks::new(&source.deletes, source.open.meta.docs);
-                for doc in segment.deletes.since(&source.deletes) {
-                    deletes.insert(base + ranks.rank(doc));
-                }
-            }
-            base += source.open.meta.docs - source.deletes.count();
-        }
+        let places = carry_deletes(&state, sources, &merged.places);
         let is_source = |segment: &LiveSegment| {
             let generation = segment.generation();
             sources.iter().any(|source| source.open.meta.generation == generation)
         };
         let position = state.segments.iter().position(is_source).unwrap_or(0);
         state.segments.retain(|segment| !is_source(segment));
-        if let Some(open) = merged {
+        let mut start = 0;
+        for (number, open) in merged.segments.into_iter().enumerate() {
+            let end = start + open.meta.docs;
+            let own = places.partition_point(|place| *place < start)..places.partition_point(|place| *place < end);
+            let mut deletes = DeleteSet::default();
+            for place in &places[own] {
+                deletes.insert(place - start);
+            }
+            start = end;
             state.segments.insert(
-                position,
+                position + number,
                 LiveSegment {
                     open,
                     deletes,
@@ -241,93 +353,34 @@ impl Shard {
     }
 }
 
-/// The segments of the next merge; empty: none is worth it.
-fn choose(state: &State, config: &ShardConfig) -> Vec<u64> {
-    let free = || {
-        state
-            .segments
-            .iter()
-            .filter(|segment| !state.merging.contains(&segment.generation()))
-            .filter(|segment| !state.is_damaged(segment))
-    };
-    // What is deleted altogether goes at once; it costs nothing.
-    let empty: Vec<u64> = free()
-        .filter(|segment| segment.live_docs() == 0)
-        .map(LiveSegment::generation)
-        .collect();
-    if !empty.is_empty() {
-        return empty;
-    }
-    let mut tiers: BTreeMap<u32, Vec<&LiveSegment>> = BTreeMap::new();
-    for segment in free() {
-        let large = segment.live_docs() > config.merged_docs_max / 2
-            || segment.open.meta.size_bytes > config.merged_bytes_max / 2;
-        if !large {
-            let units = segment.live_docs().max(SMALL_DOCS) / SMALL_DOCS;
-            tiers
-                .entry(units.ilog(config.merge_factor.max(2) as u32))
-                .or_default()
-                .push(segment);
+/// The new places of documents that were deleted while they were merged, ascending.
+fn carry_deletes(state: &State, sources: &[Source], places: &Places) -> Vec<u32> {
+    let mut carried = Vec::new();
+    let mut base = 0;
+    let living = sources.iter().filter(|source| source.survivors() > 0);
+    for (number, source) in living.enumerate() {
+        let generation = source.open.meta.generation;
+        if let Some(segment) = state.segments.iter().find(|segment| segment.generation() == generation) {
+            let later = segment.deletes.since(&source.deletes).into_iter();
+            match places {
+                Places::Stacked => {
+                    let ranks = Ranks::new(&source.deletes, source.open.meta.docs);
+                    carried.extend(later.map(|doc| base + ranks.rank(doc)));
+                }
+                Places::Moved(places) => carried.extend(later.map(|doc| places[number][doc as usize])),
+            }
         }
+        base += source.survivors();
     }
-    let mut below: Vec<&LiveSegment> = Vec::new();
-    for (_, tier) in tiers {
-        if tier.len() >= config.merge_factor.max(2) {
-            // Smaller ones come along: they would be merged soon anyway.
-            let mut chosen = below;
-            chosen.extend(tier);
-            return within_limits(chosen, config);
-        }
-        below.extend(tier);
-    }
-    free()
-        .find(|segment| {
-            u64::from(segment.deletes.count()) * 100 > u64::from(segment.open.meta.docs) * DELETED_PERCENT_MAX
-        })
-        .map(|segment| vec![segment.generation()])
-        .unwrap_or_default()
+    carried.sort_unstable();
+    carried
 }
 
-fn within_limits(mut segments: Vec<&LiveSegment>, config: &ShardConfig) -> Vec<u64> {
-    segments.sort_by_key(|segment| segment.live_docs());
-    let (mut docs, mut bytes) = (0u64, 0u64);
-    let mut chosen = Vec::new();
-    for segment in segments.into_iter().take(MERGE_WIDTH_MAX) {
-        docs += u64::from(segment.live_docs());
-        bytes += segment.open.meta.size_bytes;
-        if docs > u64::from(config.merged_docs_max) || bytes > config.merged_bytes_max {
-            break;
-        }
-        chosen.push(segment.generation());
-    }
-    if chosen.len() < 2 { Vec::new() } else { chosen }
-}
-
-/// The smallest segments, as many as must become one.
-fn choose_forced(state: &State, max_segments: usize) -> Vec<u64> {
-    let mut segments: Vec<&LiveSegment> = state
-        .segments
-        .iter()
-        .filter(|segment| !state.is_damaged(segment))
-        .collect();
-    segments.sort_by_key(|segment| segment.live_docs());
-    if segments.len() > max_segments {
-        let count = segments.len() - max_segments + 1;
-        return segments[..count].iter().map(|segment| segment.generation()).collect();
-    }
-    match &segments[..] {
-        [only] if only.deletes.count() > 0 => vec![only.generation()],
-        _ => Vec::new(),
-    }
-}
-
-fn describe(generation: u64, docs: u32, sources: &[Source]) -> SegmentMeta {
-    let living = || {
-        sources
-            .iter()
-            .filter(|source| source.open.meta.docs > source.deletes.count())
-            .map(|source| &source.open.meta)
-    };
+/// What is known of a merge's segment without a look at it. All sources have survivors.
+fn describe(generation: u64, sources: &[&Source]) -> SegmentMeta {
+    let living = || sources.iter().map(|source| &source.open.meta);
+    let docs = sources.iter().map(|source| source.survivors()).sum();
+    let own_tenant = living().next().and_then(|meta| meta.own_tenant.clone());
     let ordered = living().all(|meta| meta.ordered)
         && living()
             .zip(living().skip(1))
@@ -347,6 +400,7 @@ fn describe(generation: u64, docs: u32, sources: &[Source]) -> SegmentMeta {
             .unwrap_or((0, 0)),
         ordered,
         is_nanos: living().any(|meta| meta.is_nanos),
+        own_tenant: own_tenant.filter(|tenant| living().all(|meta| meta.own_tenant.as_ref() == Some(tenant))),
         size_bytes: 0,
         files: BTreeMap::new(),
     }
@@ -373,8 +427,11 @@ fn without_time(reader: &SegmentReader, meta: &SegmentMeta) -> Result<u32> {
     Ok(docs - with)
 }
 
-/// The filter over the ids of a merged segment.
-fn build_filter(reader: &SegmentReader) -> Result<IdFilter> {
+/// The filter over the ids of a merged segment, if it has any.
+fn build_filter(reader: &SegmentReader, meta: &SegmentMeta) -> Result<Option<IdFilter>> {
+    if meta.user_ids == 0 {
+        return Ok(None);
+    }
     let mut hashes = Vec::new();
     let inverted = reader.inverted_index(fields().id).map_err(tantivy_error)?;
     let mut stream = inverted.terms().stream()?;
@@ -383,5 +440,5 @@ fn build_filter(reader: &SegmentReader) -> Result<IdFilter> {
             hashes.push(filter::hash(id));
         }
     }
-    Ok(IdFilter::build(hashes.iter().copied(), hashes.len()))
+    Ok(Some(IdFilter::build(hashes.iter().copied(), hashes.len())))
 }

@@ -19,6 +19,7 @@ mod live;
 mod merge;
 mod record;
 mod recovery;
+mod seq_nos;
 mod state;
 mod stoppable;
 mod tenant_count;

@@ -8,6 +8,7 @@ use tantivy::columnar::{Cardinality, Column, StrColumn};
 use tantivy::{DocId, SegmentReader};
 
 use super::buffer::tantivy_error;
+use super::commit::SegmentMeta;
 use crate::search::column_name;
 use crate::tenants::{SegmentTenants, TenantRows};
 
@@ -20,8 +21,8 @@ const NANOS_PER_MS: i64 = 1_000_000;
 
 /// The columns that tell whose a document is, and when it was.
 pub(super) struct TenantColumns {
-    /// The tenants' names by ordinal.
-    pub(super) names: StrColumn,
+    /// The tenants' names by ordinal. `None`: no document names one.
+    pub(super) names: Option<StrColumn>,
     /// `None`: no document has a time.
     pub(super) times: Option<Column<i64>>,
     /// Values in a millisecond of [`TenantColumns::times`].
@@ -29,8 +30,8 @@ pub(super) struct TenantColumns {
 }
 
 impl TenantColumns {
-    /// Of an open segment; `None`: it has no such columns, so nothing is known. `time_range_ms` are
-    /// the bounds of `@timestamp` that the mapper found, `is_nanos` whether it counts nanoseconds.
+    /// Of an open segment; `None`: they are not understood. `time_range_ms` are the bounds of
+    /// `@timestamp` that the mapper found, `is_nanos` whether it counts nanoseconds.
     pub(super) fn open(
         reader: &SegmentReader,
         tenant_field: &str,
@@ -39,12 +40,7 @@ impl TenantColumns {
     ) -> Result<Option<Self>> {
         let columns = reader.fast_fields();
         let name = column_name("kw", tenant_field);
-        let Some(names) = columns.str(&name).map_err(tantivy_error)? else {
-            return Ok(None);
-        };
-        if names.num_terms() > TENANTS_MAX {
-            return Ok(None);
-        }
+        let names = columns.str(&name).map_err(tantivy_error)?;
         let mut times = None;
         if time_range_ms.is_some() {
             times = columns.column_opt::<i64>("num.@timestamp").map_err(tantivy_error)?;
@@ -61,11 +57,9 @@ impl TenantColumns {
     /// tenants and time.
     fn is_ambiguous(&self) -> bool {
         let several = |cardinality| cardinality == Cardinality::Multivalued;
-        several(self.names.ords().get_cardinality())
-            || self
-                .times
-                .as_ref()
-                .is_some_and(|times| several(times.get_cardinality()))
+        let names = self.names.as_ref().map(|names| names.ords().get_cardinality());
+        let times = self.times.as_ref().map(Column::get_cardinality);
+        names.is_some_and(several) || times.is_some_and(several)
     }
 
     /// Milliseconds of a value, rounded down.
@@ -86,18 +80,36 @@ pub(super) fn is_nanos(reader: &SegmentReader, time_range_ms: Option<(i64, i64)>
     Ok(times.is_some_and(|times| times.min_value() < low || times.max_value() > high))
 }
 
-/// Counts. `max_doc` is the number of documents.
-pub(super) fn count(columns: &TenantColumns, max_doc: DocId) -> Result<SegmentTenants> {
+/// The bounds of `@timestamp` of a segment that holds only some of what `meta` describes.
+pub(super) fn time_range_ms(reader: &SegmentReader, meta: &SegmentMeta) -> Result<Option<(i64, i64)>> {
+    if meta.time_range_ms.is_none() {
+        return Ok(None);
+    }
+    let times = reader
+        .fast_fields()
+        .column_opt::<i64>("num.@timestamp")
+        .map_err(tantivy_error)?;
+    let unit = if meta.is_nanos { NANOS_PER_MS } else { 1 };
+    let bounds = |times: Column<i64>| (times.min_value().div_euclid(unit), times.max_value().div_euclid(unit));
+    Ok(times.filter(|times| times.values.num_vals() > 0).map(bounds))
+}
+
+/// Counts. `max_doc` is the number of documents. `None`: no document names a tenant, as far as the
+/// columns tell, or too many are named.
+pub(super) fn count(columns: &TenantColumns, max_doc: DocId) -> Result<Option<SegmentTenants>> {
+    let Some(names) = columns.names.as_ref().filter(|names| names.num_terms() <= TENANTS_MAX) else {
+        return Ok(None);
+    };
     let mut counter = Counter {
-        counts: vec![Count::default(); columns.names.num_terms()],
+        counts: vec![Count::default(); names.num_terms()],
         without_tenant: 0,
         clustered: !columns.is_ambiguous(),
         last: None,
     };
     if counter.clustered {
-        count_single(columns, max_doc, &mut counter);
+        count_single(columns, names, max_doc, &mut counter);
     } else {
-        count_several(columns, max_doc, &mut counter);
+        count_several(columns, names, max_doc, &mut counter);
     }
     let mut rows = Vec::new();
     for (ord, count) in counter.counts.iter().enumerate() {
@@ -106,7 +118,7 @@ pub(super) fn count(columns: &TenantColumns, max_doc: DocId) -> Result<SegmentTe
             continue;
         }
         let mut name = String::new();
-        columns.names.ord_to_str(ord as u64, &mut name)?;
+        names.ord_to_str(ord as u64, &mut name)?;
         rows.push(TenantRows {
             tenant: Arc::from(name),
             docs: count.docs,
@@ -114,11 +126,11 @@ pub(super) fn count(columns: &TenantColumns, max_doc: DocId) -> Result<SegmentTe
             rows: count.first..count.end,
         });
     }
-    Ok(SegmentTenants {
+    Ok(Some(SegmentTenants {
         rows,
         without_tenant: counter.without_tenant,
         clustered: counter.clustered,
-    })
+    }))
 }
 
 /// A tenant's documents so far.
@@ -168,7 +180,7 @@ impl Counter {
     }
 }
 
-fn count_single(columns: &TenantColumns, max_doc: DocId, counter: &mut Counter) {
+fn count_single(columns: &TenantColumns, names: &StrColumn, max_doc: DocId, counter: &mut Counter) {
     let mut docs = Vec::with_capacity(BLOCK_DOCS as usize);
     let mut ords = Vec::new();
     let mut times = Vec::new();
@@ -176,7 +188,7 @@ fn count_single(columns: &TenantColumns, max_doc: DocId, counter: &mut Counter) 
         let end = start.saturating_add(BLOCK_DOCS).min(max_doc);
         docs.clear();
         docs.extend(start..end);
-        read(Some(columns.names.ords()), &docs, &mut ords);
+        read(Some(names.ords()), &docs, &mut ords);
         read(columns.times.as_ref(), &docs, &mut times);
         for (doc, (ord, time)) in (start..end).zip(ords.iter().zip(&times)) {
             counter.add(doc, *ord, *time);
@@ -185,7 +197,7 @@ fn count_single(columns: &TenantColumns, max_doc: DocId, counter: &mut Counter) 
 }
 
 /// The values of documents that have at most one each.
-pub(super) fn read<T: Copy + PartialOrd + std::fmt::Debug + Send + Sync + 'static>(
+fn read<T: Copy + PartialOrd + std::fmt::Debug + Send + Sync + 'static>(
     column: Option<&Column<T>>,
     docs: &[DocId],
     values: &mut Vec<Option<T>>,
@@ -197,7 +209,7 @@ pub(super) fn read<T: Copy + PartialOrd + std::fmt::Debug + Send + Sync + 'stati
     }
 }
 
-fn count_several(columns: &TenantColumns, max_doc: DocId, counter: &mut Counter) {
+fn count_several(columns: &TenantColumns, names: &StrColumn, max_doc: DocId, counter: &mut Counter) {
     let mut ords = Vec::new();
     for doc in 0..max_doc {
         let times = columns.times.iter().flat_map(|times| times.values_for_doc(doc));
@@ -206,7 +218,7 @@ fn count_several(columns: &TenantColumns, max_doc: DocId, counter: &mut Counter)
             Some((low.min(time), high.max(time)))
         });
         ords.clear();
-        ords.extend(columns.names.ords().values_for_doc(doc));
+        ords.extend(names.ords().values_for_doc(doc));
         ords.sort_unstable();
         ords.dedup();
         for ord in &ords {

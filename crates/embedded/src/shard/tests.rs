@@ -1,5 +1,6 @@
 //! A shard against a model: random operations, restarts, crashes at every step, damage, failures.
 
+mod clustering;
 mod races;
 mod tenants;
 
@@ -42,6 +43,8 @@ fn config(disk: Arc<dyn Disk>, dir: &Path) -> ShardConfig {
     config.merge_factor = 3;
     config.segment_docs_max = 40;
     config.tenant_field = Some("tenant".into());
+    config.cluster_docs_min = 20;
+    config.own_docs_min = 15;
     config
 }
 

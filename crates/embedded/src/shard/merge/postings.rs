@@ -1,0 +1,235 @@
+//! The terms of a reordering merge: read once, term by term, and handed on in the new order.
+
+use std::ops::Range;
+
+use firn_model::Result;
+use tantivy::index::{InvertedIndexReader, Segment, SegmentReader};
+use tantivy::postings::{FieldSerializer, InvertedIndexSerializer, Postings, TermInfo};
+use tantivy::schema::{Field, FieldType, IndexRecordOption, Type};
+use tantivy::termdict::TermMerger;
+use tantivy::{DocSet, TERMINATED};
+
+use super::order::GONE;
+use crate::schema::fields;
+use crate::shard::buffer::tantivy_error;
+
+/// A list with at least one document in so many is put in order by marking bits: that is linear,
+/// and the bits of ten million documents stay in the processor's cache.
+const DENSE: usize = 64;
+
+/// Where terms come from and go to.
+pub(super) struct Terms<'a> {
+    pub(super) readers: &'a [&'a SegmentReader],
+    /// By source and old document: the new place.
+    pub(super) places: &'a [Vec<u32>],
+    /// The segments to write and their places, ascending.
+    pub(super) outputs: Vec<(&'a Segment, Range<u32>)>,
+}
+
+impl Terms<'_> {
+    /// Writes the terms of all fields. Memory: what the largest list of a term needs.
+    pub(super) fn write(&self) -> Result<()> {
+        let mut serializers = Vec::with_capacity(self.outputs.len());
+        for (segment, _) in &self.outputs {
+            serializers.push(InvertedIndexSerializer::open(segment).map_err(tantivy_error)?);
+        }
+        let mut list = List::new(self.outputs.last().map_or(0, |(_, places)| places.end));
+        for (field, entry) in fields().schema.fields() {
+            let Some(option) = entry.field_type().get_index_record_option() else {
+                continue;
+            };
+            let is_json = matches!(entry.field_type(), FieldType::JsonObject(_));
+            self.write_field(field, option, is_json, &mut serializers, &mut list)?;
+        }
+        for serializer in serializers {
+            serializer.close()?;
+        }
+        Ok(())
+    }
+
+    fn write_field(
+        &self,
+        field: Field,
+        option: IndexRecordOption,
+        is_json: bool,
+        serializers: &mut [InvertedIndexSerializer],
+        list: &mut List,
+    ) -> Result<()> {
+        let mut indexes = Vec::with_capacity(self.readers.len());
+        for reader in self.readers {
+            indexes.push(reader.inverted_index(field).map_err(tantivy_error)?);
+        }
+        let tokens: u64 = indexes.iter().map(|index| index.total_num_tokens()).sum();
+        let mut outputs = Vec::with_capacity(serializers.len());
+        for (serializer, (_, places)) in serializers.iter_mut().zip(&self.outputs) {
+            // An estimate, as Tantivy's own merges make it; firn counts by itself for scores.
+            let share = places.len() as f64 / self.docs_of_sources().max(1) as f64;
+            let tokens = (tokens as f64 * share) as u64;
+            outputs.push((serializer.new_field(field, tokens, None)?, places.clone()));
+        }
+        let mut streams = Vec::with_capacity(indexes.len());
+        for index in &indexes {
+            streams.push(index.terms().stream()?);
+        }
+        let mut terms = TermMerger::new(streams);
+        while terms.advance() {
+            let with_freqs = option.has_freq() && (!is_json || is_text(terms.key()));
+            list.clear();
+            for (source, info) in terms.current_segment_ords_and_term_infos() {
+                match with_freqs {
+                    true => list.add_with_positions(&indexes[source], &info, option, &self.places[source])?,
+                    false => list.add(&indexes[source], &info, &self.places[source])?,
+                }
+            }
+            list.sort();
+            for (output, places) in &mut outputs {
+                list.write(terms.key(), with_freqs, output, places)?;
+            }
+        }
+        for (output, _) in outputs {
+            output.close()?;
+        }
+        Ok(())
+    }
+
+    fn docs_of_sources(&self) -> u64 {
+        self.readers.iter().map(|reader| u64::from(reader.max_doc())).sum()
+    }
+}
+
+/// Whether the term of a JSON field is one of a text: for others Tantivy keeps no frequencies. The
+/// type follows the zero byte that ends the path.
+fn is_text(term: &[u8]) -> bool {
+    let end = memchr::memchr(0, term);
+    end.is_some_and(|end| term.get(end + 1) == Some(&Type::Str.to_code()))
+}
+
+/// A document of the term at hand, by its place.
+#[derive(Clone, Copy)]
+struct Entry {
+    place: u32,
+    freq: u32,
+    /// Where its positions start.
+    positions: usize,
+}
+
+/// The documents of one term. Its memory is used for the next one.
+struct List {
+    /// Without frequencies.
+    places: Vec<u32>,
+    /// With them.
+    entries: Vec<Entry>,
+    /// Each document's positions, as differences.
+    positions: Vec<u32>,
+    /// A bit for each place, none set between lists.
+    marks: Vec<u64>,
+}
+
+impl List {
+    fn new(total: u32) -> Self {
+        Self {
+            places: Vec::new(),
+            entries: Vec::new(),
+            positions: Vec::new(),
+            marks: vec![0; (total as usize).div_ceil(64)],
+        }
+    }
+
+    fn clear(&mut self) {
+        self.places.clear();
+        self.entries.clear();
+        self.positions.clear();
+    }
+
+    fn add(&mut self, index: &InvertedIndexReader, info: &TermInfo, places: &[u32]) -> Result<()> {
+        let mut block = index.read_block_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+        while !block.docs().is_empty() {
+            let own = block.docs().iter().map(|doc| places[*doc as usize]);
+            self.places.extend(own.filter(|place| *place != GONE));
+            block.advance();
+        }
+        Ok(())
+    }
+
+    fn add_with_positions(
+        &mut self,
+        index: &InvertedIndexReader,
+        info: &TermInfo,
+        option: IndexRecordOption,
+        places: &[u32],
+    ) -> Result<()> {
+        let mut postings = index.read_postings_from_terminfo(info, option)?;
+        while postings.doc() != TERMINATED {
+            let place = places[postings.doc() as usize];
+            if place != GONE {
+                let start = self.positions.len();
+                if option.has_positions() {
+                    postings.append_positions_with_offset(0, &mut self.positions);
+                    let mut last = 0;
+                    for position in &mut self.positions[start..] {
+                        (*position, last) = (*position - last, *position);
+                    }
+                }
+                self.entries.push(Entry {
+                    place,
+                    freq: postings.term_freq(),
+                    positions: start,
+                });
+            }
+            postings.advance();
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        self.entries.sort_unstable_by_key(|entry| entry.place);
+        if self.places.len() < self.marks.len() * 64 / DENSE {
+            self.places.sort_unstable();
+            return;
+        }
+        for place in self.places.drain(..) {
+            self.marks[place as usize / 64] |= 1 << (place % 64);
+        }
+        for (index, word) in self.marks.iter_mut().enumerate() {
+            let mut rest = std::mem::take(word);
+            while rest != 0 {
+                self.places.push(index as u32 * 64 + rest.trailing_zeros());
+                rest &= rest - 1;
+            }
+        }
+    }
+
+    /// Writes the part of the list within some places, if there is any.
+    fn write(
+        &self,
+        term: &[u8],
+        with_freqs: bool,
+        output: &mut FieldSerializer<'_>,
+        within: &Range<u32>,
+    ) -> Result<()> {
+        let own = |found: &dyn Fn(u32) -> usize| found(within.start)..found(within.end);
+        if with_freqs {
+            let entries = own(&|place| self.entries.partition_point(|entry| entry.place < place));
+            let entries = &self.entries[entries];
+            if !entries.is_empty() {
+                output.new_term(term, entries.len() as u32, true)?;
+                for entry in entries {
+                    let count = self.positions.len().min(entry.positions + entry.freq as usize);
+                    let positions = &self.positions[entry.positions.min(count)..count];
+                    output.write_doc(entry.place - within.start, entry.freq, positions);
+                }
+                output.close_term()?;
+            }
+        } else {
+            let places = &self.places[own(&|place| self.places.partition_point(|own| *own < place))];
+            if !places.is_empty() {
+                output.new_term(term, places.len() as u32, false)?;
+                for place in places {
+                    output.write_doc(place - within.start, 0, &[]);
+                }
+                output.close_term()?;
+            }
+        }
+        Ok(())
+    }
+}
