@@ -1,6 +1,6 @@
 # Everything starts here; the work is in cargo and in scripts/. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build run test test-peers check unit e2e crash clients soak reference fuzz bench docs clean
+.PHONY: help setup setup-test build run test test-peers check unit e2e crash clients soak reference fuzz bench bench-layout docs clean
 
 EVENTS ?=
 DATA ?= ./data
@@ -8,7 +8,7 @@ RUN_FLAGS ?=
 CARGO ?= cargo
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
 
 setup: ## install what building needs (through apt where it may)
 	@scripts/setup.sh build
@@ -52,6 +52,9 @@ fuzz: ## fuzz the parsers and searches for a minute each (FUZZ_SECONDS=N, FUZZ_T
 
 bench: build ## side by side with the real OpenSearch, if OPENSEARCH_URL names one
 	@scripts/bench.sh
+
+bench-layout: build ## layouts side by side, in firn and in the real OpenSearch if OPENSEARCH_URL names one
+	@scripts/bench-layout.sh
 
 docs: ## print the reference pages again from their definitions
 	@$(CARGO) run --quiet --bin firn -- settings --markdown > docs/operate/settings.md

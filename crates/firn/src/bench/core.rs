@@ -98,9 +98,19 @@ pub(super) struct Side {
 
 /// Runs everything and writes the report.
 pub(super) fn run(args: &CoreArgs) -> anyhow::Result<std::process::ExitCode> {
-    let mut sides = vec![Side::connect(&args.url, args, args.pid_a, args.start_cmd_a.clone())?];
+    let mut sides = vec![Side::connect(
+        &args.url,
+        &args.credentials,
+        args.pid_a,
+        args.start_cmd_a.clone(),
+    )?];
     if let Some(url) = &args.vs {
-        sides.push(Side::connect(url, args, args.pid_b, args.start_cmd_b.clone())?);
+        sides.push(Side::connect(
+            url,
+            &args.credentials,
+            args.pid_b,
+            args.start_cmd_b.clone(),
+        )?);
     }
     let index = format!("{}-{}", args.index_prefix, events::name(args));
     let written = if args.reads_only {
@@ -149,8 +159,13 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<std::process::ExitCode> {
 }
 
 impl Side {
-    fn connect(url: &str, args: &CoreArgs, pid: Option<u32>, start_command: Option<String>) -> anyhow::Result<Self> {
-        let client = Client::new(url, &args.credentials, false)?;
+    pub(super) fn connect(
+        url: &str,
+        credentials: &Credentials,
+        pid: Option<u32>,
+        start_command: Option<String>,
+    ) -> anyhow::Result<Self> {
+        let client = Client::new(url, credentials, false)?;
         let root = client.json("GET", "/", None)?;
         let process = match pid {
             Some(pid) => Some(Process(pid)),
@@ -226,7 +241,7 @@ fn version(root: &Value) -> String {
 }
 
 /// What was typed, without the path of the program.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     let arguments = std::env::args().skip(1).map(|argument| {
         let plain = argument
             .chars()

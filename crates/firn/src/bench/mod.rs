@@ -2,6 +2,7 @@
 
 mod core;
 mod events;
+mod layout;
 mod reading;
 mod report;
 mod start;
@@ -18,6 +19,8 @@ pub(crate) struct BenchArgs {
 enum BenchCommand {
     /// Load the same events into one or two servers, ask both the same questions, and compare what it costs
     Core(Box<core::CoreArgs>),
+    /// Lay the same events out in several ways, ask all of them the same questions, and compare the times
+    Layout(Box<layout::LayoutArgs>),
     /// Measure the time from starting firn on existing data to its first answer
     Start(start::StartArgs),
 }
@@ -26,6 +29,7 @@ enum BenchCommand {
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<std::process::ExitCode> {
     match &args.command {
         BenchCommand::Core(args) => core::run(args),
+        BenchCommand::Layout(args) => layout::run(args),
         BenchCommand::Start(args) => start::run(args),
     }
 }

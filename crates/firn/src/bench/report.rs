@@ -222,7 +222,7 @@ fn cell(value: Option<f64>, unit: &str) -> String {
 }
 
 /// Three significant digits, or all before the point.
-fn digits(value: f64) -> String {
+pub(super) fn digits(value: f64) -> String {
     match value.abs() {
         n if n >= 1000.0 => crate::ingest::grouped(value.round() as u64),
         n if n >= 100.0 => format!("{value:.0}"),

@@ -33,9 +33,9 @@ pub(super) struct Written {
 }
 
 /// Some events as the body of a bulk request.
-struct Batch {
-    body: Vec<u8>,
-    events: usize,
+pub(super) struct Batch {
+    pub(super) body: Vec<u8>,
+    pub(super) events: usize,
 }
 
 /// Figures of one server.
@@ -238,7 +238,7 @@ fn fill(source: &mut Events, batch_bytes: usize) -> anyhow::Result<(Batch, u64)>
 }
 
 /// All batches of a round at the same time; for each its seconds and how often it was refused.
-fn send_round(client: &Client, path: &str, batches: &[Batch]) -> Vec<anyhow::Result<(f64, u64)>> {
+pub(super) fn send_round(client: &Client, path: &str, batches: &[Batch]) -> Vec<anyhow::Result<(f64, u64)>> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = batches
             .iter()

@@ -27,7 +27,7 @@ use clap::{Args, ValueEnum};
 
 pub(crate) use generator::{Generator, GeneratorConfig, Span};
 pub(crate) use mapping::index_template;
-pub(crate) use random::Random;
+pub(crate) use random::{Random, mix};
 
 /// Bytes gathered before they are written.
 const WRITE_BYTES: usize = 1 << 20;

@@ -1,0 +1,53 @@
+//! The mapping that all layouts share, and the mark in it that tells whose events an index holds.
+
+use serde_json::{Value, json};
+
+use super::volumes::Source;
+use crate::generate::{Kind, index_template};
+
+/// Where the mark stands in `_meta` of a mapping.
+const MARK: &str = "firn_bench_layout";
+
+/// What tells these events from others.
+fn mark(source: &Source) -> Value {
+    json!({
+        "kind": "events",
+        "seed": source.seed,
+        "events": source.events,
+        "tenants": source.tenants,
+        "weeks": source.weeks,
+    })
+}
+
+/// The mapping of the events, with the mark in it.
+pub(super) fn mappings(source: &Source) -> anyhow::Result<Value> {
+    let (_, mut template) = index_template(Kind::Events)?;
+    let mut mappings = template["template"]["mappings"].take();
+    mappings["_meta"] = json!({ MARK: mark(source) });
+    Ok(mappings)
+}
+
+/// Whether a mapping was made for these events.
+pub(super) fn is_of(source: &Source, mappings: &Value) -> bool {
+    mappings["_meta"][MARK] == mark(source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_events_are_told_apart() {
+        let source = Source {
+            seed: 1,
+            events: 1000,
+            tenants: 12,
+            weeks: 3,
+        };
+        let mappings = mappings(&source).unwrap();
+        assert_eq!(mappings["properties"]["tenant"]["type"], "keyword");
+        assert!(is_of(&source, &mappings));
+        assert!(!is_of(&Source { seed: 2, ..source }, &mappings));
+        assert!(!is_of(&source, &json!({})));
+    }
+}

@@ -1,0 +1,105 @@
+//! firn's own layout: a data stream held by tenant, an index a week, shards by volume, and the
+//! placement table made from the volumes.
+
+use serde_json::{Map, Value, json};
+
+use super::mark;
+use super::subjects::Subject;
+use super::volumes::{Source, Volume};
+use crate::bench::core::Side;
+use crate::client::encode_segment;
+
+/// NDJSON of a shard's week that is still merged and searched quickly by one thread.
+const SHARD_WEEK_BYTES: u64 = 5_000_000_000;
+/// A placement table is for two shards or more.
+const SHARDS_MIN: u64 = 2;
+/// More would have to be asked for.
+const SHARDS_MAX: u64 = 64;
+/// Tenants that the table places; a hash spreads the many small ones well enough.
+const PLACED_MAX: usize = 200;
+
+/// How many shards a week's index needs for these events.
+pub(super) fn shards(source: &Source, volumes: &[Volume]) -> u32 {
+    let bytes: u64 = volumes.iter().map(|volume| volume.bytes).sum();
+    let week = bytes / u64::from(source.weeks);
+    week.div_ceil(SHARD_WEEK_BYTES).clamp(SHARDS_MIN, SHARDS_MAX) as u32
+}
+
+/// Tenants to shards: the largest first, each to the shard that has least.
+pub(super) fn placement(volumes: &[Volume], shards: u32) -> Value {
+    let mut loads = vec![0u64; shards as usize];
+    let mut tenants = Map::new();
+    for volume in volumes.iter().take(PLACED_MAX) {
+        let least = (0..loads.len()).min_by_key(|shard| loads[*shard]).unwrap_or(0);
+        loads[least] += volume.bytes;
+        tenants.insert(volume.tenant.clone(), json!([least]));
+    }
+    json!({"number_of_shards": shards, "tenants": tenants})
+}
+
+/// Sets placement and template, and makes the empty data stream, afresh.
+pub(super) fn create(
+    source: &Source,
+    volumes: &[Volume],
+    shards: u32,
+    side: &Side,
+    subject: &Subject,
+) -> anyhow::Result<()> {
+    let client = &side.client;
+    let name = encode_segment(&subject.name);
+    let stream = format!("/_data_stream/{name}");
+    if client.exists(&format!("/{name}"))? {
+        client.json("DELETE", &stream, None)?;
+    }
+    client.json("PUT", "/_firn/placement", Some(&placement(volumes, shards)))?;
+    let template = json!({
+        "index_patterns": [subject.name],
+        "data_stream": {},
+        "priority": 500,
+        "template": {
+            "settings": {
+                "index.tenant.field": "tenant",
+                "index.period": "week",
+                "index.number_of_shards": shards,
+                "index.number_of_replicas": 0,
+            },
+            "mappings": mark::mappings(source)?,
+        },
+    });
+    client.json("PUT", &format!("/_index_template/{name}"), Some(&template))?;
+    client.json("PUT", &stream, None)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volume(tenant: &str, bytes: u64) -> Volume {
+        Volume {
+            tenant: tenant.to_owned(),
+            events: bytes,
+            bytes,
+            days: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn large_tenants_do_not_meet() {
+        let table = placement(&[volume("a", 10), volume("b", 9), volume("c", 2), volume("d", 2)], 2);
+        assert_eq!(table["tenants"], json!({"a": [0], "b": [1], "c": [1], "d": [0]}));
+        assert_eq!(table["number_of_shards"], 2);
+    }
+
+    #[test]
+    fn shards_grow_with_the_volume() {
+        let source = Source {
+            seed: 1,
+            events: 1,
+            tenants: 1,
+            weeks: 3,
+        };
+        assert_eq!(shards(&source, &[volume("a", 1)]), 2);
+        assert_eq!(shards(&source, &[volume("a", 60 * SHARD_WEEK_BYTES / 5)]), 4);
+    }
+}

@@ -1,0 +1,164 @@
+//! `firn bench layout` from loading to the report.
+
+mod support;
+
+use std::path::Path;
+
+use firn_testkit::{Node, NodeOptions};
+use serde_json::Value;
+use support::{firn, stderr};
+
+/// Enough for a small tenant of some hundred events.
+const EVENTS: &str = "20000";
+const TENANTS: &str = "12";
+
+fn node(folder: &Path) -> Node {
+    std::fs::create_dir_all(folder).expect("a folder");
+    let binary = Path::new(env!("CARGO_BIN_EXE_firn"));
+    Node::start(binary, folder, &NodeOptions::default()).expect("a node")
+}
+
+/// Runs `firn bench layout` with these options besides; what it said to stderr, and its report.
+fn bench(node: &Node, folder: &Path, more: &[&str]) -> (String, Value) {
+    let json = folder.join("layout.json").display().to_string();
+    let mut arguments = vec!["bench", "layout", "--url", node.client().base()];
+    arguments.extend(["--events", EVENTS, "--tenants", TENANTS, "--settle-seconds", "0"]);
+    arguments.extend(["--batch-bytes", "1000000", "--warm-up-rounds", "0", "--repeats", "2"]);
+    arguments.extend(["--repeats-max", "2", "--json", &json]);
+    arguments.extend(more);
+    let output = firn(&arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = std::fs::read(&json).expect("a report");
+    (stderr(&output), serde_json::from_slice(&report).expect("JSON"))
+}
+
+/// Fails unless every element of the page ends, in the order in which they began.
+fn check_well_formed(page: &str) {
+    let mut open = Vec::new();
+    let mut rest = page.strip_prefix("<!DOCTYPE html>").expect("a doctype");
+    while let Some((_, after)) = rest.split_once('<') {
+        let (tag, after) = after.split_once('>').expect("a tag ends");
+        assert!(!tag.contains('<'), "a tag in a tag: {tag}");
+        assert_eq!(tag.matches('"').count() % 2, 0, "a quote is left open: {tag}");
+        let name = |tag: &str| tag.split_whitespace().next().expect("a name").to_owned();
+        match tag.strip_prefix('/') {
+            Some(ended) => assert_eq!(
+                open.pop(),
+                Some(name(ended)),
+                "before {}",
+                &after[..after.len().min(100)]
+            ),
+            None if tag.ends_with('/') => {}
+            None => open.push(name(tag)),
+        }
+        rest = after;
+    }
+    assert_eq!(open, Vec::<String>::new());
+}
+
+#[test]
+fn layouts_are_loaded_asked_and_found_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = node(&folder.path().join("first"));
+    let other = node(&folder.path().join("other"));
+    let (html, markdown) = (folder.path().join("layout.html"), folder.path().join("layout.md"));
+    let all_layouts = "daily,routed-daily,routed-weekly,routed-two-weekly,routed-monthly";
+    let mut vs = vec!["--subjects", all_layouts];
+    vs.extend(["--vs", other.client().base(), "--vs-subjects", "daily"]);
+    let mut more = vs.clone();
+    let (html_name, markdown_name) = (html.display().to_string(), markdown.display().to_string());
+    more.extend(["--html", &html_name, "--markdown", &markdown_name]);
+    let (_, report) = bench(&first, folder.path(), &more);
+
+    let layouts = |report: &Value, reloaded: bool| -> Vec<String> {
+        let subjects = report["subjects"].as_array().expect("subjects").iter();
+        let subjects = subjects.filter(|subject| subject["load_seconds"].is_number() == reloaded);
+        subjects
+            .map(|subject| {
+                format!(
+                    "{} {}",
+                    subject["server"],
+                    subject["layout"].as_str().expect("a layout")
+                )
+            })
+            .collect()
+    };
+    let all = [
+        "0 daily",
+        "0 routed-daily",
+        "0 routed-weekly",
+        "0 routed-two-weekly",
+        "0 routed-monthly",
+        "1 daily",
+    ];
+    assert_eq!(layouts(&report, true), all);
+    let shards: Vec<_> = report["subjects"]
+        .as_array()
+        .expect("subjects")
+        .iter()
+        .map(|of| of["stored"]["shards"].as_u64())
+        .collect();
+    assert_eq!(shards, [63, 63, 21, 28, 28, 63].map(Some));
+    // 3 tenants, 2 windows, 5 measures, 3 modes.
+    let rows = report["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 90);
+    assert!(
+        rows.iter()
+            .all(|row| row["times"].as_array().is_some_and(|times| times.len() == all.len()))
+    );
+    assert!(rows.iter().all(|row| {
+        row["times"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .all(|times| times["runs"] == 2)
+    }));
+
+    let page = std::fs::read_to_string(&html).expect("a page");
+    check_well_formed(&page);
+    // 6 sections of 3 charts, and 6 squares in the legend of each.
+    assert_eq!(page.matches("<svg").count(), 6 * (3 + 6));
+    let tables = std::fs::read_to_string(&markdown).expect("tables");
+    assert!(tables.contains("daily×3 routed") && tables.contains(" %)"), "{tables}");
+
+    // What is whole is kept, what is not is loaded again.
+    let indices = first
+        .client()
+        .get("/_cat/indices/bench-layout-routed-weekly-*?h=index")
+        .expect("an answer");
+    let index = indices.text().lines().next().expect("an index").trim().to_owned();
+    let deleted = first
+        .client()
+        .send("DELETE", &format!("/{index}"), None, b"")
+        .expect("an answer");
+    assert_eq!(deleted.status, 200);
+    let mut more = vs.clone();
+    more.extend(["--reuse", "--load-only", "--no-merge"]);
+    let (said, report) = bench(&first, folder.path(), &more);
+    assert_eq!(layouts(&report, true), ["0 routed-weekly"], "{said}");
+    assert_eq!(report["rows"], Value::Array(Vec::new()));
+    let (_, report) = bench(&first, folder.path(), &more);
+    assert_eq!(layouts(&report, true), Vec::<String>::new());
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let node = node(folder.path());
+    let url = node.client().base();
+    for (more, reason) in [
+        (
+            &["--repeats", "9", "--repeats-max", "3"][..],
+            "--repeats must not be more",
+        ),
+        (&["--subjects", "daily,daily"], "daily is named twice"),
+        (&["--subjects", "yearly"], "invalid value 'yearly'"),
+        (&["--events", "500", "--tenants", "40"], "more events, or fewer tenants"),
+    ] {
+        let mut arguments = vec!["bench", "layout", "--url", url];
+        arguments.extend(more);
+        let output = firn(&arguments);
+        assert!(!output.status.success(), "{more:?}");
+        assert!(stderr(&output).contains(reason), "{more:?}: {}", stderr(&output));
+    }
+}
