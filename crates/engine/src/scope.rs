@@ -12,8 +12,10 @@ use firn_model::tenant::TenantId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     tenant: Option<TenantId>,
-    /// Patterns with `*`; `None`: every name.
-    names: Option<Arc<[String]>>,
+    /// Patterns with `*`; a name has to match one of each list.
+    names: Vec<Arc<[String]>>,
+    /// Who asks, in the words of errors.
+    subject: Option<Arc<str>>,
     /// Beside [`Scope::WEIGHT_DEFAULT`] of others.
     weight: u32,
 }
@@ -26,7 +28,8 @@ impl Scope {
     pub fn operator() -> Self {
         Self {
             tenant: None,
-            names: None,
+            names: Vec::new(),
+            subject: None,
             weight: Self::WEIGHT_DEFAULT,
         }
     }
@@ -35,15 +38,23 @@ impl Scope {
     pub fn tenant(tenant: TenantId) -> Self {
         Self {
             tenant: Some(tenant),
-            names: None,
+            names: Vec::new(),
+            subject: None,
             weight: Self::WEIGHT_DEFAULT,
         }
     }
 
-    /// The same in indices, aliases and data streams of these names only; patterns take `*`.
-    pub fn within(self, names: impl Into<Arc<[String]>>) -> Self {
+    /// The same in indices, aliases and data streams of these names only; patterns take `*`. Said twice, a name has
+    /// to be among both.
+    pub fn within(mut self, names: impl Into<Arc<[String]>>) -> Self {
+        self.names.push(names.into());
+        self
+    }
+
+    /// The same for somebody whom errors call `subject` (`user [x] with effective roles [y]`).
+    pub fn of(self, subject: impl Into<Arc<str>>) -> Self {
         Self {
-            names: Some(names.into()),
+            subject: Some(subject.into()),
             ..self
         }
     }
@@ -66,17 +77,21 @@ impl Scope {
         self.tenant.as_ref()
     }
 
+    /// Who asks, in the words of errors; `None`: firn itself, or anybody where security is off.
+    pub fn subject(&self) -> Option<&str> {
+        self.subject.as_deref()
+    }
+
     /// Whether nothing is out of reach.
     pub fn is_unlimited(&self) -> bool {
-        self.tenant.is_none() && self.names.is_none()
+        self.tenant.is_none() && self.names.is_empty()
     }
 
     /// Whether an index, alias or data stream of this name is within reach, as far as names tell.
     pub fn allows_name(&self, name: &str) -> bool {
-        match &self.names {
-            Some(patterns) => patterns.iter().any(|pattern| matches_pattern(pattern, name)),
-            None => true,
-        }
+        self.names
+            .iter()
+            .all(|patterns| patterns.iter().any(|pattern| matches_pattern(pattern, name)))
     }
 }
 
@@ -98,5 +113,7 @@ mod tests {
         assert!(scope.allows_name("events-2026") && scope.allows_name("web"));
         assert!(!scope.allows_name("web2") && !scope.allows_name(".firn-audit"));
         assert!(Scope::operator().is_unlimited() && !scope.is_unlimited());
+        let narrower = scope.within(vec!["*-2026".to_owned()]);
+        assert!(narrower.allows_name("events-2026") && !narrower.allows_name("web"));
     }
 }

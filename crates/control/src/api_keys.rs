@@ -1,0 +1,414 @@
+//! API keys: what programs sign in with.
+//!
+//! A key is an id and a secret of 128 random bits, of which only the SHA-256 is kept: a secret that nobody can guess
+//! needs no slow hash, and each request of a shipper is checked with one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use firn_model::names::matches_pattern;
+use firn_model::tenant::TenantId;
+use firn_model::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::control::Control;
+use crate::identity::{Identity, Principal};
+use crate::privilege::Privilege;
+use crate::roles::{self, Grants, RoleDescriptor};
+use crate::users;
+
+/// Invalidated and expired keys are told about for so long, as in Elasticsearch.
+const KEPT_AFTER_END_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+/// Keys at most: all of them are in memory, and in the file that every change replaces (some 400 bytes each).
+const KEYS_MAX: usize = 20_000;
+/// Random bytes of an id, which need not be secret.
+const ID_BYTES: usize = 15;
+/// Random bytes of a secret.
+const SECRET_BYTES: usize = 16;
+
+/// Longest name, bytes, as in Elasticsearch.
+const NAME_BYTES_MAX: usize = 256;
+/// Never used.
+const NEVER: i64 = i64::MIN;
+
+/// A key as it is kept.
+#[derive(Debug, Clone)]
+pub struct ApiKey {
+    /// The part that is no secret.
+    pub id: String,
+    /// What its maker called it; not unique.
+    pub name: String,
+    secret_hash: SecretHash,
+    /// The user who made it.
+    pub owner: String,
+    /// When it was made, ms since epoch UTC.
+    pub created_ms: i64,
+    /// From when on it is refused, ms since epoch UTC.
+    pub expires_ms: Option<i64>,
+    /// When it was invalidated, ms since epoch UTC.
+    pub invalidated_ms: Option<i64>,
+    /// What it may do; empty: all that its maker may.
+    pub role_descriptors: BTreeMap<String, RoleDescriptor>,
+    /// What its maker could do when he made it, and so the most that it can.
+    pub limited_by: BTreeMap<String, RoleDescriptor>,
+    /// Of whoever made it; `tenant` in it is the tenant that it belongs to.
+    pub metadata: Map<String, Value>,
+    tenant: Option<TenantId>,
+    /// Shared by all states of the key, so that its use is no change of state.
+    last_used_ms: Arc<AtomicI64>,
+    pub(crate) layers: Vec<Arc<Grants>>,
+}
+
+/// What a key is made with.
+#[derive(Debug, Clone, Default)]
+pub struct NewApiKey {
+    /// Not empty.
+    pub name: String,
+    /// How long it is good for, ms.
+    pub expires_in_ms: Option<u64>,
+    /// What it may do; empty: all that its maker may.
+    pub role_descriptors: BTreeMap<String, RoleDescriptor>,
+    /// `tenant` in it binds the key to a tenant.
+    pub metadata: Map<String, Value>,
+}
+
+/// A key at the only moment when its secret is known.
+#[derive(Clone)]
+pub struct CreatedApiKey {
+    /// As it is kept.
+    pub key: Arc<ApiKey>,
+    /// 22 characters of URL-safe base64.
+    pub secret: String,
+}
+
+impl fmt::Debug for CreatedApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CreatedApiKey")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Which keys are meant; what is `None` or empty does not narrow.
+#[derive(Debug, Clone, Default)]
+pub struct KeyFilter {
+    /// One of these.
+    pub ids: Vec<String>,
+    /// A name, or its beginning with `*`.
+    pub name: Option<String>,
+    /// Who made them.
+    pub owner: Option<String>,
+    /// Without those that are invalidated or expired.
+    pub active_only: bool,
+}
+
+impl KeyFilter {
+    pub(crate) fn takes(&self, key: &ApiKey, now_ms: i64) -> bool {
+        (self.ids.is_empty() || self.ids.contains(&key.id))
+            && self
+                .name
+                .as_ref()
+                .is_none_or(|pattern| matches_pattern(pattern, &key.name))
+            && self.owner.as_ref().is_none_or(|owner| *owner == key.owner)
+            && (!self.active_only || key.is_active(now_ms))
+    }
+}
+
+impl Control {
+    /// Makes a key for `asker`. It belongs to his tenant, if he has one, and can never do more than he
+    /// can now.
+    pub fn create_api_key(&self, asker: &Identity, new: NewApiKey) -> Result<CreatedApiKey> {
+        let mut new = new;
+        if new.name.is_empty() || new.name.len() > NAME_BYTES_MAX {
+            return Err(Error::validation(&[format!(
+                "api key name is required and must be at most [{NAME_BYTES_MAX}] bytes long"
+            )]));
+        }
+        for descriptor in new.role_descriptors.values() {
+            roles::check_own(descriptor)?;
+        }
+        users::check_metadata(&new.metadata)?;
+        let tenant = users::claim(asker, &mut new.metadata)?;
+        if let Principal::ApiKey(_) = asker.principal()
+            && (new.role_descriptors.is_empty() || !Grants::of(new.role_descriptors.values())?.is_empty())
+        {
+            return Err(Error::illegal_argument(
+                "creating derived api keys requires an explicit role descriptor that is empty (has no privileges)",
+            ));
+        }
+        let owner = asker
+            .user_name()
+            .ok_or_else(|| Error::illegal_argument("API keys belong to users, and security is off"))?;
+        let random = self.draw();
+        self.change(|state, now_ms| {
+            state.check_tenant(tenant.as_ref())?;
+            if state.api_keys.len() >= KEYS_MAX {
+                return Err(Error::illegal_argument(format!(
+                    "cannot make API key [{}]: there are [{KEYS_MAX}], the most there may be",
+                    new.name
+                )));
+            }
+            let created = ApiKey::create(new, owner, asker.descriptors(), now_ms, random)?;
+            state.api_keys.insert(created.key.id.clone(), Arc::clone(&created.key));
+            Ok(created)
+        })
+    }
+
+    /// The keys that `asker` may see and that pass the filter, oldest first.
+    pub fn api_keys(&self, asker: &Identity, filter: &KeyFilter) -> Vec<Arc<ApiKey>> {
+        let (state, now_ms) = (self.state(), self.now_ms());
+        let taken = |key: &&Arc<ApiKey>| sees(asker, key) && filter.takes(key, now_ms);
+        let mut keys: Vec<_> = state.api_keys.values().filter(taken).cloned().collect();
+        keys.sort_by(|left, right| (left.created_ms, &left.id).cmp(&(right.created_ms, &right.id)));
+        keys
+    }
+
+    /// Invalidates the keys that `asker` may see and that pass the filter. The ids of those that were
+    /// good, and of those that were invalidated before.
+    pub fn invalidate_api_keys(&self, asker: &Identity, filter: &KeyFilter) -> Result<(Vec<String>, Vec<String>)> {
+        self.change(|state, now_ms| {
+            let (mut now, mut before) = (Vec::new(), Vec::new());
+            for key in state.api_keys.values_mut() {
+                if !sees(asker, key) || !filter.takes(key, now_ms) {
+                    continue;
+                }
+                match key.invalidated_ms {
+                    Some(_) => before.push(key.id.clone()),
+                    None => {
+                        now.push(key.id.clone());
+                        *key = Arc::new(key.invalidated(now_ms));
+                    }
+                }
+            }
+            Ok((now, before))
+        })
+    }
+
+    /// The wall clock as keys are held against it: it never goes back.
+    pub fn time_ms(&self) -> i64 {
+        self.now_ms()
+    }
+}
+
+/// Whether a key is there for `asker`: everybody's, his tenant's, his own; for a key of no rights, itself.
+fn sees(asker: &Identity, key: &ApiKey) -> bool {
+    if asker.tenant().is_some_and(|tenant| key.tenant() != Some(tenant)) {
+        return false;
+    }
+    if asker.has(Privilege::ManageApiKeys) || asker.tenant().is_some() && asker.has(Privilege::ManageTenant) {
+        return true;
+    }
+    match asker.principal() {
+        Principal::ApiKey(own) if !asker.has(Privilege::ManageOwnKeys) => own.id == key.id,
+        _ => asker.user_name() == Some(&key.owner),
+    }
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct SecretHash([u8; 32]);
+
+impl SecretHash {
+    fn of(secret: &str) -> Self {
+        Self(Sha256::digest(secret.as_bytes()).into())
+    }
+}
+
+impl fmt::Debug for SecretHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretHash(…)")
+    }
+}
+
+impl ApiKey {
+    /// A key made now, and its secret.
+    pub(crate) fn create(
+        new: NewApiKey,
+        owner: &str,
+        limited_by: BTreeMap<String, RoleDescriptor>,
+        now_ms: i64,
+        random: [u8; ID_BYTES + SECRET_BYTES],
+    ) -> Result<CreatedApiKey> {
+        let (id, secret) = random.split_at(ID_BYTES);
+        let secret = URL_SAFE_NO_PAD.encode(secret);
+        let key = StoredKey {
+            id: URL_SAFE_NO_PAD.encode(id),
+            name: new.name,
+            secret_sha256: URL_SAFE_NO_PAD.encode(SecretHash::of(&secret).0),
+            owner: owner.to_owned(),
+            created_ms: now_ms,
+            expires_ms: new
+                .expires_in_ms
+                .map(|ms| now_ms.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX))),
+            invalidated_ms: None,
+            last_used_ms: None,
+            role_descriptors: new.role_descriptors,
+            limited_by,
+            metadata: new.metadata,
+        };
+        let key = Arc::new(key.open()?);
+        Ok(CreatedApiKey { key, secret })
+    }
+
+    /// Whether `secret` is its own; takes the same time whatever is wrong with it.
+    pub(crate) fn has_secret(&self, secret: &str) -> bool {
+        SecretHash::of(secret).0.ct_eq(&self.secret_hash.0).into()
+    }
+
+    /// Whose it is.
+    pub fn tenant(&self) -> Option<&TenantId> {
+        self.tenant.as_ref()
+    }
+
+    /// Whether its time is up.
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        self.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
+    }
+
+    /// Whether it is good to sign in with.
+    pub fn is_active(&self, now_ms: i64) -> bool {
+        self.invalidated_ms.is_none() && !self.is_expired(now_ms)
+    }
+
+    /// When a request came with it last, ms since epoch UTC. After a crash it may be a minute too early.
+    pub fn last_used_ms(&self) -> Option<i64> {
+        Some(self.last_used_ms.load(Ordering::Relaxed)).filter(|ms| *ms != NEVER)
+    }
+
+    /// Remembers that it was used; a clock that goes back changes nothing.
+    pub(crate) fn used(&self, now_ms: i64) {
+        self.last_used_ms.fetch_max(now_ms, Ordering::Relaxed);
+    }
+
+    /// The same, not good any more.
+    pub(crate) fn invalidated(&self, now_ms: i64) -> Self {
+        Self {
+            invalidated_ms: self.invalidated_ms.or(Some(now_ms)),
+            ..self.clone()
+        }
+    }
+
+    /// Whether it ended so long ago that it is forgotten.
+    pub(crate) fn is_over(&self, now_ms: i64) -> bool {
+        let ended = self.invalidated_ms.into_iter().chain(self.expires_ms).min();
+        ended.is_some_and(|ended| ended.saturating_add(KEPT_AFTER_END_MS) < now_ms)
+    }
+}
+
+/// [`ApiKey`] as the control file has it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StoredKey {
+    id: String,
+    name: String,
+    /// URL-safe base64.
+    secret_sha256: String,
+    owner: String,
+    created_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    invalidated_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_used_ms: Option<i64>,
+    #[serde(default)]
+    role_descriptors: BTreeMap<String, RoleDescriptor>,
+    limited_by: BTreeMap<String, RoleDescriptor>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+}
+
+impl StoredKey {
+    pub(crate) fn of(key: &ApiKey) -> Self {
+        Self {
+            id: key.id.clone(),
+            name: key.name.clone(),
+            secret_sha256: URL_SAFE_NO_PAD.encode(key.secret_hash.0),
+            owner: key.owner.clone(),
+            created_ms: key.created_ms,
+            expires_ms: key.expires_ms,
+            invalidated_ms: key.invalidated_ms,
+            last_used_ms: key.last_used_ms(),
+            role_descriptors: key.role_descriptors.clone(),
+            limited_by: key.limited_by.clone(),
+            metadata: key.metadata.clone(),
+        }
+    }
+
+    /// The key; fails for what no firn has written, and for privileges that are unknown or lacking.
+    pub(crate) fn open(self) -> Result<ApiKey> {
+        let damaged = || Error::internal(format!("API key [{}] has no hash of its secret", self.id));
+        let secret_hash = URL_SAFE_NO_PAD.decode(&self.secret_sha256).map_err(|_| damaged())?;
+        let secret_hash = SecretHash(secret_hash.try_into().map_err(|_| damaged())?);
+        let mut layers = vec![Arc::new(Grants::of(self.limited_by.values())?)];
+        if !self.role_descriptors.is_empty() {
+            layers.push(Arc::new(Grants::of(self.role_descriptors.values())?));
+        }
+        Ok(ApiKey {
+            tenant: users::tenant_of(&self.metadata)?,
+            id: self.id,
+            name: self.name,
+            secret_hash,
+            owner: self.owner,
+            created_ms: self.created_ms,
+            expires_ms: self.expires_ms,
+            invalidated_ms: self.invalidated_ms,
+            role_descriptors: self.role_descriptors,
+            limited_by: self.limited_by,
+            metadata: self.metadata,
+            last_used_ms: Arc::new(AtomicI64::new(self.last_used_ms.unwrap_or(NEVER))),
+            layers,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn created(expires_in_ms: Option<u64>) -> CreatedApiKey {
+        let new = NewApiKey {
+            name: "shipper".to_owned(),
+            expires_in_ms,
+            ..NewApiKey::default()
+        };
+        let mut random = [0; ID_BYTES + SECRET_BYTES];
+        random.iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
+        ApiKey::create(new, "me", BTreeMap::new(), 1000, random).unwrap()
+    }
+
+    #[test]
+    fn a_key_knows_its_secret_and_does_not_keep_it() {
+        let created = created(None);
+        assert_eq!((created.key.id.len(), created.secret.len()), (20, 22));
+        assert!(created.key.has_secret(&created.secret));
+        assert!(!created.key.has_secret("") && !created.key.has_secret(&created.key.id));
+        assert!(!format!("{created:?}").contains(&created.secret));
+        let stored = serde_json::to_string(&StoredKey::of(&created.key)).unwrap();
+        assert!(!stored.contains(&created.secret), "{stored}");
+    }
+
+    #[test]
+    fn a_key_ends() {
+        let key = created(Some(500)).key;
+        assert!(key.is_active(1499) && !key.is_active(1500));
+        assert!(!key.is_over(1500 + KEPT_AFTER_END_MS) && key.is_over(1501 + KEPT_AFTER_END_MS));
+        let ended = key.invalidated(1200);
+        assert!(!ended.is_active(1200) && key.is_active(1200));
+        assert_eq!(ended.invalidated(1300).invalidated_ms, Some(1200));
+    }
+
+    #[test]
+    fn last_use_survives_a_clock_that_goes_back() {
+        let key = created(None).key;
+        assert_eq!(key.last_used_ms(), None);
+        key.used(5000);
+        key.invalidated(1).used(4000);
+        assert_eq!(key.last_used_ms(), Some(5000));
+    }
+}

@@ -1,0 +1,156 @@
+//! The state, its file, and what changes it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use arc_swap::ArcSwap;
+use firn_model::Result;
+use firn_storage::Disk;
+use parking_lot::Mutex;
+
+use crate::passwords;
+use crate::slowdown::{Slowdown, SlowdownLimits};
+use crate::state::State;
+use crate::store::Store;
+use crate::users::{Hidden, OPERATOR, Password, User};
+use crate::verified::Verified;
+
+/// Ms since epoch UTC.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+/// Fills a buffer with bytes that nobody can guess.
+pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
+
+/// What [`Control`] is made of.
+#[derive(Clone)]
+pub struct Parts {
+    /// Where the folder is.
+    pub disk: Arc<dyn Disk>,
+    /// Its own; made if there is none.
+    pub folder: PathBuf,
+    /// The wall clock.
+    pub now_ms: Clock,
+    /// For secrets.
+    pub random: Random,
+    /// How guessing is slowed down.
+    pub slowdown: SlowdownLimits,
+}
+
+/// Tenants, users, roles and API keys. Reading takes a snapshot and never waits; a change is durable
+/// when it returns, and blocks for a sync of the disk.
+pub struct Control {
+    state: ArcSwap<State>,
+    /// Held while a change is written: one at a time.
+    store: Mutex<Store>,
+    now_ms: Clock,
+    /// The latest moment seen. A clock that goes back makes no expired key good again.
+    latest_ms: AtomicI64,
+    /// Whether a key was used since the file was written.
+    pub(crate) is_use_unwritten: AtomicBool,
+    random: Random,
+    pub(crate) slowdown: Mutex<Slowdown>,
+    pub(crate) verified: Mutex<Verified>,
+    /// What passwords of users who do not exist are compared with.
+    pub(crate) nobodys_hash: String,
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Control").finish_non_exhaustive()
+    }
+}
+
+impl Control {
+    /// Opens the folder. Fails if the record in it is damaged.
+    pub fn open(parts: Parts) -> Result<Self> {
+        let (store, state) = Store::open(parts.disk, &parts.folder)?;
+        let mut pepper = [0; 32];
+        (parts.random)(&mut pepper);
+        let mut salt = [0; 16];
+        (parts.random)(&mut salt);
+        Ok(Self {
+            state: ArcSwap::from_pointee(state.unwrap_or_default()),
+            store: Mutex::new(store),
+            now_ms: parts.now_ms,
+            latest_ms: AtomicI64::new(i64::MIN),
+            is_use_unwritten: AtomicBool::new(false),
+            random: parts.random,
+            slowdown: Mutex::new(Slowdown::new(parts.slowdown)),
+            verified: Mutex::new(Verified::new(pepper)),
+            nobodys_hash: passwords::hash("nobody has this password", salt)?,
+        })
+    }
+
+    /// The state now.
+    pub(crate) fn state(&self) -> Arc<State> {
+        self.state.load_full()
+    }
+
+    /// The latest moment that the clock ever said.
+    pub(crate) fn now_ms(&self) -> i64 {
+        let now_ms = (self.now_ms)();
+        self.latest_ms.fetch_max(now_ms, Ordering::Relaxed).max(now_ms)
+    }
+
+    /// Makes the next state of the present one: durable, or not at all.
+    pub(crate) fn change<T>(&self, decide: impl FnOnce(&mut State, i64) -> Result<T>) -> Result<T> {
+        let store = self.store.lock();
+        let now_ms = self.now_ms();
+        let mut next = State::clone(&self.state());
+        let outcome = decide(&mut next, now_ms)?;
+        next.forget_old_keys(now_ms);
+        store.write(&next)?;
+        self.state.store(Arc::new(next));
+        Ok(outcome)
+    }
+
+    /// Writes down when keys were used last, if any was since. To be called once a minute or so:
+    /// whoever reads that time does not care for seconds.
+    pub fn write_last_uses(&self) -> Result<()> {
+        if !self.is_use_unwritten.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let written = self.store.lock().write(&self.state());
+        if written.is_err() {
+            self.is_use_unwritten.store(true, Ordering::Relaxed);
+        }
+        written
+    }
+
+    /// Random bytes for a secret.
+    pub(crate) fn draw<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        (self.random)(&mut bytes);
+        bytes
+    }
+
+    /// Whether anybody can sign in.
+    pub fn has_users(&self) -> bool {
+        !self.state().users.is_empty()
+    }
+
+    /// Makes the first operator, or gives him a new password. Returns his name.
+    pub fn set_operator_password(&self, password: &Password) -> Result<&'static str> {
+        passwords::check_new(&password.0)?;
+        let password_hash = Hidden(passwords::hash(&password.0, self.draw())?);
+        self.change(|state, _| {
+            let user = User {
+                name: OPERATOR.to_owned(),
+                password_hash,
+                roles: vec!["operator".to_owned()],
+                full_name: None,
+                email: None,
+                metadata: serde_json::Map::new(),
+                enabled: true,
+            };
+            state.users.insert(OPERATOR.to_owned(), Arc::new(user));
+            Ok(OPERATOR)
+        })
+    }
+
+    /// A password that nobody can guess: 120 random bits in 20 characters.
+    pub fn make_password(&self) -> Password {
+        use base64::Engine as _;
+        Password(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(self.draw::<15>()))
+    }
+}

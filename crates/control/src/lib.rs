@@ -1,0 +1,36 @@
+//! Who may do what: tenants, users, roles and API keys, and their durable record.
+//!
+//! [`Control`] answers three questions: who sent these credentials ([`Control::authenticate`]), may
+//! they use this endpoint, and on whose events ([`Identity::scope`]). It also keeps what operators
+//! declare about tenants. Its state is one small file, replaced as a whole by every change, and a
+//! snapshot in memory that readers never wait for.
+//!
+//! What surprises: this lies beside the engine and not in its catalog. Who may ask is the edge's
+//! business also when the engine is another machine.
+//!
+//! This crate knows neither HTTP nor headers, opens no socket, reads no clock and draws no random
+//! number by itself: disk, clock and randomness come in through [`Parts`].
+
+mod api_keys;
+mod authenticate;
+mod control;
+mod identity;
+mod passwords;
+mod privilege;
+mod roles;
+mod slowdown;
+mod state;
+mod store;
+mod tenants;
+mod users;
+mod verified;
+
+pub use api_keys::{ApiKey, CreatedApiKey, KeyFilter, NewApiKey};
+pub use authenticate::{Authentication, Credentials, PasswordCheck};
+pub use control::{Clock, Control, Parts, Random};
+pub use identity::{Identity, Principal};
+pub use privilege::{Privilege, PrivilegeSet};
+pub use roles::{IndexEntry, Role, RoleDescriptor};
+pub use slowdown::{Attempt, SlowdownLimits};
+pub use tenants::TenantRecord;
+pub use users::{NewUser, Password, User};

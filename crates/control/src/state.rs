@@ -1,0 +1,130 @@
+//! Everything that is known at one moment.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use firn_model::Result;
+use firn_model::tenant::{TenantId, TenantSettings};
+use serde::{Deserialize, Serialize};
+
+use crate::api_keys::{ApiKey, StoredKey};
+use crate::roles::{self, Role, RoleDescriptor};
+use crate::tenants::{StoredSettings, TenantRecord};
+use crate::users::User;
+
+/// A snapshot. Cloning it clones pointers.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    pub(crate) users: BTreeMap<String, Arc<User>>,
+    /// firn's own among them.
+    pub(crate) roles: BTreeMap<String, Arc<Role>>,
+    pub(crate) api_keys: HashMap<String, Arc<ApiKey>>,
+    pub(crate) tenants: BTreeMap<TenantId, Arc<TenantRecord>>,
+    /// What tenants inherit.
+    pub(crate) tenant_defaults: TenantSettings,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            users: BTreeMap::new(),
+            roles: roles::built_in(),
+            api_keys: HashMap::new(),
+            tenants: BTreeMap::new(),
+            tenant_defaults: TenantSettings::default(),
+        }
+    }
+}
+
+impl State {
+    /// Those of a user's roles that exist.
+    pub(crate) fn roles_of(&self, user: &User) -> Vec<Arc<Role>> {
+        user.roles
+            .iter()
+            .filter_map(|name| self.roles.get(name))
+            .cloned()
+            .collect()
+    }
+
+    /// Forgets keys that ended long ago.
+    pub(crate) fn forget_old_keys(&mut self, now_ms: i64) {
+        self.api_keys.retain(|_, key| !key.is_over(now_ms));
+    }
+}
+
+/// [`State`] as the control file has it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Stored {
+    users: Vec<User>,
+    roles: BTreeMap<String, RoleDescriptor>,
+    api_keys: Vec<StoredKey>,
+    tenants: Vec<StoredTenant>,
+    tenant_defaults: StoredSettings,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredTenant {
+    id: String,
+    created_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deleting_since_ms: Option<i64>,
+    #[serde(flatten)]
+    settings: StoredSettings,
+}
+
+impl Stored {
+    pub(crate) fn of(state: &State) -> Self {
+        let mut api_keys: Vec<&Arc<ApiKey>> = state.api_keys.values().collect();
+        api_keys.sort_by(|left, right| (left.created_ms, &left.id).cmp(&(right.created_ms, &right.id)));
+        Self {
+            users: state.users.values().map(|user| User::clone(user)).collect(),
+            roles: state
+                .roles
+                .values()
+                .filter(|role| !role.reserved)
+                .map(|role| (role.name.clone(), role.descriptor.clone()))
+                .collect(),
+            api_keys: api_keys.into_iter().map(|key| StoredKey::of(key)).collect(),
+            tenants: state
+                .tenants
+                .values()
+                .map(|tenant| StoredTenant {
+                    id: tenant.id.as_str().to_owned(),
+                    created_ms: tenant.created_ms,
+                    deleting_since_ms: tenant.deleting_since_ms,
+                    settings: (&tenant.settings).into(),
+                })
+                .collect(),
+            tenant_defaults: (&state.tenant_defaults).into(),
+        }
+    }
+
+    pub(crate) fn open(self) -> Result<State> {
+        let mut state = State {
+            tenant_defaults: self.tenant_defaults.into(),
+            ..State::default()
+        };
+        for user in self.users {
+            state.users.insert(user.name.clone(), Arc::new(user));
+        }
+        for (name, descriptor) in self.roles {
+            let role = Role::defined(&name, descriptor)?;
+            state.roles.insert(name, Arc::new(role));
+        }
+        for key in self.api_keys {
+            let key = key.open()?;
+            state.api_keys.insert(key.id.clone(), Arc::new(key));
+        }
+        for tenant in self.tenants {
+            let id = TenantId::parse(&tenant.id)?;
+            let record = TenantRecord {
+                id: id.clone(),
+                settings: tenant.settings.into(),
+                created_ms: tenant.created_ms,
+                deleting_since_ms: tenant.deleting_since_ms,
+            };
+            state.tenants.insert(id, Arc::new(record));
+        }
+        Ok(state)
+    }
+}

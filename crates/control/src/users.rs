@@ -1,0 +1,318 @@
+//! Users: people and programs with a password.
+
+use std::fmt;
+use std::sync::Arc;
+
+use firn_model::tenant::TenantId;
+use firn_model::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::control::Control;
+use crate::identity::Identity;
+use crate::privilege::Privilege;
+use crate::{passwords, roles};
+
+/// The operator who is there from the first start; named as in Elasticsearch, so that tools find him.
+pub(crate) const OPERATOR: &str = "elastic";
+/// Longest name, bytes, as in Elasticsearch.
+const NAME_BYTES_MAX: usize = 507;
+/// Users at most: all of them are in memory and in the control file.
+const USERS_MAX: usize = 10_000;
+/// The entry of a user's or API key's metadata that binds it to a tenant.
+const TENANT_ENTRY: &str = "tenant";
+
+/// A user.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct User {
+    /// What he signs in as.
+    pub name: String,
+    pub(crate) password_hash: Hidden,
+    /// Names of roles; those that nobody defined grant nothing.
+    pub roles: Vec<String>,
+    /// For people.
+    #[serde(default)]
+    pub full_name: Option<String>,
+    /// For people.
+    #[serde(default)]
+    pub email: Option<String>,
+    /// Of whoever made him; `tenant` in it binds him to a tenant.
+    #[serde(default)]
+    pub metadata: Map<String, Value>,
+    /// Whether he may sign in.
+    pub enabled: bool,
+}
+
+/// What a user is made or changed with.
+#[derive(Debug, Clone, Default)]
+pub struct NewUser {
+    /// `None`: the one that the user has.
+    pub password: Option<Password>,
+    /// Names of roles.
+    pub roles: Vec<String>,
+    /// For people.
+    pub full_name: Option<String>,
+    /// For people.
+    pub email: Option<String>,
+    /// `tenant` in it binds the user to a tenant.
+    pub metadata: Map<String, Value>,
+    /// Whether he may sign in.
+    pub enabled: bool,
+}
+
+/// A password as its user typed it; logs never show it.
+#[derive(Clone)]
+pub struct Password(pub String);
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(…)")
+    }
+}
+
+/// The hash of a password, which logs never show.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Hidden(pub(crate) String);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hidden(…)")
+    }
+}
+
+impl User {
+    /// Whose he is; `None`: he belongs to no tenant.
+    pub fn tenant(&self) -> Option<TenantId> {
+        // Checked when the metadata was taken in.
+        tenant_of(&self.metadata).ok().flatten()
+    }
+
+    /// Whether he is one of firn's own, who cannot be removed.
+    pub fn is_reserved(&self) -> bool {
+        self.name == OPERATOR
+    }
+}
+
+impl Control {
+    /// The users that `asker` may see, by name.
+    pub fn users(&self, asker: &Identity) -> Vec<Arc<User>> {
+        let state = self.state();
+        let seen = state.users.values().filter(|user| sees(asker, user));
+        seen.cloned().collect()
+    }
+
+    /// Makes a user or changes one; whether he is new. `asker` may do so for users of his tenant.
+    pub fn put_user(&self, asker: &Identity, name: &str, new: NewUser) -> Result<bool> {
+        check_name(name)?;
+        check_metadata(&new.metadata)?;
+        let mut metadata = new.metadata;
+        let tenant = claim(asker, &mut metadata)?;
+        check_roles(&new.roles, tenant.as_ref())?;
+        let hash = match &new.password {
+            Some(password) => Some(self.hash(password)?),
+            None => None,
+        };
+        self.change(|state, _| {
+            state.check_tenant(tenant.as_ref())?;
+            let present = state.users.get(name);
+            if let Some(user) = present {
+                check_changeable(asker, user)?;
+                if user.is_reserved() {
+                    return Err(Error::validation(&[format!(
+                        "user [{name}] is reserved and cannot be changed, only its password"
+                    )]));
+                }
+            }
+            let missing =
+                || Error::validation(&["password must be specified unless you are updating an existing user"]);
+            let password_hash = match (hash, present) {
+                (Some(hash), _) => hash,
+                (None, Some(user)) => user.password_hash.clone(),
+                (None, None) => return Err(missing()),
+            };
+            if present.is_none() && state.users.len() >= USERS_MAX {
+                return Err(Error::illegal_argument(format!(
+                    "cannot make user [{name}]: there are [{USERS_MAX}], the most there may be"
+                )));
+            }
+            let user = User {
+                name: name.to_owned(),
+                password_hash,
+                roles: new.roles,
+                full_name: new.full_name,
+                email: new.email,
+                metadata,
+                enabled: new.enabled,
+            };
+            Ok(state.users.insert(name.to_owned(), Arc::new(user)).is_none())
+        })
+    }
+
+    /// Gives a user a new password. Everybody may change his own.
+    pub fn set_password(&self, asker: &Identity, name: &str, password: &Password) -> Result<()> {
+        let password_hash = self.hash(password)?;
+        self.change_user(asker, name, |user| user.password_hash = password_hash)
+    }
+
+    /// Lets a user sign in, or no more.
+    pub fn set_enabled(&self, asker: &Identity, name: &str, enabled: bool) -> Result<()> {
+        self.change_user(asker, name, |user| user.enabled = enabled)
+    }
+
+    /// Removes a user; whether he was there.
+    pub fn delete_user(&self, asker: &Identity, name: &str) -> Result<bool> {
+        self.change(|state, _| {
+            let Some(user) = state.users.get(name).filter(|user| sees(asker, user)) else {
+                return Ok(false);
+            };
+            if user.is_reserved() {
+                return Err(Error::illegal_argument(format!(
+                    "user [{name}] is reserved and cannot be deleted"
+                )));
+            }
+            state.users.remove(name);
+            Ok(true)
+        })
+    }
+
+    fn change_user(&self, asker: &Identity, name: &str, change: impl FnOnce(&mut User)) -> Result<()> {
+        self.change(|state, _| {
+            let user = state.users.get_mut(name).filter(|user| sees(asker, user));
+            let user = user.ok_or_else(|| Error::validation(&["user must exist in order to change it"]))?;
+            change(Arc::make_mut(user));
+            Ok(())
+        })
+    }
+
+    fn hash(&self, password: &Password) -> Result<Hidden> {
+        passwords::check_new(&password.0)?;
+        passwords::hash(&password.0, self.draw()).map(Hidden)
+    }
+}
+
+/// Whether a user is there for `asker`: everybody's, his tenant's, or himself.
+fn sees(asker: &Identity, user: &User) -> bool {
+    match asker.tenant() {
+        None if asker.has(Privilege::ManageSecurity) => true,
+        Some(tenant) if asker.has(Privilege::ManageTenant) => user.tenant().as_ref() == Some(tenant),
+        _ => asker.user_name() == Some(&user.name),
+    }
+}
+
+/// Refuses to take over a user of somebody else's, in words that tell nothing about him.
+fn check_changeable(asker: &Identity, user: &User) -> Result<()> {
+    match sees(asker, user) {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Forbidden,
+            format!("the name [{}] is not free", user.name),
+        )),
+    }
+}
+
+/// The tenant of what `asker` makes with this metadata: his own, whatever he wrote, or the one that he names if he
+/// belongs to none.
+pub(crate) fn claim(asker: &Identity, metadata: &mut Map<String, Value>) -> Result<Option<TenantId>> {
+    let named = tenant_of(metadata)?;
+    match (asker.tenant(), named) {
+        (None, named) => Ok(named),
+        (Some(own), Some(named)) if *own != named => Err(Error::new(
+            ErrorKind::Forbidden,
+            format!("{asker} belongs to tenant [{own}] and cannot make anything for tenant [{named}]"),
+        )),
+        (Some(own), _) => {
+            bind(metadata, own);
+            Ok(Some(own.clone()))
+        }
+    }
+}
+
+/// The tenant that metadata of a user or API key names.
+pub(crate) fn tenant_of(metadata: &Map<String, Value>) -> Result<Option<TenantId>> {
+    match metadata.get(TENANT_ENTRY) {
+        None => Ok(None),
+        Some(Value::String(name)) => TenantId::parse(name).map(Some),
+        Some(other) => Err(Error::illegal_argument(format!(
+            "metadata field [{TENANT_ENTRY}] must be the id of a tenant, not [{other}]"
+        ))),
+    }
+}
+
+/// Writes down in metadata that it belongs to a tenant.
+fn bind(metadata: &mut Map<String, Value>, tenant: &TenantId) {
+    metadata.insert(TENANT_ENTRY.to_owned(), tenant.as_str().into());
+}
+
+/// Refuses metadata with entries that are Elasticsearch's own.
+pub(crate) fn check_metadata(metadata: &Map<String, Value>) -> Result<()> {
+    match metadata.keys().find(|key| key.starts_with('_')) {
+        Some(_) => Err(Error::validation(&["metadata keys may not start with [_]"])),
+        None => Ok(()),
+    }
+}
+
+/// Refuses what cannot be a user's name.
+fn check_name(name: &str) -> Result<()> {
+    let printable = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    // A colon ends the name in the Basic scheme.
+    let is_name = (1..=NAME_BYTES_MAX).contains(&name.len())
+        && name.bytes().all(|byte| printable(byte) && byte != b':')
+        && name.trim() == name;
+    if !is_name {
+        return Err(Error::validation(&[format!(
+            "username [{name}] is invalid: names must be at least [1] and no more than [{NAME_BYTES_MAX}] printable \
+             ASCII characters without [:], leading or trailing whitespace"
+        )]));
+    }
+    Ok(())
+}
+
+/// Refuses roles that make no sense for somebody of this tenant or of none.
+fn check_roles(names: &[String], tenant: Option<&TenantId>) -> Result<()> {
+    for name in names {
+        if tenant.is_none() && roles::is_for_tenants(name) {
+            return Err(Error::illegal_argument(format!(
+                "role [{name}] is for users of a tenant: name it as [metadata.tenant]"
+            )));
+        }
+        if let Some(tenant) = tenant
+            && roles::is_for_operators(name)
+        {
+            return Err(Error::illegal_argument(format!(
+                "role [{name}] is not for users of a tenant, and this one belongs to [{tenant}]"
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_printable() {
+        for name in ["elastic", "a b", "x@y.org"] {
+            check_name(name).unwrap();
+        }
+        for name in ["", " a", "a ", "ä", "a:b", "a\n", &"x".repeat(508)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn roles_fit_whose_user_it_is() {
+        let tenant = TenantId::parse("a").unwrap();
+        let check = |role: &str, tenant| check_roles(&[role.to_owned()], tenant).is_ok();
+        assert!(check("operator", None) && !check("operator", Some(&tenant)));
+        assert!(check("tenant_admin", Some(&tenant)) && !check("tenant_admin", None));
+        assert!(check("own", Some(&tenant)) && check("own", None));
+    }
+
+    #[test]
+    fn secrets_are_not_printed() {
+        assert_eq!(format!("{:?}", Password("abc".into())), "Password(…)");
+        assert_eq!(format!("{:?}", Hidden("abc".into())), "Hidden(…)");
+    }
+}
