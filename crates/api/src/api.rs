@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
+use firn_control::Identity;
 use firn_engine::{Cancel, Engine, Error, ErrorKind, RequestContext};
 use futures_util::FutureExt as _;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -16,8 +17,9 @@ use http_body_util::Full;
 use hyper::body::Body;
 use tokio::sync::Semaphore;
 
+use crate::auth::Gate;
 use crate::body::{self, BodyBudget, BodyLimits};
-use crate::config::ApiConfig;
+use crate::config::{ApiConfig, Security};
 use crate::error::ApiError;
 use crate::filter_path::FilterPath;
 use crate::media_type::{self, Accept, Format};
@@ -42,6 +44,8 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         tasks: Arc::new(Tasks::default()),
         metrics: Metrics::new(),
         bodies: BodyBudget::new(config.body_memory_max),
+        gate: Gate::default(),
+        anybody: Arc::new(Identity::open()),
         permits: Arc::new(Semaphore::new(config.max_concurrent_requests.max(1))),
         config,
     };
@@ -99,8 +103,8 @@ impl Api {
             head: parts.method == Method::HEAD,
             opaque_id: parts.headers.get("x-opaque-id").cloned(),
         };
-        let mut endpoint = "none";
-        let outcome = self.answer(&parts, body, started, &mut shape, &mut endpoint).await;
+        let mut asked = Asked::default();
+        let outcome = self.answer(&parts, body, started, &mut shape, &mut asked).await;
         let response = match outcome {
             Ok(reply) => shape.response(reply).await,
             Err(error) => {
@@ -120,7 +124,7 @@ impl Api {
         };
         let sent = Body::size_hint(response.body()).exact().unwrap_or(0);
         self.edge.metrics.answered(
-            endpoint,
+            asked.endpoint,
             response.status().as_u16(),
             started.elapsed().as_secs_f64(),
             sent,
@@ -134,7 +138,7 @@ impl Api {
         body: B,
         started: Instant,
         shape: &mut Shape,
-        endpoint: &mut &'static str,
+        asked: &mut Asked,
     ) -> Result<Reply, ApiError>
     where
         B: Body<Data = Bytes>,
@@ -148,9 +152,15 @@ impl Api {
         params.flag("human")?;
         shape.accept = media_type::accept(&parts.headers, params.get("format"))?;
         shape.filter_path = params.get("filter_path").map(FilterPath::parse).transpose()?.flatten();
+        let identity = self.identify(parts).await?;
+        asked.identity = Some(Arc::clone(&identity));
         let (route, captures) = self.find(parts)?;
-        *endpoint = route.name;
+        asked.endpoint = route.name;
+        asked.action = route.action;
         params.check(path, route.params)?;
+        let scope = identity
+            .scope(route.privilege)
+            .ok_or_else(|| identity.refusal(route.action, route.privilege))?;
 
         let _permit = if route.always {
             None
@@ -182,7 +192,7 @@ impl Api {
                 .as_ref()
                 .and_then(|value| value.to_str().ok())
                 .map(str::to_owned),
-            scope: Arc::default(),
+            scope: Arc::new(scope),
         };
         let _task = self.edge.tasks.start(
             route.action,
@@ -197,6 +207,7 @@ impl Api {
             body,
             accept: shape.accept,
             filter_path: shape.filter_path.clone(),
+            identity,
             ctx,
         };
         let answer = (route.handler)(Arc::clone(&self.edge), call);
@@ -204,6 +215,14 @@ impl Api {
             .catch_unwind()
             .await
             .unwrap_or_else(|_| Err(Error::internal("a bug: the request's handler panicked, see the log").into()))
+    }
+
+    /// Who sends the request. Asked before anything of it is looked at but the head.
+    async fn identify(&self, parts: &http::request::Parts) -> Result<Arc<Identity>, ApiError> {
+        match &self.edge.config.security {
+            Security::On(control) => Ok(self.edge.gate.identify(control, parts).await?),
+            Security::Off(_) => Ok(Arc::clone(&self.edge.anybody)),
+        }
     }
 
     fn find(&self, parts: &http::request::Parts) -> Result<(&Route, Captures), ApiError> {
@@ -227,6 +246,26 @@ impl Api {
                 sentence: format!("no handler found for uri [{uri}] and method [{method}]"),
                 allow: None,
             }),
+        }
+    }
+}
+
+/// What is known of a request when it is answered, also if it fails on the way.
+struct Asked {
+    /// `none` if it names no endpoint.
+    endpoint: &'static str,
+    /// Empty if it names no endpoint.
+    action: &'static str,
+    /// Who asks, once that is known.
+    identity: Option<Arc<Identity>>,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            endpoint: "none",
+            action: "",
+            identity: None,
         }
     }
 }

@@ -3,12 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use firn_control::Control;
 use serde_json::{Map, Value};
 
 use crate::server::Tls;
 
 /// Adds lines in Prometheus' text format to `/metrics`.
 pub type ExtraMetrics = Arc<dyn Fn(&mut String) + Send + Sync>;
+
+/// Whether requests have to say who they are.
+#[derive(Debug, Clone)]
+pub enum Security {
+    /// They have to, and may what their roles say.
+    On(Arc<Control>),
+    /// Everybody is an operator. Tenants can be declared all the same, where there is a record to keep them in.
+    Off(Option<Arc<Control>>),
+}
 
 /// Settings and components of the edge. [`ApiConfig::new`] fills in Elasticsearch's defaults.
 #[derive(Clone)]
@@ -49,6 +59,8 @@ pub struct ApiConfig {
     pub started_ms: i64,
     /// The clock: ms since epoch UTC.
     pub now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
+    /// Who may ask what.
+    pub security: Security,
     /// What the rest of the program has to say in `/metrics`.
     pub extra_metrics: Option<ExtraMetrics>,
 }
@@ -109,6 +121,7 @@ impl ApiConfig {
             settings: Map::new(),
             started_ms: now_ms(),
             now_ms,
+            security: Security::Off(None),
             extra_metrics: None,
         }
     }

@@ -9,6 +9,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use serde_json::Value;
 
+use crate::auth::CHALLENGES;
 use crate::error::ApiError;
 use crate::filter_path::FilterPath;
 use crate::media_type::Accept;
@@ -131,6 +132,12 @@ impl Shape {
             && let Ok(allow) = HeaderValue::from_str(allow)
         {
             response.headers_mut().insert(header::ALLOW, allow);
+        }
+        if error.status() == StatusCode::UNAUTHORIZED {
+            for challenge in CHALLENGES {
+                let value = HeaderValue::from_static(challenge);
+                response.headers_mut().append(header::WWW_AUTHENTICATE, value);
+            }
         }
         response
     }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use firn_control::Identity;
 use firn_engine::search::IndexTarget;
 use firn_engine::{Engine, Error, ErrorKind, RequestContext};
 use firn_model::metadata::{IndexMetadata, Metadata};
@@ -11,6 +12,7 @@ use firn_model::names::{self, IndicesOptions};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
+use crate::auth::Gate;
 use crate::body::BodyBudget;
 use crate::config::ApiConfig;
 use crate::error::ApiError;
@@ -32,6 +34,9 @@ pub(crate) struct Edge {
     pub(crate) metrics: Metrics,
     pub(crate) bodies: Arc<BodyBudget>,
     pub(crate) permits: Arc<Semaphore>,
+    pub(crate) gate: Gate,
+    /// Whoever asks where security is off.
+    pub(crate) anybody: Arc<Identity>,
 }
 
 /// Where a request came from: an extension of its head.
@@ -49,6 +54,8 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
     pub(crate) accept: Accept,
     pub(crate) filter_path: Option<FilterPath>,
+    /// Who asks.
+    pub(crate) identity: Arc<Identity>,
     pub(crate) ctx: RequestContext,
 }
 

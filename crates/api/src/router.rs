@@ -9,6 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use firn_control::Privilege;
 use http::Method;
 
 use crate::error::ApiError;
@@ -17,8 +18,8 @@ use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::{
     admin, aliases, analyze, bulk, cat, cluster, count, data_streams, document, field_caps, indices, mappings, metrics,
-    mget, msearch, nodes, point_in_time, resolve, root, scroll, search, settings, stats, tasks, templates, terms_enum,
-    validate,
+    mget, msearch, nodes, point_in_time, resolve, root, scroll, search, security, settings, stats, tasks, templates,
+    terms_enum, validate,
 };
 
 /// What a handler returns.
@@ -43,6 +44,8 @@ pub(crate) struct Route {
     pub(crate) name: &'static str,
     /// Its action in `_tasks`, as Elasticsearch calls it.
     pub(crate) action: &'static str,
+    /// What its caller has to have; the table at [`Privilege`] says which roles do.
+    pub(crate) privilege: Privilege,
     pub(crate) methods: Methods,
     pub(crate) patterns: Vec<Vec<Segment>>,
     pub(crate) params: &'static [&'static [&'static str]],
@@ -219,10 +222,11 @@ fn compile(pattern: &'static str) -> Vec<Segment> {
 }
 
 macro_rules! route {
-    ($methods:expr, [$($pattern:literal),+], $name:literal, $action:expr, [$($params:expr),*], $body:ident, $handler:path) => {
+    ($methods:expr, [$($pattern:literal),+], $name:literal, $action:expr, $privilege:ident, [$($params:expr),*], $body:ident, $handler:path) => {
         Route {
             name: $name,
             action: $action,
+            privilege: Privilege::$privilege,
             methods: $methods,
             patterns: vec![$(compile($pattern)),+],
             params: &[$($params),*],
@@ -249,99 +253,103 @@ fn routes() -> Vec<Route> {
     const WRITE: &[&str] = document::WRITE_PARAMS;
     const READ: &[&str] = document::READ_PARAMS;
     let mut routes = vec![
-        route!(GET_HEAD, ["/"], "root", "cluster:monitor/main", [], None, root::info).always(),
-        route!(GET, ["/_license"], "license", "cluster:monitor/xpack/license/get", [MASTER, &["accept_enterprise"]], None, root::license),
-        route!(GET, ["/_xpack"], "xpack", "cluster:monitor/xpack/info", [&["categories", "accept_enterprise"]], None, root::xpack),
-        route!(GET, ["/metrics"], "metrics", "cluster:monitor/metrics", [], None, metrics::metrics).always(),
+        route!(GET_HEAD, ["/"], "root", "cluster:monitor/main", Any, [], None, root::info).always(),
+        route!(GET, ["/_license"], "license", "cluster:monitor/xpack/license/get", Any, [MASTER, &["accept_enterprise"]], None, root::license),
+        route!(GET, ["/_xpack"], "xpack", "cluster:monitor/xpack/info", Any, [&["categories", "accept_enterprise"]], None, root::xpack),
+        route!(GET, ["/metrics"], "metrics", "cluster:monitor/metrics", Monitor, [], None, metrics::metrics).always(),
 
         // Documents.
-        route!(POST_PUT, ["/_bulk", "/{index}/_bulk"], "bulk", "indices:data/write/bulk", [bulk::PARAMS], Ndjson, bulk::bulk),
-        route!(POST_PUT, ["/{index}/_doc/{id}"], "index", "indices:data/write/index", [WRITE, &["op_type"]], Json, document::index),
-        route!(POST, ["/{index}/_doc"], "index", "indices:data/write/index", [WRITE, &["op_type"]], Json, document::index),
-        route!(POST_PUT, ["/{index}/_create/{id}"], "create", "indices:data/write/index", [WRITE], Json, document::create),
-        route!(POST, ["/{index}/_update/{id}"], "update", "indices:data/write/update", [WRITE, document::UPDATE_PARAMS], Json, document::update),
-        route!(DELETE, ["/{index}/_doc/{id}"], "delete", "indices:data/write/delete", [WRITE], None, document::delete),
-        route!(GET_HEAD, ["/{index}/_doc/{id}"], "get", "indices:data/read/get", [READ], None, document::get),
-        route!(GET_HEAD, ["/{index}/_source/{id}"], "get_source", "indices:data/read/get", [READ], None, document::get_source),
-        route!(GET_POST, ["/_mget", "/{index}/_mget"], "mget", "indices:data/read/mget", [READ], Json, mget::mget),
+        route!(POST_PUT, ["/_bulk", "/{index}/_bulk"], "bulk", "indices:data/write/bulk", Write, [bulk::PARAMS], Ndjson, bulk::bulk),
+        route!(POST_PUT, ["/{index}/_doc/{id}"], "index", "indices:data/write/index", Write, [WRITE, &["op_type"]], Json, document::index),
+        route!(POST, ["/{index}/_doc"], "index", "indices:data/write/index", Write, [WRITE, &["op_type"]], Json, document::index),
+        route!(POST_PUT, ["/{index}/_create/{id}"], "create", "indices:data/write/index", Write, [WRITE], Json, document::create),
+        route!(POST, ["/{index}/_update/{id}"], "update", "indices:data/write/update", Write, [WRITE, document::UPDATE_PARAMS], Json, document::update),
+        route!(DELETE, ["/{index}/_doc/{id}"], "delete", "indices:data/write/delete", Write, [WRITE], None, document::delete),
+        route!(GET_HEAD, ["/{index}/_doc/{id}"], "get", "indices:data/read/get", Read, [READ], None, document::get),
+        route!(GET_HEAD, ["/{index}/_source/{id}"], "get_source", "indices:data/read/get", Read, [READ], None, document::get_source),
+        route!(GET_POST, ["/_mget", "/{index}/_mget"], "mget", "indices:data/read/mget", Read, [READ], Json, mget::mget),
 
         // Questions.
-        route!(GET_POST, ["/_search", "/{index}/_search"], "search", "indices:data/read/search", [INDICES, search::PARAMS], Json, search::search),
-        route!(GET_POST, ["/_search/scroll", "/_search/scroll/{scroll_id}"], "scroll", "indices:data/read/scroll", [scroll::PARAMS], Json, scroll::scroll),
-        route!(DELETE, ["/_search/scroll", "/_search/scroll/{scroll_id}"], "clear_scroll", "indices:data/read/scroll/clear", [&["scroll_id"]], Json, scroll::clear),
-        route!(POST, ["/{index}/_pit"], "open_point_in_time", "indices:data/read/open_point_in_time", [INDICES, point_in_time::PARAMS], Json, point_in_time::open),
-        route!(DELETE, ["/_pit"], "close_point_in_time", "indices:data/read/close_point_in_time", [], Json, point_in_time::close),
-        route!(POST, ["/{index}/_search/point_in_time"], "create_pit", "indices:data/read/point_in_time/create", [INDICES, point_in_time::PARAMS, &["allow_partial_pit_creation"]], None, point_in_time::create),
-        route!(DELETE, ["/_search/point_in_time"], "delete_pit", "indices:data/read/point_in_time/delete", [], Json, point_in_time::delete),
-        route!(DELETE, ["/_search/point_in_time/_all"], "delete_all_pits", "indices:data/read/point_in_time/delete", [], None, point_in_time::delete_all),
-        route!(GET, ["/_search/point_in_time/_all"], "get_all_pits", "indices:monitor/point_in_time/segments", [], None, point_in_time::list),
-        route!(GET_POST, ["/_msearch", "/{index}/_msearch"], "msearch", "indices:data/read/msearch", [INDICES, msearch::PARAMS], Ndjson, msearch::msearch),
-        route!(GET_POST, ["/_count", "/{index}/_count"], "count", "indices:data/read/search", [INDICES, count::PARAMS], Json, count::count),
-        route!(GET_POST, ["/{index}/_terms_enum"], "terms_enum", "indices:data/read/xpack/termsenum/list", [INDICES], Json, terms_enum::terms_enum),
-        route!(GET_POST, ["/_field_caps", "/{index}/_field_caps"], "field_caps", "indices:data/read/field_caps", [INDICES, field_caps::PARAMS], Json, field_caps::field_caps),
-        route!(GET_POST, ["/_validate/query", "/{index}/_validate/query"], "validate_query", "indices:admin/validate/query", [INDICES, validate::PARAMS], Json, validate::validate_query),
-        route!(GET_POST, ["/_analyze", "/{index}/_analyze"], "analyze", "indices:admin/analyze", [&["index"]], Json, analyze::analyze),
+        route!(GET_POST, ["/_search", "/{index}/_search"], "search", "indices:data/read/search", Read, [INDICES, search::PARAMS], Json, search::search),
+        route!(GET_POST, ["/_search/scroll", "/_search/scroll/{scroll_id}"], "scroll", "indices:data/read/scroll", Read, [scroll::PARAMS], Json, scroll::scroll),
+        route!(DELETE, ["/_search/scroll", "/_search/scroll/{scroll_id}"], "clear_scroll", "indices:data/read/scroll/clear", Read, [&["scroll_id"]], Json, scroll::clear),
+        route!(POST, ["/{index}/_pit"], "open_point_in_time", "indices:data/read/open_point_in_time", Read, [INDICES, point_in_time::PARAMS], Json, point_in_time::open),
+        route!(DELETE, ["/_pit"], "close_point_in_time", "indices:data/read/close_point_in_time", Read, [], Json, point_in_time::close),
+        route!(POST, ["/{index}/_search/point_in_time"], "create_pit", "indices:data/read/point_in_time/create", Read, [INDICES, point_in_time::PARAMS, &["allow_partial_pit_creation"]], None, point_in_time::create),
+        route!(DELETE, ["/_search/point_in_time"], "delete_pit", "indices:data/read/point_in_time/delete", Read, [], Json, point_in_time::delete),
+        route!(DELETE, ["/_search/point_in_time/_all"], "delete_all_pits", "indices:data/read/point_in_time/delete", ManageCluster, [], None, point_in_time::delete_all),
+        route!(GET, ["/_search/point_in_time/_all"], "get_all_pits", "indices:monitor/point_in_time/segments", ManageCluster, [], None, point_in_time::list),
+        route!(GET_POST, ["/_msearch", "/{index}/_msearch"], "msearch", "indices:data/read/msearch", Read, [INDICES, msearch::PARAMS], Ndjson, msearch::msearch),
+        route!(GET_POST, ["/_count", "/{index}/_count"], "count", "indices:data/read/search", Read, [INDICES, count::PARAMS], Json, count::count),
+        route!(GET_POST, ["/{index}/_terms_enum"], "terms_enum", "indices:data/read/xpack/termsenum/list", Read, [INDICES], Json, terms_enum::terms_enum),
+        route!(GET_POST, ["/_field_caps", "/{index}/_field_caps"], "field_caps", "indices:data/read/field_caps", Read, [INDICES, field_caps::PARAMS], Json, field_caps::field_caps),
+        route!(GET_POST, ["/_validate/query", "/{index}/_validate/query"], "validate_query", "indices:admin/validate/query", ViewMetadata, [INDICES, validate::PARAMS], Json, validate::validate_query),
+        route!(GET_POST, ["/_analyze", "/{index}/_analyze"], "analyze", "indices:admin/analyze", ViewMetadata, [&["index"]], Json, analyze::analyze),
 
         // Indices.
-        route!(PUT, ["/{index}"], "create_index", "indices:admin/create", [MASTER, &["wait_for_active_shards"]], Json, indices::create),
-        route!(GET, ["/{index}"], "get_index", "indices:admin/get", [INDICES, MASTER, &["include_defaults", "flat_settings", "features"]], None, indices::get),
-        route!(HEAD, ["/{index}"], "index_exists", "indices:admin/exists", [INDICES, MASTER, &["include_defaults", "flat_settings"]], None, indices::exists),
-        route!(DELETE, ["/{index}"], "delete_index", "indices:admin/delete", [INDICES, MASTER], None, indices::delete),
-        route!(POST, ["/_open", "/{index}/_open"], "open_index", "indices:admin/open", [INDICES, MASTER, &["wait_for_active_shards"]], None, indices::open),
-        route!(POST, ["/_close", "/{index}/_close"], "close_index", "indices:admin/close", [INDICES, MASTER, &["wait_for_active_shards"]], None, indices::close),
-        route!(POST, ["/{index}/_rollover", "/{index}/_rollover/{new_index}"], "rollover", "indices:admin/rollover", [MASTER, &["dry_run", "wait_for_active_shards"]], Json, indices::rollover),
-        route!(GET_POST, ["/_resolve/index/{name}"], "resolve_index", "indices:admin/resolve/index", [INDICES], None, resolve::resolve_index),
-        route!(GET, ["/_mapping", "/_mappings", "/{index}/_mapping", "/{index}/_mappings"], "get_mapping", "indices:admin/mappings/get", [INDICES, MASTER], None, mappings::get),
-        route!(POST_PUT, ["/{index}/_mapping", "/{index}/_mappings"], "put_mapping", "indices:admin/mapping/put", [INDICES, MASTER, &["write_index_only"]], Json, mappings::put),
-        route!(GET, ["/_mapping/field/{fields}", "/{index}/_mapping/field/{fields}"], "get_field_mapping", "indices:admin/mappings/fields/get", [INDICES, MASTER, &["include_defaults"]], None, mappings::get_fields),
-        route!(GET, ["/_settings", "/_settings/{name}", "/{index}/_settings", "/{index}/_settings/{name}"], "get_settings", "indices:monitor/settings/get", [INDICES, MASTER, &["include_defaults", "flat_settings"]], None, settings::get),
-        route!(PUT, ["/_settings", "/{index}/_settings"], "put_settings", "indices:admin/settings/update", [INDICES, MASTER, &["preserve_existing", "flat_settings", "reopen"]], Json, settings::put),
+        route!(PUT, ["/{index}"], "create_index", "indices:admin/create", CreateIndex, [MASTER, &["wait_for_active_shards"]], Json, indices::create),
+        route!(GET, ["/{index}"], "get_index", "indices:admin/get", ViewMetadata, [INDICES, MASTER, &["include_defaults", "flat_settings", "features"]], None, indices::get),
+        route!(HEAD, ["/{index}"], "index_exists", "indices:admin/exists", ViewMetadata, [INDICES, MASTER, &["include_defaults", "flat_settings"]], None, indices::exists),
+        route!(DELETE, ["/{index}"], "delete_index", "indices:admin/delete", Manage, [INDICES, MASTER], None, indices::delete),
+        route!(POST, ["/_open", "/{index}/_open"], "open_index", "indices:admin/open", Manage, [INDICES, MASTER, &["wait_for_active_shards"]], None, indices::open),
+        route!(POST, ["/_close", "/{index}/_close"], "close_index", "indices:admin/close", Manage, [INDICES, MASTER, &["wait_for_active_shards"]], None, indices::close),
+        route!(POST, ["/{index}/_rollover", "/{index}/_rollover/{new_index}"], "rollover", "indices:admin/rollover", Manage, [MASTER, &["dry_run", "wait_for_active_shards"]], Json, indices::rollover),
+        route!(GET_POST, ["/_resolve/index/{name}"], "resolve_index", "indices:admin/resolve/index", ViewMetadata, [INDICES], None, resolve::resolve_index),
+        route!(GET, ["/_mapping", "/_mappings", "/{index}/_mapping", "/{index}/_mappings"], "get_mapping", "indices:admin/mappings/get", ViewMetadata, [INDICES, MASTER], None, mappings::get),
+        route!(POST_PUT, ["/{index}/_mapping", "/{index}/_mappings"], "put_mapping", "indices:admin/mapping/put", Manage, [INDICES, MASTER, &["write_index_only"]], Json, mappings::put),
+        route!(GET, ["/_mapping/field/{fields}", "/{index}/_mapping/field/{fields}"], "get_field_mapping", "indices:admin/mappings/fields/get", ViewMetadata, [INDICES, MASTER, &["include_defaults"]], None, mappings::get_fields),
+        route!(GET, ["/_settings", "/_settings/{name}", "/{index}/_settings", "/{index}/_settings/{name}"], "get_settings", "indices:monitor/settings/get", ViewMetadata, [INDICES, MASTER, &["include_defaults", "flat_settings"]], None, settings::get),
+        route!(PUT, ["/_settings", "/{index}/_settings"], "put_settings", "indices:admin/settings/update", Manage, [INDICES, MASTER, &["preserve_existing", "flat_settings", "reopen"]], Json, settings::put),
 
         // Aliases.
-        route!(GET, ["/_alias", "/_aliases", "/_alias/{name}", "/{index}/_alias", "/{index}/_aliases", "/{index}/_alias/{name}"], "get_alias", "indices:admin/aliases/get", [INDICES, MASTER], None, aliases::get),
-        route!(HEAD, ["/_alias/{name}", "/{index}/_alias/{name}", "/{index}/_alias"], "alias_exists", "indices:admin/aliases/get", [INDICES, MASTER], None, aliases::exists),
-        route!(POST_PUT, ["/{index}/_alias/{name}", "/{index}/_aliases/{name}"], "put_alias", "indices:admin/aliases", [MASTER], Json, aliases::put),
-        route!(PUT, ["/_alias/{name}", "/_aliases/{name}", "/{index}/_alias", "/_alias"], "put_alias", "indices:admin/aliases", [MASTER], Json, aliases::put),
-        route!(DELETE, ["/{index}/_alias/{name}", "/{index}/_aliases/{name}"], "delete_alias", "indices:admin/aliases", [MASTER], None, aliases::delete),
-        route!(POST, ["/_aliases"], "update_aliases", "indices:admin/aliases", [MASTER], Json, aliases::update),
+        route!(GET, ["/_alias", "/_aliases", "/_alias/{name}", "/{index}/_alias", "/{index}/_aliases", "/{index}/_alias/{name}"], "get_alias", "indices:admin/aliases/get", ViewMetadata, [INDICES, MASTER], None, aliases::get),
+        route!(HEAD, ["/_alias/{name}", "/{index}/_alias/{name}", "/{index}/_alias"], "alias_exists", "indices:admin/aliases/get", ViewMetadata, [INDICES, MASTER], None, aliases::exists),
+        route!(POST_PUT, ["/{index}/_alias/{name}", "/{index}/_aliases/{name}"], "put_alias", "indices:admin/aliases", Manage, [MASTER], Json, aliases::put),
+        route!(PUT, ["/_alias/{name}", "/_aliases/{name}", "/{index}/_alias", "/_alias"], "put_alias", "indices:admin/aliases", Manage, [MASTER], Json, aliases::put),
+        route!(DELETE, ["/{index}/_alias/{name}", "/{index}/_aliases/{name}"], "delete_alias", "indices:admin/aliases", Manage, [MASTER], None, aliases::delete),
+        route!(POST, ["/_aliases"], "update_aliases", "indices:admin/aliases", Manage, [MASTER], Json, aliases::update),
 
         // Templates and data streams.
-        route!(GET, ["/_index_template", "/_index_template/{name}"], "get_index_template", "indices:admin/index_template/get", [MASTER, templates::GET_PARAMS], None, templates::get_index_templates),
-        route!(HEAD, ["/_index_template/{name}"], "index_template_exists", "indices:admin/index_template/get", [MASTER, templates::GET_PARAMS], None, templates::index_template_exists),
-        route!(POST_PUT, ["/_index_template/{name}"], "put_index_template", "indices:admin/index_template/put", [MASTER, templates::PUT_PARAMS], Json, templates::put_index_template),
-        route!(DELETE, ["/_index_template/{name}"], "delete_index_template", "indices:admin/index_template/delete", [MASTER], None, templates::delete_index_template),
-        route!(POST, ["/_index_template/_simulate_index/{name}"], "simulate_index_template", "indices:admin/index_template/simulate_index", [MASTER, templates::SIMULATE_PARAMS], Json, templates::simulate_index),
-        route!(GET, ["/_component_template", "/_component_template/{name}"], "get_component_template", "cluster:admin/component_template/get", [MASTER, templates::GET_PARAMS], None, templates::get_component_templates),
-        route!(HEAD, ["/_component_template/{name}"], "component_template_exists", "cluster:admin/component_template/get", [MASTER, templates::GET_PARAMS], None, templates::component_template_exists),
-        route!(POST_PUT, ["/_component_template/{name}"], "put_component_template", "cluster:admin/component_template/put", [MASTER, templates::PUT_PARAMS], Json, templates::put_component_template),
-        route!(DELETE, ["/_component_template/{name}"], "delete_component_template", "cluster:admin/component_template/delete", [MASTER], None, templates::delete_component_template),
-        route!(GET, ["/_data_stream", "/_data_stream/{name}"], "get_data_stream", "indices:admin/data_stream/get", [MASTER, &["expand_wildcards", "include_defaults"]], None, data_streams::get),
-        route!(PUT, ["/_data_stream/{name}"], "create_data_stream", "indices:admin/data_stream/create", [MASTER], None, data_streams::create),
-        route!(DELETE, ["/_data_stream/{name}"], "delete_data_stream", "indices:admin/data_stream/delete", [MASTER, &["expand_wildcards"]], None, data_streams::delete),
-        route!(GET, ["/_data_stream/_stats", "/_data_stream/{name}/_stats"], "data_stream_stats", "indices:monitor/data_stream/stats", [&["expand_wildcards"]], None, data_streams::stats),
+        route!(GET, ["/_index_template", "/_index_template/{name}"], "get_index_template", "indices:admin/index_template/get", ManageTemplates, [MASTER, templates::GET_PARAMS], None, templates::get_index_templates),
+        route!(HEAD, ["/_index_template/{name}"], "index_template_exists", "indices:admin/index_template/get", ManageTemplates, [MASTER, templates::GET_PARAMS], None, templates::index_template_exists),
+        route!(POST_PUT, ["/_index_template/{name}"], "put_index_template", "indices:admin/index_template/put", ManageTemplates, [MASTER, templates::PUT_PARAMS], Json, templates::put_index_template),
+        route!(DELETE, ["/_index_template/{name}"], "delete_index_template", "indices:admin/index_template/delete", ManageTemplates, [MASTER], None, templates::delete_index_template),
+        route!(POST, ["/_index_template/_simulate_index/{name}"], "simulate_index_template", "indices:admin/index_template/simulate_index", ManageTemplates, [MASTER, templates::SIMULATE_PARAMS], Json, templates::simulate_index),
+        route!(GET, ["/_component_template", "/_component_template/{name}"], "get_component_template", "cluster:admin/component_template/get", ManageTemplates, [MASTER, templates::GET_PARAMS], None, templates::get_component_templates),
+        route!(HEAD, ["/_component_template/{name}"], "component_template_exists", "cluster:admin/component_template/get", ManageTemplates, [MASTER, templates::GET_PARAMS], None, templates::component_template_exists),
+        route!(POST_PUT, ["/_component_template/{name}"], "put_component_template", "cluster:admin/component_template/put", ManageTemplates, [MASTER, templates::PUT_PARAMS], Json, templates::put_component_template),
+        route!(DELETE, ["/_component_template/{name}"], "delete_component_template", "cluster:admin/component_template/delete", ManageTemplates, [MASTER], None, templates::delete_component_template),
+        route!(GET, ["/_data_stream", "/_data_stream/{name}"], "get_data_stream", "indices:admin/data_stream/get", ViewMetadata, [MASTER, &["expand_wildcards", "include_defaults"]], None, data_streams::get),
+        route!(PUT, ["/_data_stream/{name}"], "create_data_stream", "indices:admin/data_stream/create", CreateIndex, [MASTER], None, data_streams::create),
+        route!(DELETE, ["/_data_stream/{name}"], "delete_data_stream", "indices:admin/data_stream/delete", Manage, [MASTER, &["expand_wildcards"]], None, data_streams::delete),
+        route!(GET, ["/_data_stream/_stats", "/_data_stream/{name}/_stats"], "data_stream_stats", "indices:monitor/data_stream/stats", MonitorIndices, [&["expand_wildcards"]], None, data_streams::stats),
 
         // Maintenance.
-        route!(GET_POST, ["/_refresh", "/{index}/_refresh"], "refresh", "indices:admin/refresh", [INDICES], None, admin::refresh),
-        route!(GET_POST, ["/_flush", "/{index}/_flush"], "flush", "indices:admin/flush", [INDICES, &["force", "wait_if_ongoing"]], None, admin::flush),
-        route!(POST, ["/_forcemerge", "/{index}/_forcemerge"], "force_merge", "indices:admin/forcemerge", [INDICES, admin::FORCE_MERGE_PARAMS], None, admin::force_merge),
-        route!(GET, ["/_stats", "/_stats/{metric}", "/{index}/_stats", "/{index}/_stats/{metric}"], "stats", "indices:monitor/stats", [INDICES, stats::PARAMS], None, stats::stats),
-        route!(GET, ["/_tasks"], "list_tasks", "cluster:monitor/tasks/lists", [TASKS], None, tasks::list_tasks).always(),
-        route!(GET, ["/_tasks/{task_id}"], "get_task", "cluster:monitor/task/get", [&["timeout"]], None, tasks::get_task).always(),
-        route!(POST, ["/_tasks/_cancel", "/_tasks/{task_id}/_cancel"], "cancel_tasks", tasks::CANCEL_ACTION, [TASKS], None, tasks::cancel).always(),
+        route!(GET_POST, ["/_refresh", "/{index}/_refresh"], "refresh", "indices:admin/refresh", Refresh, [INDICES], None, admin::refresh),
+        route!(GET_POST, ["/_flush", "/{index}/_flush"], "flush", "indices:admin/flush", Maintain, [INDICES, &["force", "wait_if_ongoing"]], None, admin::flush),
+        route!(POST, ["/_forcemerge", "/{index}/_forcemerge"], "force_merge", "indices:admin/forcemerge", Maintain, [INDICES, admin::FORCE_MERGE_PARAMS], None, admin::force_merge),
+        route!(GET, ["/_stats", "/_stats/{metric}", "/{index}/_stats", "/{index}/_stats/{metric}"], "stats", "indices:monitor/stats", MonitorIndices, [INDICES, stats::PARAMS], None, stats::stats),
+        route!(GET, ["/_tasks"], "list_tasks", "cluster:monitor/tasks/lists", Monitor, [TASKS], None, tasks::list_tasks).always(),
+        route!(GET, ["/_tasks/{task_id}"], "get_task", "cluster:monitor/task/get", Monitor, [&["timeout"]], None, tasks::get_task).always(),
+        route!(POST, ["/_tasks/_cancel", "/_tasks/{task_id}/_cancel"], "cancel_tasks", tasks::CANCEL_ACTION, ManageCluster, [TASKS], None, tasks::cancel).always(),
+
+        // Who may do what.
+        route!(GET, ["/_security/_authenticate"], "authenticate", "cluster:admin/xpack/security/user/authenticate", Any, [], None, security::authenticate::authenticate),
 
         // The cluster and its node.
-        route!(GET, ["/_cluster/health", "/_cluster/health/{index}"], "cluster_health", "cluster:monitor/health", [MASTER, cluster::HEALTH_PARAMS], None, cluster::health::health).always(),
-        route!(GET, ["/_cluster/settings"], "get_cluster_settings", "cluster:monitor/settings", [MASTER, &["include_defaults", "flat_settings"]], None, cluster::settings::get),
-        route!(PUT, ["/_cluster/settings"], "put_cluster_settings", "cluster:admin/settings/update", [MASTER, &["flat_settings"]], Json, cluster::settings::put),
-        route!(GET, ["/_cluster/stats", "/_cluster/stats/nodes/{node_id}"], "cluster_stats", "cluster:monitor/stats", [&["timeout", "include_remotes", "flat_settings"]], None, cluster::stats::stats),
-        route!(GET, ["/_cluster/state", "/_cluster/state/{metric}", "/_cluster/state/{metric}/{index}"], "cluster_state", "cluster:monitor/state", [INDICES, MASTER, &["flat_settings"]], None, cluster::state::state),
-        route!(GET, ["/_cluster/pending_tasks"], "pending_tasks", "cluster:monitor/task", [MASTER], None, cluster::pending_tasks),
-        route!(GET, ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"], "nodes_info", "cluster:monitor/nodes/info", [&["flat_settings", "timeout"]], None, nodes::info),
-        route!(GET, ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}"], "nodes_stats", "cluster:monitor/nodes/stats", [&["timeout", "level"]], None, nodes::stats).always(),
+        route!(GET, ["/_cluster/health", "/_cluster/health/{index}"], "cluster_health", "cluster:monitor/health", MonitorIndices, [MASTER, cluster::HEALTH_PARAMS], None, cluster::health::health).always(),
+        route!(GET, ["/_cluster/settings"], "get_cluster_settings", "cluster:monitor/settings", Monitor, [MASTER, &["include_defaults", "flat_settings"]], None, cluster::settings::get),
+        route!(PUT, ["/_cluster/settings"], "put_cluster_settings", "cluster:admin/settings/update", ManageCluster, [MASTER, &["flat_settings"]], Json, cluster::settings::put),
+        route!(GET, ["/_cluster/stats", "/_cluster/stats/nodes/{node_id}"], "cluster_stats", "cluster:monitor/stats", Monitor, [&["timeout", "include_remotes", "flat_settings"]], None, cluster::stats::stats),
+        route!(GET, ["/_cluster/state", "/_cluster/state/{metric}", "/_cluster/state/{metric}/{index}"], "cluster_state", "cluster:monitor/state", Monitor, [INDICES, MASTER, &["flat_settings"]], None, cluster::state::state),
+        route!(GET, ["/_cluster/pending_tasks"], "pending_tasks", "cluster:monitor/task", Monitor, [MASTER], None, cluster::pending_tasks),
+        route!(GET, ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"], "nodes_info", "cluster:monitor/nodes/info", Monitor, [&["flat_settings", "timeout"]], None, nodes::info),
+        route!(GET, ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}"], "nodes_stats", "cluster:monitor/nodes/stats", Monitor, [&["timeout", "level"]], None, nodes::stats).always(),
     ];
     routes.extend(cat::TABLES.iter().map(|table| Route {
         name: table.endpoint,
         action: table.action,
+        privilege: table.privilege,
         // Clients of version 9 ask for some with POST.
         methods: GET_POST,
         patterns: table.paths.iter().map(|path| compile(path)).collect(),
@@ -350,7 +358,7 @@ fn routes() -> Vec<Route> {
         always: false,
         handler: table.handler,
     }));
-    routes.push(route!(GET, ["/_cat"], "cat_help", "cluster:monitor/cat", [], None, cat::index));
+    routes.push(route!(GET, ["/_cat"], "cat_help", "cluster:monitor/cat", Any, [], None, cat::index));
     routes
 }
 

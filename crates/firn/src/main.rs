@@ -17,6 +17,7 @@ mod ingest;
 mod logging;
 mod metrics;
 mod process;
+mod security;
 mod serve;
 mod settings;
 mod tls;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use firn_api::ApiConfig;
+use firn_api::{ApiConfig, Security};
 use firn_embedded::{ContextLimits, Embedded, EmbeddedConfig, Watermark};
 use firn_engine::{Engine, RequestContext};
 use firn_storage::RealDisk;
@@ -18,7 +18,7 @@ use crate::settings::address::Protection;
 use crate::settings::load::{Sources, Typed};
 use crate::settings::{FloodStage, ServeSettings, markdown};
 use crate::tls::TlsFiles;
-use crate::{logging, metrics};
+use crate::{logging, metrics, security};
 
 /// An interrupt sooner after the first is the same one.
 const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
@@ -144,8 +144,13 @@ pub(crate) fn serve(
         .context("cannot start the HTTP threads")?;
     runtime.block_on(async {
         let engine: Arc<dyn Engine> = engine;
+        let control = security::open(settings)?;
         let config = ApiConfig {
             tls: tls.clone(),
+            security: match control.has_users() {
+                true => Security::On(Arc::clone(&control)),
+                false => Security::Off(Some(Arc::clone(&control))),
+            },
             ..api_config(settings, address, engine.as_ref()).await?
         };
         let api = firn_api::router(Arc::clone(&engine), config);

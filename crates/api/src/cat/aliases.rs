@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use firn_control::Privilege;
 use firn_model::names;
 
 use super::CatTable;
@@ -14,6 +15,7 @@ use crate::request::{Call, Edge};
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_aliases",
     action: "cluster:monitor/cat/aliases",
+    privilege: Privilege::ViewMetadata,
     paths: &["/_cat/aliases", "/_cat/aliases/{name}"],
     handler: |edge, call| Box::pin(aliases(edge, call)),
 };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use firn_control::Privilege;
 use firn_engine::search::{SearchRequest, TrackTotalHits};
 use firn_model::names::IndicesOptions;
 
@@ -16,6 +17,7 @@ use crate::search::run_plain;
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_count",
     action: "cluster:monitor/cat/count",
+    privilege: Privilege::Read,
     paths: &["/_cat/count", "/_cat/count/{index}"],
     handler: |edge, call| Box::pin(count(edge, call)),
 };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use firn_control::Privilege;
 use firn_engine::search::IndexTarget;
 
 use super::CatTable;
@@ -15,6 +16,7 @@ use crate::request::{Call, Edge};
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_health",
     action: "cluster:monitor/cat/health",
+    privilege: Privilege::MonitorIndices,
     paths: &["/_cat/health"],
     handler: |edge, call| Box::pin(health(edge, call)),
 };

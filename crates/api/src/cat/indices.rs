@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use firn_control::Privilege;
 use firn_engine::Error;
 use firn_engine::admin::IndexStats;
 use firn_engine::search::IndexTarget;
@@ -19,6 +20,7 @@ use crate::stats::{Totals, health};
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_indices",
     action: "cluster:monitor/cat/indices",
+    privilege: Privilege::MonitorIndices,
     paths: &["/_cat/indices", "/_cat/indices/{index}"],
     handler: |edge, call| Box::pin(indices(edge, call)),
 };

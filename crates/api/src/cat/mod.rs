@@ -12,6 +12,8 @@ mod templates;
 
 use std::sync::Arc;
 
+use firn_control::Privilege;
+
 use crate::error::ApiError;
 use crate::reply::{Body, Reply};
 use crate::request::{Call, Edge};
@@ -23,6 +25,8 @@ pub(crate) struct CatTable {
     pub(crate) endpoint: &'static str,
     /// Its action in `_tasks`.
     pub(crate) action: &'static str,
+    /// What its caller has to have.
+    pub(crate) privilege: Privilege,
     pub(crate) paths: &'static [&'static str],
     pub(crate) handler: Handler,
 }

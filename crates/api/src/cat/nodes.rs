@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use firn_control::Privilege;
+
 use super::CatTable;
 use super::table::{Cell, Column, help, number, render, text, wants_help};
 use crate::error::ApiError;
@@ -11,6 +13,7 @@ use crate::request::{Call, Edge};
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_nodes",
     action: "cluster:monitor/cat/nodes",
+    privilege: Privilege::Monitor,
     paths: &["/_cat/nodes"],
     handler: |edge, call| Box::pin(nodes(edge, call)),
 };

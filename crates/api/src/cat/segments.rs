@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use firn_control::Privilege;
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::names::IndicesOptions;
 
@@ -14,6 +15,7 @@ use crate::request::{Call, Edge};
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_segments",
     action: "cluster:monitor/cat/segments",
+    privilege: Privilege::MonitorIndices,
     paths: &["/_cat/segments", "/_cat/segments/{index}"],
     handler: |edge, call| Box::pin(segments(edge, call)),
 };

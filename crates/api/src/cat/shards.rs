@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use firn_control::Privilege;
+
 use super::CatTable;
 use super::table::{Cell, Column, help, number, render, text, wants_help};
 use crate::error::ApiError;
@@ -13,6 +15,7 @@ use crate::stats::replicas;
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_shards",
     action: "cluster:monitor/cat/shards",
+    privilege: Privilege::MonitorIndices,
     paths: &["/_cat/shards", "/_cat/shards/{index}"],
     handler: |edge, call| Box::pin(shards(edge, call)),
 };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use firn_control::Privilege;
 use firn_model::names;
 
 use super::CatTable;
@@ -14,6 +15,7 @@ use crate::request::{Call, Edge};
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_templates",
     action: "cluster:monitor/cat/templates",
+    privilege: Privilege::ManageTemplates,
     paths: &["/_cat/templates", "/_cat/templates/{name}"],
     handler: |edge, call| Box::pin(templates(edge, call)),
 };

@@ -10,5 +10,6 @@ mod http2;
 mod metadata;
 mod questions;
 mod search;
+mod security;
 mod server;
 mod tls;

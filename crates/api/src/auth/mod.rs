@@ -1,0 +1,156 @@
+//! Who sends a request: from its `Authorization` to an identity, or to a 401.
+//!
+//! API keys and passwords that were right a moment ago are checked at once. A password that has to be
+//! hashed leaves the async threads, few at a time, and waits in a line if guesses came before it.
+
+mod header;
+mod line;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use firn_control::{Attempt, Authentication, Control, Credentials, Identity, PasswordCheck};
+use firn_engine::{Error, ErrorKind};
+use http::request::Parts;
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+
+use self::line::Line;
+
+/// What clients may sign in with, as `WWW-Authenticate` says it.
+pub(crate) const CHALLENGES: [&str; 2] = [r#"Basic realm="security", charset="UTF-8""#, "ApiKey"];
+
+/// Passwords hashed at one moment: each takes a core and 19 MiB.
+const CHECKS_AT_A_TIME: usize = 2;
+
+/// What stands between a request's credentials and their check.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    checks: Semaphore,
+    line: Line,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self {
+            checks: Semaphore::new(CHECKS_AT_A_TIME),
+            line: Line::default(),
+        }
+    }
+}
+
+impl Gate {
+    /// Who sends the request; a 401 if nobody knows, a 429 if too many guess at a time.
+    pub(crate) async fn identify(&self, control: &Arc<Control>, parts: &Parts) -> Result<Arc<Identity>, Error> {
+        let uri = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        let credentials = match header::credentials(&parts.headers) {
+            Ok(Some(credentials)) => credentials,
+            Ok(None) => {
+                return Err(unauthenticated(
+                    format!("missing authentication credentials for REST request [{uri}]"),
+                    None,
+                ));
+            }
+            Err(reason) => return Err(unauthenticated(reason.to_owned(), None)),
+        };
+        match control.authenticate(&credentials, Instant::now()) {
+            Authentication::Known(identity) => Ok(identity),
+            Authentication::Unknown(detail) => {
+                self.slow_down(control, &credentials).await?;
+                Err(unknown(&credentials, detail, uri))
+            }
+            Authentication::Check(check) => self.check_in_line(control, &credentials, check, uri).await,
+        }
+    }
+
+    /// Lets whoever came with a wrong key wait before he hears so.
+    async fn slow_down(&self, control: &Control, credentials: &Credentials) -> Result<(), Error> {
+        let principal = credentials.principal();
+        control.attempt_failed(principal, Instant::now());
+        let Attempt::After(wait) = control.attempt(principal, Instant::now()) else {
+            return Ok(());
+        };
+        let _place = self.line.join(principal).ok_or_else(|| too_many(wait))?;
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+
+    /// Checks a password, one at a time for a name.
+    async fn check_in_line(
+        &self,
+        control: &Arc<Control>,
+        credentials: &Credentials,
+        check: PasswordCheck,
+        uri: &str,
+    ) -> Result<Arc<Identity>, Error> {
+        let principal = credentials.principal();
+        let place = self
+            .line
+            .join(principal)
+            .ok_or_else(|| too_many(Duration::from_secs(1)))?;
+        let _turn = place.turn().await;
+        // Ten connections of one client begin together: the first one's answer holds for all.
+        if let Authentication::Known(identity) = control.authenticate(credentials, Instant::now()) {
+            return Ok(identity);
+        }
+        if let Attempt::After(wait) = control.attempt(principal, Instant::now()) {
+            tokio::time::sleep(wait).await;
+        }
+        let _permit = self
+            .checks
+            .acquire()
+            .await
+            .map_err(|_| Error::internal("the server stops"))?;
+        let checking = Arc::clone(control);
+        let checked = tokio::task::spawn_blocking(move || checking.check_password(&check, Instant::now()))
+            .await
+            .map_err(|error| Error::internal(format!("cannot check a password: {error}")))?;
+        match checked {
+            Authentication::Known(identity) => {
+                control.attempt_succeeded(principal);
+                Ok(identity)
+            }
+            Authentication::Unknown(detail) => {
+                control.attempt_failed(principal, Instant::now());
+                Err(unknown(credentials, detail, uri))
+            }
+            Authentication::Check(_) => Err(Error::internal("a bug: checking a password left it unchecked")),
+        }
+    }
+}
+
+fn unknown(credentials: &Credentials, detail: Option<&str>, uri: &str) -> Error {
+    match credentials {
+        Credentials::Password { name, .. } => unauthenticated(
+            format!("unable to authenticate user [{name}] for REST request [{uri}]"),
+            None,
+        ),
+        Credentials::ApiKey { .. } => unauthenticated(
+            "unable to authenticate with provided credentials and anonymous access is not allowed for this request"
+                .to_owned(),
+            Some(format!("API key: {}", detail.unwrap_or("invalid credentials"))),
+        ),
+    }
+}
+
+fn unauthenticated(reason: String, credentials: Option<String>) -> Error {
+    let mut details = Map::new();
+    if let Some(credentials) = credentials {
+        details.insert(
+            "additional_unsuccessful_credentials".to_owned(),
+            Value::from(credentials),
+        );
+    }
+    details.insert("header".to_owned(), json!({"WWW-Authenticate": CHALLENGES}));
+    Error::new(ErrorKind::Unauthenticated, reason).with_details(details)
+}
+
+fn too_many(wait: Duration) -> Error {
+    Error::new(
+        ErrorKind::Rejected,
+        format!(
+            "too many attempts to authenticate are waiting already, try again in [{}s]",
+            wait.as_secs().max(1)
+        ),
+    )
+}
