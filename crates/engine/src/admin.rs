@@ -1,6 +1,7 @@
 //! Statistics and maintenance.
 
 use firn_model::mapping::Analyzer;
+use firn_model::tenant::TenantId;
 
 use crate::Error;
 use crate::search::IndexTarget;
@@ -193,4 +194,43 @@ pub struct AnalyzedToken {
     pub token_type: &'static str,
     /// From 0.
     pub position: u32,
+}
+
+/// Remove the events of a tenant, for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PurgeRequest {
+    /// Whose.
+    pub tenant: TenantId,
+    /// Only those with an `@timestamp`, and none at or after this instant (ms since epoch UTC);
+    /// `None`: all.
+    pub before_ms: Option<i64>,
+}
+
+/// What a purge removed.
+#[derive(Debug, Clone, Default)]
+pub struct PurgeOutcome {
+    /// Shards of indices that hold events by tenant; those of closed indices are failures.
+    pub shards: ShardsOutcome,
+    /// Events that could be read until now.
+    pub documents: u64,
+    /// The indices that held any, by name; also where all of them had been deleted before.
+    pub indices: Vec<PurgedIndex>,
+}
+
+impl PurgeOutcome {
+    /// Whether every shard did it. If not, purge again once the reason is gone.
+    pub fn is_complete(&self) -> bool {
+        self.shards.failures.is_empty()
+    }
+}
+
+/// What a purge removed from one index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PurgedIndex {
+    /// Its name.
+    pub index: String,
+    /// Events that could be read until now.
+    pub documents: u64,
+    /// Segments that were written anew or dropped.
+    pub segments: u32,
 }

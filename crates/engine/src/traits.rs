@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use firn_model::metadata::{Command, Metadata, Outcome};
 
 use crate::Result;
-use crate::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, ShardsOutcome};
+use crate::admin::{
+    AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, PurgeOutcome, PurgeRequest, ShardsOutcome,
+};
 use crate::context::{
     CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
 };
@@ -80,6 +82,13 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Merges segments now and returns when done.
     async fn force_merge(&self, ctx: &RequestContext, request: ForceMergeRequest) -> Result<ShardsOutcome>;
+
+    /// Removes a tenant's events from every index that holds events by tenant, for ever: when this
+    /// returns, no file holds them, and they come back after no crash. What is written meanwhile may
+    /// stay, and so does what points in time and scrolls hold until they end. Rewrites the segments
+    /// that hold such events, so it takes long; asking again after an error goes on with the rest.
+    /// [`crate::ErrorKind::Forbidden`] unless the scope is unlimited.
+    async fn purge_tenant(&self, ctx: &RequestContext, request: PurgeRequest) -> Result<PurgeOutcome>;
 
     /// Documents, bytes, segments and counters of every shard of the target, by index name.
     async fn stats(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>>;

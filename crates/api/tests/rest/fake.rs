@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use firn_api::{Api, ApiConfig};
 use firn_engine::admin::{
-    AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, SegmentStats, ShardStats, ShardsOutcome,
+    AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, PurgeOutcome, PurgeRequest, SegmentStats,
+    ShardStats, ShardsOutcome,
 };
 use firn_engine::context::{
     CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
@@ -476,6 +477,19 @@ impl Engine for Fake {
 
     async fn force_merge(&self, ctx: &RequestContext, request: ForceMergeRequest) -> Result<ShardsOutcome> {
         self.refresh(ctx, request.target).await
+    }
+
+    async fn purge_tenant(&self, _: &RequestContext, request: PurgeRequest) -> Result<PurgeOutcome> {
+        let own = format!(r#""tenant":"{}""#, request.tenant);
+        let mut state = self.state.lock().unwrap();
+        let before = state.documents.len();
+        state
+            .documents
+            .retain(|_, (source, _, _)| !String::from_utf8_lossy(source).contains(&own));
+        Ok(PurgeOutcome {
+            documents: (before - state.documents.len()) as u64,
+            ..PurgeOutcome::default()
+        })
     }
 
     async fn stats(&self, _: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>> {

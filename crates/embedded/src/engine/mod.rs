@@ -16,6 +16,7 @@ mod ids;
 pub(crate) mod mapping;
 mod open;
 mod paging;
+mod purge;
 mod searching;
 pub(crate) mod state;
 mod stats;
@@ -26,7 +27,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use firn_engine::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, ShardsOutcome};
+use firn_engine::admin::{
+    AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, PurgeOutcome, PurgeRequest, ShardsOutcome,
+};
 use firn_engine::context::{
     CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
 };
@@ -292,6 +295,15 @@ impl Engine for Embedded {
         self.core.check_open()?;
         let core = Arc::clone(&self.core);
         run_on(&self.core.merge_pool, ctx, move || core.force_merge(&request)).await
+    }
+
+    async fn purge_tenant(&self, ctx: &RequestContext, request: PurgeRequest) -> Result<PurgeOutcome> {
+        self.core.check_open()?;
+        let (core, ctx) = (Arc::clone(&self.core), ctx.clone());
+        run_on(&self.core.merge_pool, &ctx.clone(), move || {
+            core.purge_tenant(&ctx, &request)
+        })
+        .await
     }
 
     async fn stats(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>> {

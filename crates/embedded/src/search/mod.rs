@@ -60,7 +60,7 @@ pub use self::fields_in_use::has_values;
 use self::guard::{Guard, Stop};
 use self::memory::Memory;
 pub use self::memory::NodeMemory;
-pub(crate) use self::paths::column_name;
+pub(crate) use self::paths::{column_name, term as path_term};
 pub use self::terms_enum::FoundTerms;
 use crate::pool::Pool;
 use crate::segment::ShardSnapshot;

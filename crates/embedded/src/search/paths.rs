@@ -18,7 +18,7 @@ fn escape(path: &str) -> Cow<'_, str> {
 }
 
 /// The term of a string value under `path` in the class field `field`.
-pub(super) fn term(field: Field, path: &str, value: &str) -> Term {
+pub(crate) fn term(field: Field, path: &str, value: &str) -> Term {
     let mut term = Term::from_field_json_path(field, &escape(path), true);
     term.append_type_and_str(value);
     term

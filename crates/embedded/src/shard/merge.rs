@@ -71,7 +71,7 @@ enum Places {
 
 /// How a merge is meant.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+pub(super) enum Purpose {
     /// In the background: as cheap as it can be.
     Upkeep,
     /// Asked for: one segment, in the best order.
@@ -130,7 +130,7 @@ impl Shard {
     }
 
     /// Merges segments and says how large what it wrote is, bytes.
-    fn merge(&self, generations: &[u64], purpose: Purpose) -> Result<u64> {
+    pub(super) fn merge(&self, generations: &[u64], purpose: Purpose) -> Result<u64> {
         let started = Instant::now();
         let sources = {
             let mut state = self.state.lock();

@@ -17,6 +17,7 @@ mod flush;
 mod get;
 mod live;
 mod merge;
+mod purge;
 mod record;
 mod recovery;
 mod seq_nos;
@@ -44,6 +45,7 @@ use parking_lot::Mutex;
 use self::commit::CommitPoint;
 pub use self::config::ShardConfig;
 use self::live::OpenSegment;
+pub use self::purge::Purged;
 use self::state::{Flags, State};
 use crate::mapper::MappedDocument;
 use crate::segment::ShardSnapshot;
@@ -260,6 +262,13 @@ impl Shard {
     /// Ends with a flush and a refresh.
     pub fn force_merge(&self, max_segments: usize, only_expunge_deletes: bool) -> Result<()> {
         self.force_merge_now(max_segments, only_expunge_deletes)
+    }
+
+    /// Removes the documents that name a tenant in the tenant field, from every file. With `before_ms`
+    /// only those that have an `@timestamp`, and none at or after it. What is written meanwhile may
+    /// stay. Long; never blocks writes. After an error, ask again.
+    pub fn purge_tenant(&self, tenant: &str, before_ms: Option<i64>) -> Result<Purged> {
+        self.purge_now(tenant, before_ms)
     }
 
     /// What searches see.

@@ -1,0 +1,57 @@
+//! Removes a tenant's events from every index that holds events by tenant.
+
+use std::sync::atomic::Ordering;
+
+use firn_engine::RequestContext;
+use firn_engine::admin::{PurgeOutcome, PurgeRequest, PurgedIndex};
+use firn_model::{Error, ErrorKind, Result};
+
+use super::Core;
+
+impl Core {
+    /// Shards that cannot do it are named in the outcome; the others do it.
+    pub(super) fn purge_tenant(&self, ctx: &RequestContext, request: &PurgeRequest) -> Result<PurgeOutcome> {
+        if !ctx.scope.is_unlimited() {
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "only an operator may remove the events of a tenant",
+            ));
+        }
+        let state = self.state();
+        let mut outcome = PurgeOutcome::default();
+        for index in state.indices.values() {
+            if index.metadata.settings.tenant_field.is_none() {
+                continue;
+            }
+            let mut purged = PurgedIndex {
+                index: index.name.to_string(),
+                documents: 0,
+                segments: 0,
+            };
+            for slot in index.shards.iter() {
+                ctx.cancel.check()?;
+                let result = slot
+                    .shard()
+                    .and_then(|shard| shard.purge_tenant(request.tenant.as_str(), request.before_ms));
+                match result {
+                    Ok(own) => {
+                        slot.changed.store(true, Ordering::Relaxed);
+                        purged.documents += own.documents;
+                        purged.segments += own.segments;
+                        outcome.shards.successful += 1;
+                    }
+                    // Deleted meanwhile, with all that it held.
+                    Err(error) if error.kind() == ErrorKind::IndexNotFound => continue,
+                    Err(error) => outcome.shards.failures.push((purged.index.clone(), slot.number, error)),
+                }
+                outcome.shards.total += 1;
+            }
+            outcome.documents += purged.documents;
+            if purged.segments > 0 {
+                outcome.indices.push(purged);
+            }
+        }
+        outcome.indices.sort_by(|one, other| one.index.cmp(&other.index));
+        Ok(outcome)
+    }
+}
