@@ -21,8 +21,10 @@ pub mod source;
 pub mod task;
 pub mod terms_enum;
 mod traits;
+pub mod usage;
 
 pub use firn_model::{Error, ErrorKind, Result};
 pub use scope::Scope;
 pub use task::{Cancel, RequestContext, Watch};
 pub use traits::Engine;
+pub use usage::TenantUsage;

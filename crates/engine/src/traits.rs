@@ -18,6 +18,7 @@ use crate::query::Query;
 use crate::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use crate::task::RequestContext;
 use crate::terms_enum::{TermsEnumRequest, TermsEnumResponse};
+use crate::usage::TenantUsage;
 
 /// What keeps, changes and finds events. Every method may be called concurrently.
 ///
@@ -95,6 +96,10 @@ pub trait Engine: Send + Sync + 'static {
 
     /// The state of this node: disk, memory, pools, totals.
     async fn node_stats(&self, ctx: &RequestContext) -> Result<NodeStats>;
+
+    /// What tenants use of this node, by name: all of them for an operator, itself for a tenant. Reads
+    /// more than counters: ask once in a while.
+    async fn tenant_usage(&self, ctx: &RequestContext) -> Result<Vec<TenantUsage>>;
 
     /// Runs an analyzer.
     async fn analyze(&self, ctx: &RequestContext, request: AnalyzeRequest) -> Result<Vec<AnalyzedToken>>;

@@ -24,7 +24,7 @@ use firn_engine::search::{
     Hit, IndexTarget, QueryExplanation, SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits,
 };
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
-use firn_engine::{Engine, Error, ErrorKind, RequestContext, Result};
+use firn_engine::{Engine, Error, ErrorKind, RequestContext, Result, TenantUsage};
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::names;
 use http::{Request, Response, StatusCode};
@@ -519,6 +519,15 @@ impl Engine for Fake {
                 }
             })
             .collect())
+    }
+
+    async fn tenant_usage(&self, _: &RequestContext) -> Result<Vec<TenantUsage>> {
+        let acme = TenantUsage {
+            events: 1200,
+            stored_bytes: 34_000,
+            ..TenantUsage::none("acme")
+        };
+        Ok(vec![acme])
     }
 
     async fn node_stats(&self, _: &RequestContext) -> Result<NodeStats> {

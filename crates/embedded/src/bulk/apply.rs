@@ -16,11 +16,16 @@ use super::{Progress, Touched, source_of};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot, add_us};
 use crate::parallel::run_indexed;
+use crate::pool::yield_now;
 use crate::shard::{Shard, ShardOp};
 
 /// Items of a shard that are applied as one batch at most, where their order does not matter:
 /// batches of made ids run on several threads.
 const UNORDERED_BATCH: usize = 1024;
+
+/// Operations that a shard applies in one go: about a millisecond of work, after which others may have
+/// their turn.
+const STEP_OPS: usize = 128;
 
 /// What a shard made of its items.
 struct Applied {
@@ -136,6 +141,10 @@ struct Run<'a> {
 impl Run<'_> {
     fn all(&mut self, shard: &Shard, items: &[BulkItem], work: Vec<WorkItem>) {
         for WorkItem { planned, document } in work {
+            if self.batch.len() >= STEP_OPS {
+                self.apply_batch(shard);
+                yield_now();
+            }
             let item = &items[planned.position];
             match (&item.operation, document) {
                 (Operation::Update(changes), _) => {

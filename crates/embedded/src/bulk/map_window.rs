@@ -15,6 +15,7 @@ use crate::engine::mapping::{MAPPING_PASSES, unmapped_in};
 use crate::engine::state::{IndexState, ShardSlot};
 use crate::mapper::{MappedDocument, map_document};
 use crate::parallel::run_indexed;
+use crate::pool::yield_now;
 
 /// Documents that one task maps: some hundred microseconds of work.
 const CHUNK_DOCUMENTS: usize = 128;
@@ -142,6 +143,7 @@ fn map_in_parallel(core: &Arc<Core>, items: &Arc<Vec<BulkItem>>, wanted: Vec<Wan
         // Documents of one index share its name and mostly follow each other.
         let mut found: Option<(&Arc<str>, Result<&Arc<IndexState>>)> = None;
         for document in &wanted[first..last] {
+            yield_now();
             let index = match &found {
                 Some((name, index)) if Arc::ptr_eq(name, &document.index) => index.clone(),
                 _ => {

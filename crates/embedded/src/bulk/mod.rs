@@ -43,12 +43,12 @@ pub(crate) async fn bulk(core: &Arc<Core>, ctx: &RequestContext, request: BulkRe
     if request.items.is_empty() {
         return Ok(BulkResponse::default());
     }
-    let permit = core
-        .pressure
-        .admit(request.items.iter().map(pressure::item_bytes).sum())?;
+    let flow = Flow::of(&ctx.scope);
+    let bytes = request.items.iter().map(pressure::item_bytes).sum();
+    let permit = core.pressure.admit(&flow, bytes)?;
     let (sender, receiver) = oneshot::channel();
     let shared = Arc::clone(core);
-    core.write_pool.spawn(&Flow::of(&ctx.scope), move || {
+    core.write_pool.spawn(&flow, move || {
         shared.disk_watch.look_if_near();
         let answer = move |response| {
             drop(permit);

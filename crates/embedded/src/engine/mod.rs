@@ -21,6 +21,7 @@ mod searching;
 pub(crate) mod state;
 mod stats;
 mod terms_enum;
+mod usage;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -38,7 +39,7 @@ use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
 use firn_engine::query::Query;
 use firn_engine::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
-use firn_engine::{Engine, RequestContext};
+use firn_engine::{Engine, RequestContext, TenantUsage};
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -313,6 +314,15 @@ impl Engine for Embedded {
 
     async fn node_stats(&self, _ctx: &RequestContext) -> Result<NodeStats> {
         Ok(self.core.node_stats())
+    }
+
+    async fn tenant_usage(&self, ctx: &RequestContext) -> Result<Vec<TenantUsage>> {
+        let core = Arc::clone(&self.core);
+        let mut usage = run_on(&self.core.get_pool, ctx, move || core.tenant_usage()).await?;
+        if let Some(own) = ctx.scope.tenant_id() {
+            usage.retain(|usage| *usage.tenant == *own.as_str());
+        }
+        Ok(usage)
     }
 
     async fn analyze(&self, ctx: &RequestContext, request: AnalyzeRequest) -> Result<Vec<AnalyzedToken>> {

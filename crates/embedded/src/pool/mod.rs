@@ -19,6 +19,7 @@ use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 pub use self::flow::Flow;
+pub(crate) use self::flow::FlowKey;
 pub(crate) use self::workers::{wait_for_others, yield_now};
 
 use self::queue::End;

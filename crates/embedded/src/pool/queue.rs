@@ -43,10 +43,12 @@ struct FlowState<T> {
 struct Lane<T> {
     /// Time its jobs ran, ns, brought level as that of flows is.
     at: u64,
-    /// Parts of requests that were begun: they go first.
+    /// Parts of requests that were begun, and interrupted jobs: they go first.
     begun: VecDeque<T>,
-    /// Requests that nobody has begun.
-    fresh: VecDeque<T>,
+    /// Requests that nobody has begun, with their time of arrival in [`FairQueue::turns`].
+    fresh: VecDeque<(u64, T)>,
+    /// Jobs that have had their turn, in the same order.
+    turned: VecDeque<(u64, T)>,
     /// Jobs that run.
     running: usize,
     /// Jobs that were begun and have not ended: those that run and those that were interrupted.
@@ -67,8 +69,8 @@ pub(super) enum End {
     Last,
     /// A part of a request that was begun.
     First,
-    /// As [`End::First`], behind what waits there: its request has had its turn.
-    FirstInTurn,
+    /// A job that has had its turn: behind the requests that have come until now.
+    InTurn,
 }
 
 /// What the choice may look at, of a lane and its first entry.
@@ -87,18 +89,51 @@ impl<T> Lane<T> {
             at: 0,
             begun: VecDeque::new(),
             fresh: VecDeque::new(),
+            turned: VecDeque::new(),
             running: 0,
             unfinished: 0,
         }
     }
 
-    fn first(&self) -> Option<&T> {
-        self.begun.front().or_else(|| self.fresh.front())
+    fn waiting(&self) -> usize {
+        self.begun.len() + self.fresh.len() + self.turned.len()
     }
 
     fn is_active(&self) -> bool {
-        self.running > 0 || self.first().is_some()
+        self.running > 0 || self.waiting() > 0
     }
+
+    /// What goes first of what is allowed. A part that may not begin stands in nobody's way: what it
+    /// waits for may be behind it.
+    fn next(&self, allowed: impl Fn(&T) -> bool) -> Option<Next> {
+        if let Some(at) = self.begun.iter().position(&allowed) {
+            return Some(Next::Begun(at));
+        }
+        let fresh = self.fresh.front().filter(|(_, entry)| allowed(entry));
+        let turned = self.turned.front().filter(|(_, entry)| allowed(entry));
+        match (fresh, turned) {
+            (Some((came, _)), Some((turned, _))) if turned < came => Some(Next::Turned),
+            (Some(_), _) => Some(Next::Fresh),
+            (None, Some(_)) => Some(Next::Turned),
+            (None, None) => None,
+        }
+    }
+
+    fn take(&mut self, next: Next) -> Option<T> {
+        match next {
+            Next::Begun(at) => self.begun.remove(at),
+            Next::Fresh => self.fresh.pop_front().map(|(_, entry)| entry),
+            Next::Turned => self.turned.pop_front().map(|(_, entry)| entry),
+        }
+    }
+}
+
+/// A place in a lane.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    Begun(usize),
+    Fresh,
+    Turned,
 }
 
 impl<T> FlowState<T> {
@@ -114,22 +149,23 @@ impl<T> FlowState<T> {
         self.lanes.iter().map(|lane| lane.unfinished).sum()
     }
 
-    /// The lane to serve next.
-    fn best_lane(&self, allowed: &impl Fn(Candidate<'_, T>) -> bool) -> Option<usize> {
-        let flow_unfinished = self.unfinished();
-        (0..self.lanes.len())
-            .filter(|&lane| {
-                let unfinished = self.lanes[lane].unfinished;
-                self.lanes[lane].first().is_some_and(|entry| {
-                    allowed(Candidate {
-                        lane,
-                        entry,
-                        unfinished,
-                        flow_unfinished,
-                    })
-                })
+    /// What goes first in a lane.
+    fn next(&self, lane: usize, allowed: &impl Fn(Candidate<'_, T>) -> bool) -> Option<Next> {
+        let (unfinished, flow_unfinished) = (self.lanes[lane].unfinished, self.unfinished());
+        self.lanes[lane].next(|entry| {
+            allowed(Candidate {
+                lane,
+                entry,
+                unfinished,
+                flow_unfinished,
             })
-            .min_by_key(|&lane| (self.lanes[lane].at, self.lanes[lane].running))
+        })
+    }
+
+    /// The lane to serve next, and what goes first there.
+    fn best_lane(&self, allowed: &impl Fn(Candidate<'_, T>) -> bool) -> Option<(usize, Next)> {
+        let lanes = (0..self.lanes.len()).filter_map(|lane| Some((lane, self.next(lane, allowed)?)));
+        lanes.min_by_key(|(lane, _)| (self.lanes[*lane].at, self.lanes[*lane].running))
     }
 }
 
@@ -146,39 +182,38 @@ impl<T> FairQueue<T> {
     /// Adds an entry.
     pub(super) fn push(&mut self, flow: &Flow, lane: usize, entry: T, end: End) {
         self.activate(flow.key(), lane);
+        let turns = self.turns;
         let state = self.flow(flow.key());
         state.weight = flow.weight;
         let lane = &mut state.lanes[lane];
         match end {
-            End::Last => lane.fresh.push_back(entry),
+            End::Last => lane.fresh.push_back((turns, entry)),
             End::First => lane.begun.push_front(entry),
-            End::FirstInTurn => lane.begun.push_back(entry),
+            End::InTurn => lane.turned.push_back((turns, entry)),
         }
     }
 
     /// Takes the next entry that is allowed to run; it counts as running from now on.
     pub(super) fn pop(&mut self, allowed: impl Fn(Candidate<'_, T>) -> bool) -> Option<(Place, T)> {
-        let place = self.best(&allowed)?;
+        let (place, next) = self.best(&allowed)?;
         self.turns += 1;
         let turns = self.turns;
         let state = self.flow(&place.flow);
         state.last_turn = turns;
         let lane = &mut state.lanes[place.lane];
-        let entry = lane.begun.pop_front().or_else(|| lane.fresh.pop_front())?;
+        let entry = lane.take(next)?;
         lane.running += 1;
         Some((place, entry))
     }
 
-    fn best(&self, allowed: &impl Fn(Candidate<'_, T>) -> bool) -> Option<Place> {
+    fn best(&self, allowed: &impl Fn(Candidate<'_, T>) -> bool) -> Option<(Place, Next)> {
         let waiting = self
             .flows
             .iter()
             .filter_map(|(key, flow)| Some((key, flow, flow.best_lane(allowed)?)));
-        let (key, _, lane) = waiting.min_by_key(|(_, flow, _)| (flow.at, flow.running(), flow.last_turn))?;
-        Some(Place {
-            flow: key.clone(),
-            lane,
-        })
+        let (key, _, (lane, next)) = waiting.min_by_key(|(_, flow, _)| (flow.at, flow.running(), flow.last_turn))?;
+        let flow = key.clone();
+        Some((Place { flow, lane }, next))
     }
 
     /// A job runs although it did not wait here, or goes on after it waited for something else.
@@ -216,7 +251,9 @@ impl<T> FairQueue<T> {
     /// Whether someone waits who is so far behind a running job that it should make room. Charge it
     /// first.
     pub(super) fn should_yield(&self, running: &Place, allowed: impl Fn(Candidate<'_, T>) -> bool) -> bool {
-        let Some(best) = self.best(&allowed) else { return false };
+        let Some((best, _)) = self.best(&allowed) else {
+            return false;
+        };
         let (Some(mine), Some(theirs)) = (self.flows.get(&running.flow), self.flows.get(&best.flow)) else {
             return false;
         };
@@ -229,11 +266,8 @@ impl<T> FairQueue<T> {
 
     /// Whether anything else of the same flow and lane waits.
     pub(super) fn has_waiting_beside(&self, place: &Place, allowed: impl Fn(Candidate<'_, T>) -> bool) -> bool {
-        let Some(flow) = self.flows.get(&place.flow) else {
-            return false;
-        };
-        flow.best_lane(&|candidate: Candidate<'_, T>| candidate.lane == place.lane && allowed(candidate))
-            .is_some()
+        let flow = self.flows.get(&place.flow);
+        flow.is_some_and(|flow| flow.next(place.lane, &allowed).is_some())
     }
 
     /// Requests that wait and were not begun: of a lane, and of one flow among them; and the flows
@@ -259,7 +293,7 @@ impl<T> FairQueue<T> {
     /// Entries that wait in a lane.
     pub(super) fn waiting(&self, lane: usize) -> usize {
         let lanes = self.flows.values().map(|flow| &flow.lanes[lane]);
-        lanes.map(|lane| lane.begun.len() + lane.fresh.len()).sum()
+        lanes.map(Lane::waiting).sum()
     }
 
     /// Requests of a lane that nobody has begun.

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use firn_engine::Scope;
 use firn_model::tenant::TenantId;
 
-use super::queue::{End, FairQueue, Fresh, HEAD_START_NS, Place};
+use super::queue::{Candidate, End, FairQueue, Fresh, HEAD_START_NS, Place};
 use super::*;
 
 const MS: u64 = 1_000_000;
@@ -125,9 +125,21 @@ fn parts_of_what_was_begun_go_before_new_requests() {
     let mut queue = FairQueue::new(1);
     queue.push(&tenant("a"), 0, "second", End::Last);
     queue.push(&tenant("a"), 0, "part", End::First);
-    queue.push(&tenant("a"), 0, "interrupted", End::FirstInTurn);
-    let order: Vec<_> = (0..3).map(|_| run(&mut queue, 1)).collect();
-    assert_eq!(order, ["part", "interrupted", "second"]);
+    queue.push(&tenant("a"), 0, "turned", End::InTurn);
+    queue.push(&tenant("a"), 0, "third", End::Last);
+    queue.push(&tenant("a"), 0, "interrupted", End::First);
+    let order: Vec<_> = (0..5).map(|_| run(&mut queue, 1)).collect();
+    assert_eq!(order, ["interrupted", "part", "second", "turned", "third"]);
+}
+
+#[test]
+fn what_may_not_begin_stands_in_nobodys_way() {
+    let mut queue = FairQueue::new(1);
+    queue.push(&tenant("a"), 0, "interrupted", End::First);
+    queue.push(&tenant("a"), 0, "part", End::First);
+    let begun = |candidate: Candidate<'_, &'static str>| *candidate.entry != "part";
+    assert_eq!(queue.pop(begun).map(|(_, entry)| entry), Some("interrupted"));
+    assert!(queue.pop(begun).is_none());
 }
 
 #[test]

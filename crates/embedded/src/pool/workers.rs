@@ -327,12 +327,12 @@ impl Workers {
             if queue.should_yield(place, may_run()) {
                 End::First
             } else if current.turn >= TURN && queue.has_waiting_beside(place, may_run()) {
-                End::FirstInTurn
+                End::InTurn
             } else {
                 return;
             }
         };
-        if end == End::FirstInTurn {
+        if end == End::InTurn {
             current.turn = Duration::ZERO;
         }
         let interrupted = Arc::new(Interrupted {
