@@ -1,6 +1,7 @@
 //! The engine through its interface, on real folders and on a simulated disk.
 
 mod catalog_crash;
+mod clustering_cost;
 mod contexts;
 mod data_streams;
 mod disk_full;
@@ -10,6 +11,7 @@ mod lifecycle;
 mod model;
 mod node;
 mod periods;
+mod purge;
 mod reading;
 mod tenants;
 mod terms_enum;

@@ -1,0 +1,110 @@
+//! What clustering costs and brings. Prints figures; run it by hand, with a release build:
+//! `cargo test --release -p firn-embedded --test engine clustering_cost -- --ignored --nocapture`.
+
+use std::time::{Duration, Instant};
+
+use firn_engine::Engine;
+use firn_engine::admin::ForceMergeRequest;
+use serde_json::{Value, json};
+
+use crate::node::{Node, add, ctx, target};
+
+const EVENTS: u64 = 600_000;
+const TENANTS: u64 = 200;
+
+/// An event of half a kilobyte; tenants are skewed as in Zipf's law.
+fn event(rng: &mut fastrand::Rng, number: u64) -> Value {
+    let tenant = (TENANTS as f64).powf(rng.f64()) as u64;
+    let user = rng.u32(0..50_000);
+    let class = ["login", "logout", "read", "write", "deny"][rng.usize(0..5)];
+    let status = [200, 200, 200, 404, 500][rng.usize(0..5)];
+    json!({
+        "@timestamp": 1_700_000_000_000 + number * 3 + rng.u64(0..2000),
+        "tenant": format!("tenant-{tenant:03}"),
+        "host": {"name": format!("host-{}", rng.u32(0..2000)), "ip": format!("10.{}.{}.{}", rng.u8(..), rng.u8(..), rng.u8(..))},
+        "event": {"class": class, "duration": rng.u32(0..100_000)},
+        "user": {"name": format!("user-{user}"), "id": user},
+        "http": {"status": status, "bytes": rng.u64(0..1 << 20)},
+        "trace": format!("{:032x}", rng.u128(..)),
+        "message": format!(
+            "request {number} of user-{user} took {} ms and ended with {}", rng.u32(0..9000),
+            ["success", "a timeout of the upstream server", "an unexpected end of the connection"][rng.usize(0..3)]
+        ),
+    })
+}
+
+fn fill(node: &Node, name: &str, settings: Value) {
+    let mapping = json!({"properties": {
+        "@timestamp": {"type": "date"}, "tenant": {"type": "keyword"},
+        "host": {"properties": {"name": {"type": "keyword"}, "ip": {"type": "ip"}}},
+        "event": {"properties": {"class": {"type": "keyword"}, "duration": {"type": "long"}}},
+        "user": {"properties": {"name": {"type": "keyword"}, "id": {"type": "long"}}},
+        "http": {"properties": {"status": {"type": "integer"}, "bytes": {"type": "long"}}},
+        "trace": {"type": "keyword"}, "message": {"type": "text"},
+    }});
+    node.create(name, json!({"settings": settings, "mappings": mapping}))
+        .unwrap();
+    let mut rng = fastrand::Rng::with_seed(1);
+    for start in (0..EVENTS).step_by(2000) {
+        let batch = (start..start + 2000).map(|number| add(name, event(&mut rng, number)));
+        for response in node.bulk(batch.collect()) {
+            response.result.unwrap();
+        }
+    }
+    node.refresh(name);
+    node.flush(name);
+}
+
+/// Bytes on disk.
+fn bytes(node: &Node, name: &str) -> u64 {
+    let stats = node.run(node.engine.stats(&ctx(), target(name))).unwrap();
+    stats[0].shards.iter().map(|shard| shard.store_size_bytes).sum()
+}
+
+/// Median time of a search.
+fn time(node: &Node, name: &str, body: &Value) -> Duration {
+    let mut times: Vec<Duration> = (0..41)
+        .map(|_| {
+            let started = Instant::now();
+            node.search(name, body.clone()).unwrap();
+            started.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[times.len() / 2]
+}
+
+#[test]
+#[ignore = "measures"]
+fn clustering_cost() {
+    let node = Node::new();
+    fill(&node, "plain", json!({}));
+    fill(&node, "clustered", json!({"index.tenant.field": "tenant"}));
+    for name in ["plain", "clustered"] {
+        let before = bytes(&node, name);
+        let cpu = cpu_time::ProcessTime::now();
+        let request = ForceMergeRequest {
+            target: target(name),
+            max_num_segments: Some(1),
+            only_expunge_deletes: false,
+            flush: true,
+        };
+        let outcome = node.run(node.engine.force_merge(&ctx(), request)).unwrap();
+        assert!(outcome.failures.is_empty(), "{outcome:?}");
+        let seconds = cpu.elapsed().as_secs_f64() * 1e6 / EVENTS as f64;
+        println!(
+            "{name}: {seconds:.1} CPU s per million events; {before} -> {} bytes",
+            bytes(&node, name)
+        );
+        for tenant in ["tenant-001", "tenant-020", "tenant-150"] {
+            let filter = json!([{"term": {"tenant": tenant}}]);
+            let newest = json!({"query": {"bool": {"filter": filter}}, "size": 100, "sort": [{"@timestamp": "desc"}], "track_total_hits": false});
+            let count = json!({"query": {"bool": {"filter": filter}}, "size": 0, "track_total_hits": true});
+            println!(
+                "  {tenant}: top 100 {:?}, count {:?}",
+                time(&node, name, &newest),
+                time(&node, name, &count)
+            );
+        }
+    }
+}
