@@ -39,6 +39,8 @@ use crate::schema::fields;
 
 /// A segment is rewritten alone when more than this share of it is deleted.
 const DELETED_PERCENT_MAX: u64 = 40;
+/// Tantivy refuses segments with so many documents.
+const DOCS_MAX: u64 = 1 << 31;
 /// After a merge of this size a flush frees the space of what it replaced.
 const FLUSH_AFTER_BYTES: u64 = 64 << 20;
 
@@ -269,8 +271,8 @@ impl Shard {
         let Some(tenant_field) = self.config.tenant_field.as_deref() else {
             return Ok(None);
         };
-        let docs: u32 = sources.iter().map(|source| source.survivors()).sum();
-        let is_due = purpose == Purpose::Forced || docs >= self.config.cluster_docs_min;
+        let docs: u64 = sources.iter().map(|source| u64::from(source.survivors())).sum();
+        let is_due = purpose == Purpose::Forced || docs >= u64::from(self.config.cluster_docs_min);
         // Dropping documents leaves the others in their order.
         let is_done = match sources {
             [only] => only.open.tenants.as_ref().is_some_and(|tenants| tenants.clustered),
@@ -278,7 +280,7 @@ impl Shard {
         };
         // Without tenants there is nothing to gain.
         let has_tenants = sources.iter().any(|source| source.open.tenants.is_some());
-        if !is_due || is_done || !has_tenants {
+        if !is_due || is_done || !has_tenants || docs >= DOCS_MAX {
             return Ok(None);
         }
         let own_docs_min = (purpose == Purpose::Upkeep).then_some(self.config.own_docs_min);

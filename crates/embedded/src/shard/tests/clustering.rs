@@ -349,3 +349,31 @@ fn what_is_put_aside_may_go_to_a_file() {
     assert!(disk.list(&folder).unwrap().iter().all(|entry| entry.name != "scratch"));
     assert!(*was_there.lock(), "no file was needed");
 }
+
+#[test]
+fn many_documents_are_counted_and_found() {
+    let (disk, dir) = sim();
+    let shard = Harness::create(Arc::new(disk), &dir);
+    let mut rng = fastrand::Rng::with_seed(5);
+    for _ in 0..30 {
+        let event = |_| {
+            let tenant = ["a", "b", "c", "d", "e"][rng.usize(0..5).min(rng.usize(0..5))];
+            let source = format!(
+                r#"{{"tenant":"{tenant}","@timestamp":{},"message":"of {tenant}"}}"#,
+                rng.u32(0..99)
+            );
+            shard.index_op(None, &source)
+        };
+        shard.shard.apply((0..50).map(event).collect()).unwrap();
+    }
+    shard.shard.force_merge(1, false).unwrap();
+    let documents = shard.documents();
+    assert_eq!(documents.len(), 1500);
+    for (id, source) in documents.iter().step_by(7) {
+        assert_eq!(shard.shard.get(id, false).unwrap().unwrap().source, source.as_bytes());
+    }
+    assert!(shard.shard.get(&shard.made_id(1500), false).unwrap().is_none());
+    let found = contents(&shard);
+    let message = &found["text \"message\\0sof\""];
+    assert_eq!(message.len(), 1500);
+}
