@@ -76,6 +76,7 @@ fn time(node: &Node, name: &str, body: &Value) -> Duration {
 
 #[test]
 #[ignore = "measures"]
+#[expect(clippy::print_stdout, reason = "its figures are what it is for")]
 fn clustering_cost() {
     let node = Node::new();
     fill(&node, "plain", json!({}));
