@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::{Parser, Subcommand};
 
 use crate::settings::{SettingsError, markdown};
-use crate::{bench, demo, generate, ingest, serve};
+use crate::{bench, demo, generate, ingest, keystore, serve};
 
 /// `EX_CONFIG` of sysexits.h.
 const EXIT_CONFIG: u8 = 78;
@@ -36,6 +36,8 @@ enum Command {
     Generate(generate::GenerateArgs),
     /// Compare servers
     Bench(bench::BenchArgs),
+    /// Keep secrets that settings files should not hold
+    Keystore(keystore::KeystoreArgs),
     /// List the settings of the server
     Settings(SettingsArgs),
 }
@@ -56,6 +58,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Ingest(args) => ingest::run(&args),
         Command::Generate(args) => generate::run(args).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => bench::run(&args),
+        Command::Keystore(args) => keystore::run(&args),
         Command::Settings(args) => {
             let text = if args.markdown {
                 markdown::markdown()

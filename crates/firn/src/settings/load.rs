@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use serde_norway::Value as Yaml;
 
 use super::SettingsError;
-use super::definitions::{self, Definition};
+use super::definitions::{self, Definition, Kind};
 
 /// A configuration file is a page of text; more is a mistake, not a configuration.
 const FILE_LIMIT_BYTES: u64 = 1024 * 1024;
 
 /// Variables with the prefix of settings that say something else.
-const OTHER_VARIABLES: &[&str] = &["FIRN_API_KEY"];
+const OTHER_VARIABLES: &[&str] = &["FIRN_API_KEY", "FIRN_KEYSTORE_PASSWORD", "FIRN_KEYSTORE_PASSWORD_FILE"];
 
 /// Where a value was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,13 +69,13 @@ impl Typed {
         if let Some(path) = sources.file {
             typed.read_file(path, &sources.environment)?;
         }
-        typed.read_environment(&sources.environment);
+        typed.read_environment(&sources.environment)?;
         for option in sources.options {
             typed.read_option(option)?;
         }
         for (flag, name, value) in sources.flags {
             let definition = definitions::find(name).expect("flags name settings of the table");
-            typed.set(definition, value, Source::Flag(flag));
+            typed.set(definition, value, Source::Flag(flag))?;
         }
         Ok(typed)
     }
@@ -85,8 +85,16 @@ impl Typed {
         self.values.get(name).map(|(value, source)| (value.as_str(), source))
     }
 
-    fn set(&mut self, definition: &'static Definition, value: String, source: Source) {
+    /// A secret is refused at once: what is kept here is printed by `_nodes`.
+    fn set(&mut self, definition: &'static Definition, value: String, source: Source) -> Result<(), SettingsError> {
+        if matches!(definition.kind, Kind::Secret) {
+            let name = definition.name;
+            return Err(SettingsError(format!(
+                "setting [{name}] {source}: it is a secret and belongs into the keystore (`firn keystore add {name}`)"
+            )));
+        }
         self.values.insert(definition.name, (value, source));
+        Ok(())
     }
 
     fn read_file(&mut self, path: &Path, environment: &[(String, String)]) -> Result<(), SettingsError> {
@@ -109,20 +117,20 @@ impl Typed {
             let source = Source::File(path.to_owned());
             let definition = known(&name, &source)?;
             let value = substitute(&value, environment).map_err(|reason| fail(format!("[{name}]: {reason}")))?;
-            self.set(definition, value, source);
+            self.set(definition, value, source)?;
         }
         Ok(())
     }
 
     /// A `FIRN_…` variable that names no setting is reported, not refused: Kubernetes puts
     /// `FIRN_SERVICE_HOST` and its kind into every pod beside a service called `firn`.
-    fn read_environment(&mut self, environment: &[(String, String)]) {
+    fn read_environment(&mut self, environment: &[(String, String)]) -> Result<(), SettingsError> {
         for (variable, value) in environment {
             if !variable.starts_with("FIRN_") || OTHER_VARIABLES.contains(&variable.as_str()) {
                 continue;
             }
             match definitions::find_by_environment(variable) {
-                Some(definition) => self.set(definition, value.clone(), Source::Environment(variable.clone())),
+                Some(definition) => self.set(definition, value.clone(), Source::Environment(variable.clone()))?,
                 None => {
                     let known: Vec<String> = definitions::DEFINITIONS
                         .iter()
@@ -138,6 +146,7 @@ impl Typed {
                 }
             }
         }
+        Ok(())
     }
 
     fn read_option(&mut self, option: &str) -> Result<(), SettingsError> {
@@ -145,8 +154,7 @@ impl Typed {
             return Err(SettingsError(format!("-E {option} is not name=value")));
         };
         let definition = known(name.trim(), &Source::Option)?;
-        self.set(definition, value.to_owned(), Source::Option);
-        Ok(())
+        self.set(definition, value.to_owned(), Source::Option)
     }
 }
 
@@ -312,5 +320,7 @@ mod tests {
         check("a: [\n", &[], "firn.yml");
         check("", &["http.port"], "is not name=value");
         check("", &["xpack.ml.enabled=true"], "`firn settings` lists");
+        check("bootstrap.password: x\n", &[], "firn keystore add bootstrap.password");
+        check("", &["bootstrap.password=x"], "given with -E: it is a secret");
     }
 }

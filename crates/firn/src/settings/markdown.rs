@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::definitions::{DEFINITIONS, DefaultValue, Definition, environment_name};
+use super::definitions::{DEFINITIONS, DefaultValue, Definition, Kind, environment_name};
 
 /// `docs/operate/settings.md`.
 pub(crate) fn markdown() -> String {
@@ -23,11 +23,14 @@ pub(crate) fn markdown() -> String {
                 DefaultValue::Fixed(text) => format!("`{text}`"),
                 DefaultValue::Derived(text) => text.to_owned(),
             };
+            let variable = match definition.kind {
+                Kind::Secret => "[keystore](security.md#the-keystore) only".to_owned(),
+                _ => format!("`{}`", environment_name(definition.name)),
+            };
             let _ = writeln!(
                 page,
-                "| `{}`<br>`{}` | {default} | {} | {} |",
+                "| `{}`<br>{variable} | {default} | {} | {} |",
                 definition.name,
-                environment_name(definition.name),
                 definition.kind.unit(),
                 definition.help
             );

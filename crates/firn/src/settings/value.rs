@@ -50,6 +50,7 @@ pub(crate) fn check(definition: &Definition, text: &str) -> Result<Value, String
             .map(|ms| Value::Duration(Some(Duration::from_millis(ms))))
             .map_err(|error| error.reason().to_owned()),
         Kind::Count(min, max) => number(text, min, max).map(Value::Number),
+        Kind::Secret => nonempty(text).map(Value::Text),
         Kind::Choice(words) => {
             let lower = text.to_lowercase();
             if words.contains(&lower.as_str()) {
