@@ -5,6 +5,7 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -25,6 +26,7 @@ use crate::filter_path::FilterPath;
 use crate::media_type::{self, Accept, Format};
 use crate::metrics::Metrics;
 use crate::params::Params;
+use crate::record::Recording;
 use crate::reply::{Reply, Shape};
 use crate::request::{Call, Edge, Peer};
 use crate::router::{BodyKind, Captures, Found, Route, Router};
@@ -43,6 +45,7 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         engine,
         tasks: Arc::new(Tasks::default()),
         metrics: Metrics::new(),
+        requests: AtomicU64::new(0),
         bodies: BodyBudget::new(config.body_memory_max),
         gate: Gate::default(),
         anybody: Arc::new(Identity::open()),
@@ -103,8 +106,9 @@ impl Api {
             head: parts.method == Method::HEAD,
             opaque_id: parts.headers.get("x-opaque-id").cloned(),
         };
-        let mut asked = Asked::default();
-        let outcome = self.answer(&parts, body, started, &mut shape, &mut asked).await;
+        let mut recording = self.edge.recording(&parts, started);
+        let outcome = self.answer(&parts, body, started, &mut shape, &mut recording).await;
+        let error = outcome.as_ref().err().and_then(ApiError::error_type);
         let response = match outcome {
             Ok(reply) => shape.response(reply).await,
             Err(error) => {
@@ -124,11 +128,12 @@ impl Api {
         };
         let sent = Body::size_hint(response.body()).exact().unwrap_or(0);
         self.edge.metrics.answered(
-            asked.endpoint,
+            recording.endpoint(),
             response.status().as_u16(),
             started.elapsed().as_secs_f64(),
             sent,
         );
+        recording.answered(response.status(), error, sent);
         response
     }
 
@@ -138,7 +143,7 @@ impl Api {
         body: B,
         started: Instant,
         shape: &mut Shape,
-        asked: &mut Asked,
+        recording: &mut Recording,
     ) -> Result<Reply, ApiError>
     where
         B: Body<Data = Bytes>,
@@ -153,10 +158,9 @@ impl Api {
         shape.accept = media_type::accept(&parts.headers, params.get("format"))?;
         shape.filter_path = params.get("filter_path").map(FilterPath::parse).transpose()?.flatten();
         let identity = self.identify(parts).await?;
-        asked.identity = Some(Arc::clone(&identity));
+        recording.identified(&identity);
         let (route, captures) = self.find(parts)?;
-        asked.endpoint = route.name;
-        asked.action = route.action;
+        recording.found(route, &captures);
         params.check(path, route.params)?;
         let scope = identity
             .scope(route.privilege)
@@ -182,6 +186,7 @@ impl Api {
         let mut share = self.edge.bodies.share();
         let mut body = body::read(&parts.headers, body, limits, &mut share).await?;
         self.edge.metrics.received(body.len() as u64);
+        recording.received(body.len() as u64);
         check_body(route, parts, &params, &mut body)?;
 
         let ctx = RequestContext {
@@ -193,6 +198,7 @@ impl Api {
                 .and_then(|value| value.to_str().ok())
                 .map(str::to_owned),
             scope: Arc::new(scope),
+            work: recording.work(),
         };
         let _task = self.edge.tasks.start(
             route.action,
@@ -246,26 +252,6 @@ impl Api {
                 sentence: format!("no handler found for uri [{uri}] and method [{method}]"),
                 allow: None,
             }),
-        }
-    }
-}
-
-/// What is known of a request when it is answered, also if it fails on the way.
-struct Asked {
-    /// `none` if it names no endpoint.
-    endpoint: &'static str,
-    /// Empty if it names no endpoint.
-    action: &'static str,
-    /// Who asks, once that is known.
-    identity: Option<Arc<Identity>>,
-}
-
-impl Default for Asked {
-    fn default() -> Self {
-        Self {
-            endpoint: "none",
-            action: "",
-            identity: None,
         }
     }
 }

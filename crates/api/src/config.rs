@@ -6,6 +6,7 @@ use std::time::Duration;
 use firn_control::Control;
 use serde_json::{Map, Value};
 
+use crate::record::Recorder;
 use crate::server::Tls;
 
 /// Adds lines in Prometheus' text format to `/metrics`.
@@ -61,6 +62,8 @@ pub struct ApiConfig {
     pub now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
     /// Who may ask what.
     pub security: Security,
+    /// Takes a record of each request.
+    pub recorder: Option<Arc<dyn Recorder>>,
     /// What the rest of the program has to say in `/metrics`.
     pub extra_metrics: Option<ExtraMetrics>,
 }
@@ -122,6 +125,7 @@ impl ApiConfig {
             started_ms: now_ms(),
             now_ms,
             security: Security::Off(None),
+            recorder: None,
             extra_metrics: None,
         }
     }

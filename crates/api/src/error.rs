@@ -151,6 +151,16 @@ impl ApiError {
     }
 
     /// The whole body.
+    /// The `type` in its body, if it has one.
+    pub(crate) fn error_type(&self) -> Option<&'static str> {
+        match self {
+            Self::Engine(error) => Some(status_and_type(error.kind()).1),
+            Self::Rest { error_type, .. } => Some(error_type),
+            Self::Search(_) => Some("search_phase_execution_exception"),
+            Self::Plain { .. } => None,
+        }
+    }
+
     pub(crate) fn body(&self, metadata: Option<&Metadata>, trace: bool) -> Value {
         let status = self.status().as_u16();
         let mut object = match self {

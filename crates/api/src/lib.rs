@@ -40,6 +40,7 @@ mod params;
 mod point_in_time;
 mod preference;
 mod pretty;
+mod record;
 mod reply;
 mod request;
 mod resolve;
@@ -58,4 +59,5 @@ mod validate;
 
 pub use api::{Api, router};
 pub use config::{ApiConfig, ExtraMetrics, Security, VersionInfo};
+pub use record::{Caller, Recorder, RequestRecord};
 pub use server::{Tls, serve};

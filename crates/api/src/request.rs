@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use firn_control::Identity;
@@ -34,6 +35,8 @@ pub(crate) struct Edge {
     pub(crate) metrics: Metrics,
     pub(crate) bodies: Arc<BodyBudget>,
     pub(crate) permits: Arc<Semaphore>,
+    /// Answered or being answered since the start.
+    pub(crate) requests: AtomicU64,
     pub(crate) gate: Gate,
     /// Whoever asks where security is off.
     pub(crate) anybody: Arc<Identity>,

@@ -22,9 +22,11 @@ pub mod task;
 pub mod terms_enum;
 mod traits;
 pub mod usage;
+mod work;
 
 pub use firn_model::{Error, ErrorKind, Result};
 pub use scope::Scope;
 pub use task::{Cancel, RequestContext, Watch};
 pub use traits::Engine;
 pub use usage::TenantUsage;
+pub use work::{Work, WorkDone};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use crate::{Error, ErrorKind, Result, Scope};
+use crate::{Error, ErrorKind, Result, Scope, Work};
 
 /// A flag that the edge raises when the client goes away. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -74,6 +74,8 @@ pub struct RequestContext {
     pub opaque_id: Option<String>,
     /// What the request may touch.
     pub scope: Arc<Scope>,
+    /// What it costs, counted by the engine.
+    pub work: Arc<Work>,
 }
 
 impl RequestContext {
@@ -84,6 +86,7 @@ impl RequestContext {
             started: Instant::now(),
             opaque_id: None,
             scope: Arc::default(),
+            work: Arc::default(),
         }
     }
 

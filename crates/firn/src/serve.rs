@@ -16,9 +16,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::settings::address::Protection;
 use crate::settings::load::{Sources, Typed};
-use crate::settings::{FloodStage, ServeSettings, markdown};
+use crate::settings::{FloodStage, ServeSettings, SettingsError, markdown};
 use crate::tls::TlsFiles;
-use crate::{logging, metrics, security};
+use crate::{keystore, logging, metrics, records, security};
 
 /// An interrupt sooner after the first is the same one.
 const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
@@ -59,6 +59,23 @@ pub(crate) struct SettingsArgs {
 impl SettingsArgs {
     /// Collects and checks all settings; starts logging as they say.
     pub(crate) fn load(&self) -> anyhow::Result<ServeSettings> {
+        let typed = self.typed()?;
+        let mut settings = ServeSettings::validate(&typed)?;
+        settings.secrets = keystore::load(self.config.as_deref(), &settings.path_data)?;
+        logging::start(&settings.log_level, settings.log_format);
+        for warning in &typed.warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(settings)
+    }
+
+    /// The configuration file and the data folder: where a keystore may lie.
+    pub(crate) fn places(&self) -> anyhow::Result<(Option<&Path>, PathBuf)> {
+        let settings = ServeSettings::validate(&self.typed()?)?;
+        Ok((self.config.as_deref(), settings.path_data))
+    }
+
+    fn typed(&self) -> Result<Typed, SettingsError> {
         let mut flags = Vec::new();
         if let Some(data) = &self.data {
             flags.push(("--data", "path.data", data.display().to_string()));
@@ -66,20 +83,14 @@ impl SettingsArgs {
         if let Some(port) = self.port {
             flags.push(("--port", "http.port", port.to_string()));
         }
-        let typed = Typed::load(Sources {
+        Typed::load(Sources {
             file: self.config.as_deref(),
             environment: std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
                 .collect(),
             options: &self.options,
             flags,
-        })?;
-        let settings = ServeSettings::validate(&typed)?;
-        logging::start(&settings.log_level, settings.log_format);
-        for warning in &typed.warnings {
-            tracing::warn!("{warning}");
-        }
-        Ok(settings)
+        })
     }
 }
 
@@ -145,12 +156,20 @@ pub(crate) fn serve(
     runtime.block_on(async {
         let engine: Arc<dyn Engine> = engine;
         let control = security::open(settings)?;
+        let security = match control.has_users() {
+            true => Security::On(Arc::clone(&control)),
+            false => Security::Off(Some(Arc::clone(&control))),
+        };
+        let authentication = matches!(security, Security::On(_));
+        let (records, record_writers) = records::start(settings, authentication, &engine);
         let config = ApiConfig {
             tls: tls.clone(),
-            security: match control.has_users() {
-                true => Security::On(Arc::clone(&control)),
-                false => Security::Off(Some(Arc::clone(&control))),
-            },
+            security,
+            recorder: records.recorder(),
+            extra_metrics: Some(Arc::new(move |text| {
+                metrics::write_process(text);
+                records.write_metrics(text);
+            })),
             ..api_config(settings, address, engine.as_ref()).await?
         };
         let api = firn_api::router(Arc::clone(&engine), config);
@@ -187,6 +206,7 @@ pub(crate) fn serve(
         // Whoever works beside the server has to know, also if no signal ended it.
         stopping.store(true, Ordering::Relaxed);
         let closing = Instant::now();
+        record_writers.close().await;
         engine.close().await.context("cannot make everything durable")?;
         tracing::info!(took_ms = closing.elapsed().as_millis() as u64, "firn has stopped");
         outcome
@@ -267,7 +287,6 @@ async fn api_config(settings: &ServeSettings, address: SocketAddr, engine: &dyn 
         shutdown_grace: settings.shutdown_grace,
         slow_query_ms: settings.slow_query.map(|duration| duration.as_millis() as u64),
         settings: settings.flat.clone(),
-        extra_metrics: Some(Arc::new(metrics::write_process)),
         ..defaults
     })
 }

@@ -39,6 +39,12 @@ impl Default for Gate {
     }
 }
 
+/// Who a request claims to be, right or wrong.
+pub(crate) fn claimed(parts: &Parts) -> Option<String> {
+    let credentials = header::credentials(&parts.headers).ok().flatten()?;
+    Some(credentials.principal().to_owned())
+}
+
 impl Gate {
     /// Who sends the request; a 401 if nobody knows, a 429 if too many guess at a time.
     pub(crate) async fn identify(&self, control: &Arc<Control>, parts: &Parts) -> Result<Arc<Identity>, Error> {

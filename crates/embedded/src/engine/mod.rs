@@ -220,7 +220,9 @@ impl Engine for Embedded {
 
     async fn bulk(&self, ctx: &RequestContext, request: BulkRequest) -> Result<BulkResponse> {
         self.core.check_open()?;
-        crate::bulk::bulk(&self.core, ctx, request).await
+        let response = crate::bulk::bulk(&self.core, ctx, request).await?;
+        ctx.work.add_bulk(&response);
+        Ok(response)
     }
 
     async fn get(&self, ctx: &RequestContext, requests: Vec<GetRequest>) -> Result<Vec<Result<GetResult>>> {
@@ -244,7 +246,10 @@ impl Engine for Embedded {
 
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
         self.core.check_open()?;
-        searching::on_search_pool(&self.core, ctx, move |core, ctx| core.search_now(ctx, request)).await
+        let response =
+            searching::on_search_pool(&self.core, ctx, move |core, ctx| core.search_now(ctx, request)).await?;
+        ctx.work.add_search(&response);
+        Ok(response)
     }
 
     async fn fields_in_use(&self, ctx: &RequestContext, request: FieldsInUseRequest) -> Result<Vec<FieldsInUse>> {
@@ -268,7 +273,10 @@ impl Engine for Embedded {
 
     async fn scroll(&self, ctx: &RequestContext, request: ScrollRequest) -> Result<SearchResponse> {
         self.core.check_open()?;
-        searching::on_search_pool(&self.core, ctx, move |core, ctx| core.next_page(ctx, &request)).await
+        let response =
+            searching::on_search_pool(&self.core, ctx, move |core, ctx| core.next_page(ctx, &request)).await?;
+        ctx.work.add_search(&response);
+        Ok(response)
     }
 
     async fn close_contexts(

@@ -545,6 +545,7 @@ pub(super) fn run(
 /// Runs one task. What panics is a bug or a damaged file that slipped through: it costs its shard,
 /// not the process.
 fn run_task(shared: &Shared, shard: &Ready, task: &Task, step: Step) -> Result<()> {
+    shared.ctx.work.add_segment();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         step(shared, &shard.plan, &task.segment, task.order)
     }));

@@ -51,6 +51,8 @@ pub(crate) enum Kind {
     Count(u64, u64),
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// Text that comes from the keystore and from nowhere else.
+    Secret,
 }
 
 impl Kind {
@@ -69,6 +71,7 @@ impl Kind {
             Self::Duration => "time".to_owned(),
             Self::Count(min, max) => format!("number, {min} to {max}"),
             Self::Choice(words) => words.join(" or "),
+            Self::Secret => "secret".to_owned(),
         }
     }
 }
@@ -185,6 +188,55 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         kind: Kind::Path,
         default: Derived("none"),
         help: "PEM file with the certificate's private key, not encrypted. Read again when it changes.",
+    },
+    Definition {
+        name: "xpack.security.audit.enabled",
+        section: SECURITY,
+        kind: BOOLEAN,
+        default: Derived("where authentication is on"),
+        help: "Keep sign-ins, refusals and changes in the data stream `.firn-audit` (see [security](security.md#the-audit-log)).",
+    },
+    Definition {
+        name: "xpack.security.audit.retention",
+        section: SECURITY,
+        kind: Kind::Duration,
+        default: Fixed("365d"),
+        help: "How long they are kept.",
+    },
+    Definition {
+        name: "traffic.enabled",
+        section: SECURITY,
+        kind: BOOLEAN,
+        default: Derived("where authentication is on"),
+        help: "Keep a record of each request and its cost in the data stream `.firn-traffic` (see [security](security.md#the-traffic)).",
+    },
+    Definition {
+        name: "traffic.retention",
+        section: SECURITY,
+        kind: Kind::Duration,
+        default: Fixed("30d"),
+        help: "How long they are kept.",
+    },
+    Definition {
+        name: "bootstrap.password",
+        section: SECURITY,
+        kind: Kind::Secret,
+        default: Derived("none"),
+        help: "Password of the operator at the first start of a server without users.",
+    },
+    Definition {
+        name: "s3.client.default.access_key",
+        section: SECURITY,
+        kind: Kind::Secret,
+        default: Derived("none"),
+        help: "Kept for snapshot repositories in object stores, which this version does not have yet.",
+    },
+    Definition {
+        name: "s3.client.default.secret_key",
+        section: SECURITY,
+        kind: Kind::Secret,
+        default: Derived("none"),
+        help: "The same.",
     },
     Definition {
         name: "indices.memory.index_buffer_size",

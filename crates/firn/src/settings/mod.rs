@@ -12,7 +12,7 @@ pub(crate) mod markdown;
 mod serve;
 pub(crate) mod value;
 
-pub(crate) use serve::{FloodStage, LogFormat, ServeSettings};
+pub(crate) use serve::{FloodStage, KeepRecords, LogFormat, ServeSettings};
 
 use std::fmt;
 

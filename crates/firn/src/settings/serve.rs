@@ -10,6 +10,7 @@ use super::address::Address;
 use super::definitions::{self, DefaultValue};
 use super::load::Typed;
 use super::value::{self, Value};
+use crate::keystore::Secrets;
 use crate::tls::TlsFiles;
 
 /// How log lines look.
@@ -30,6 +31,14 @@ pub(crate) enum FloodStage {
     FreeBytes(u64),
 }
 
+/// Whether records of one kind are kept, and how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeepRecords {
+    /// `None`: if authentication is on.
+    pub(crate) is_on: Option<bool>,
+    pub(crate) retention: Duration,
+}
+
 /// The validated settings of `firn serve`.
 #[derive(Debug, Clone)]
 pub(crate) struct ServeSettings {
@@ -40,6 +49,8 @@ pub(crate) struct ServeSettings {
     /// `None`: plain HTTP.
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) insecure_open_to_network: bool,
+    pub(crate) audit: KeepRecords,
+    pub(crate) traffic: KeepRecords,
     pub(crate) http_max_content_bytes: u64,
     pub(crate) shutdown_grace: Duration,
     pub(crate) index_buffer_bytes: u64,
@@ -63,6 +74,8 @@ pub(crate) struct ServeSettings {
     pub(crate) slow_query: Option<Duration>,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
+    /// From the keystore.
+    pub(crate) secrets: Secrets,
     /// All settings as text, for `_nodes` and `_cluster/settings`.
     pub(crate) flat: Map<String, Json>,
 }
@@ -81,6 +94,8 @@ impl ServeSettings {
             http_address: Address::resolve(&host, port)?,
             tls: values.tls()?,
             insecure_open_to_network: values.boolean("http.insecure_open_to_network")?,
+            audit: values.records("xpack.security.audit.enabled", "xpack.security.audit.retention")?,
+            traffic: values.records("traffic.enabled", "traffic.retention")?,
             http_max_content_bytes: values.bytes("http.max_content_length")?,
             shutdown_grace: values
                 .duration("http.shutdown_grace_period")?
@@ -121,6 +136,7 @@ impl ServeSettings {
                 Some("json") => LogFormat::Json,
                 _ => LogFormat::Text,
             },
+            secrets: Secrets::default(),
             flat: values.flat(),
         };
         settings.check_relations()?;
@@ -179,6 +195,12 @@ impl Values<'_> {
 
     fn boolean(&self, name: &str) -> Result<bool, SettingsError> {
         Ok(self.text(name)?.as_deref() == Some("true"))
+    }
+
+    fn records(&self, enabled: &str, retention: &str) -> Result<KeepRecords, SettingsError> {
+        let is_on = self.text(enabled)?.map(|text| text == "true");
+        let retention = self.duration(retention)?.expect("a duration that cannot be never");
+        Ok(KeepRecords { is_on, retention })
     }
 
     fn path(&self, name: &str) -> Result<Option<PathBuf>, SettingsError> {

@@ -1,0 +1,126 @@
+//! What a request has cost.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::ErrorKind;
+use crate::document::{BulkItemResponse, BulkResponse, Effect};
+use crate::search::SearchResponse;
+
+/// Counted by the engine while it works, read by whoever has the request's record to write. Approximate while
+/// the request runs, exact when it is answered.
+#[derive(Debug, Default)]
+pub struct Work {
+    shards: AtomicU64,
+    segments: AtomicU64,
+    hits: AtomicU64,
+    written: AtomicU64,
+    denied: AtomicU64,
+}
+
+/// What [`Work`] came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WorkDone {
+    /// Shards searched, without those that could hold no match.
+    pub shards: u64,
+    /// Segments whose rows were read: not those that could hold no match, nor those whose answer was known.
+    pub segments: u64,
+    /// What searches found, as far as it was counted.
+    pub hits: u64,
+    /// Documents written or deleted.
+    pub written: u64,
+    /// Items of bulks that the caller may not write.
+    pub denied: u64,
+}
+
+impl Work {
+    /// Counts a segment.
+    pub fn add_segment(&self) {
+        self.segments.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts what a search asked and found.
+    pub fn add_search(&self, response: &SearchResponse) {
+        let asked = response.shards.successful.saturating_sub(response.shards.skipped);
+        let failed = response.shards.failures.len() as u64;
+        self.shards.fetch_add(u64::from(asked) + failed, Ordering::Relaxed);
+        let hits = response.total.map_or(response.hits.len() as u64, |total| total.value);
+        self.hits.fetch_add(hits, Ordering::Relaxed);
+    }
+
+    /// Counts what a bulk has changed.
+    pub fn add_bulk(&self, response: &BulkResponse) {
+        let changed = |item: &&BulkItemResponse| matches!(&item.result, Ok(written) if !matches!(written.effect, Effect::Noop | Effect::NotFound));
+        let is_denied =
+            |item: &&BulkItemResponse| matches!(&item.result, Err(error) if error.kind() == ErrorKind::Forbidden);
+        let count = |filter: &dyn Fn(&&BulkItemResponse) -> bool| response.items.iter().filter(filter).count() as u64;
+        self.written.fetch_add(count(&changed), Ordering::Relaxed);
+        self.denied.fetch_add(count(&is_denied), Ordering::Relaxed);
+    }
+
+    /// So far.
+    pub fn done(&self) -> WorkDone {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        WorkDone {
+            shards: read(&self.shards),
+            segments: read(&self.segments),
+            hits: read(&self.hits),
+            written: read(&self.written),
+            denied: read(&self.denied),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+    use crate::document::Written;
+    use crate::search::{SearchShards, TotalHits};
+
+    #[test]
+    fn work_adds_up() {
+        let work = Work::default();
+        work.add_segment();
+        work.add_segment();
+        work.add_search(&SearchResponse {
+            shards: SearchShards {
+                total: 5,
+                successful: 4,
+                skipped: 3,
+                failures: vec![("i".to_owned(), 0, Error::internal("x"))],
+            },
+            total: Some(TotalHits { value: 7, exact: true }),
+            ..SearchResponse::default()
+        });
+        let item = |result| BulkItemResponse {
+            index: "i".to_owned(),
+            id: "1".to_owned(),
+            result,
+        };
+        let written = |effect| Written {
+            effect,
+            version: 1,
+            seq_no: 0,
+            primary_term: 1,
+            forced_refresh: false,
+            get: None,
+        };
+        work.add_bulk(&BulkResponse {
+            items: vec![
+                item(Ok(written(Effect::Created))),
+                item(Ok(written(Effect::Noop))),
+                item(Ok(written(Effect::Deleted))),
+                item(Err(Error::internal("x"))),
+                item(Err(Error::new(ErrorKind::Forbidden, "x"))),
+            ],
+        });
+        let expect = WorkDone {
+            shards: 2,
+            segments: 2,
+            hits: 7,
+            written: 2,
+            denied: 1,
+        };
+        assert_eq!(work.done(), expect);
+    }
+}

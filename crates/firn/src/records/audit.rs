@@ -1,0 +1,326 @@
+//! The audit log: who did what, when, from where, and whether it was allowed.
+//!
+//! The names of events and fields are those of Elasticsearch's audit log. Reading and writing
+//! documents is not in it: that is the traffic's, where each request is.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use firn_api::{Caller, RequestRecord};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+
+use super::stream::Definition;
+
+/// Callers whose last sign-in is remembered. A place that is forgotten costs one event more.
+const SIGNED_IN_MAX: usize = 10_000;
+/// A caller who was away for so long signs in anew.
+const SIGNED_IN_FOR_MS: i64 = 5 * 60 * 1000;
+/// What only looks, or comes with every write, although its action has the name of administration.
+const NO_MANAGEMENT: &[&str] = &[
+    "indices:admin/refresh",
+    "indices:admin/validate/query",
+    "indices:admin/analyze",
+    "indices:admin/resolve/index",
+    "indices:admin/index_template/simulate_index",
+];
+
+/// The stream.
+pub(super) fn definition() -> Definition {
+    let keyword = || json!({"type": "keyword", "ignore_above": 1024});
+    Definition {
+        name: ".firn-audit",
+        description: "who did what, when, from where, and whether it was allowed",
+        period: "month",
+        properties: json!({
+            "@timestamp": {"type": "date"},
+            "event": {"properties": {"action": keyword(), "outcome": keyword()}},
+            "user": {"properties": {"name": keyword()}},
+            "authentication": {"properties": {"type": keyword()}},
+            "apikey": {"properties": {"id": keyword(), "name": keyword()}},
+            "tenant": keyword(),
+            "origin": {"properties": {"address": {"type": "ip"}, "port": {"type": "integer"}}},
+            "request": {"properties": {"id": keyword(), "method": keyword(), "name": keyword()}},
+            "url": {"properties": {"path": keyword()}},
+            "action": keyword(),
+            "indices": keyword(),
+            "opaque_id": keyword(),
+            "status": {"type": "short"},
+            "error": {"properties": {"type": keyword()}},
+            "items_denied": {"type": "long"},
+            "records_lost": {"type": "long"},
+            "node": {"properties": {"name": keyword()}},
+        }),
+        lost: |count| json!({"event": {"action": "records_lost"}, "records_lost": count}),
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    /// Somebody came whom nobody knows.
+    AuthenticationFailed,
+    /// Somebody came for the first time in a while.
+    AuthenticationSuccess,
+    /// Somebody who is known asked for what he may not, as a whole or in items of a bulk.
+    AccessDenied,
+    /// Somebody changed something beside documents, or tried to.
+    AccessGranted,
+}
+
+impl Event {
+    fn name(self) -> &'static str {
+        match self {
+            Self::AuthenticationFailed => "authentication_failed",
+            Self::AuthenticationSuccess => "authentication_success",
+            Self::AccessDenied => "access_denied",
+            Self::AccessGranted => "access_granted",
+        }
+    }
+}
+
+/// Decides what is an event.
+#[derive(Debug, Default)]
+pub(super) struct Audit {
+    /// When somebody was last heard of, by name and address.
+    signed_in: Mutex<HashMap<(String, Option<IpAddr>), i64>>,
+}
+
+impl Audit {
+    /// The event in a request, if there is one.
+    pub(super) fn event(&self, record: &RequestRecord) -> Option<Event> {
+        if let Caller::Unknown { .. } = record.caller {
+            // What cannot be read is refused before anybody is asked who he is.
+            return matches!(record.status, 401 | 429 | 499).then_some(Event::AuthenticationFailed);
+        }
+        let is_new = self.signs_in(record);
+        if record.error == Some("security_exception") || record.work.denied > 0 {
+            Some(Event::AccessDenied)
+        } else if is_management(record) {
+            Some(Event::AccessGranted)
+        } else {
+            is_new.then_some(Event::AuthenticationSuccess)
+        }
+    }
+
+    fn signs_in(&self, record: &RequestRecord) -> bool {
+        let name = match &record.caller {
+            Caller::Anyone | Caller::Unknown { .. } => return false,
+            Caller::User { name } => name.clone(),
+            Caller::ApiKey { id, .. } => id.clone(),
+        };
+        let who = (name, record.peer.map(|peer| peer.ip()));
+        // A clock that went back makes nobody known for ever.
+        let is_recent = |seen: i64| (record.at_ms - seen).abs() < SIGNED_IN_FOR_MS;
+        let mut signed_in = self.signed_in.lock();
+        if signed_in.len() >= SIGNED_IN_MAX && !signed_in.contains_key(&who) {
+            signed_in.retain(|_, seen| is_recent(*seen));
+            if signed_in.len() >= SIGNED_IN_MAX {
+                signed_in.clear();
+            }
+        }
+        let before = signed_in.insert(who, record.at_ms);
+        !before.is_some_and(is_recent)
+    }
+}
+
+fn is_management(record: &RequestRecord) -> bool {
+    let is_of_administration = ["cluster:admin/", "indices:admin/"]
+        .iter()
+        .any(|start| record.action.starts_with(start));
+    let only_looks = record.method == "GET" || record.method == "HEAD" || NO_MANAGEMENT.contains(&record.action);
+    is_of_administration && !only_looks
+}
+
+/// The event as it is kept.
+pub(super) fn print(record: &RequestRecord, event: Event, node: &str) -> Value {
+    let is_success = match event {
+        Event::AuthenticationSuccess => true,
+        Event::AccessGranted => record.status < 400,
+        Event::AuthenticationFailed | Event::AccessDenied => false,
+    };
+    let outcome = if is_success { "success" } else { "failure" };
+    let mut out = Map::new();
+    out.insert("@timestamp".to_owned(), record.at_ms.into());
+    out.insert("event".to_owned(), json!({"action": event.name(), "outcome": outcome}));
+    print_caller(record, &mut out);
+    if let Some(peer) = record.peer {
+        out.insert(
+            "origin".to_owned(),
+            json!({"address": peer.ip().to_canonical(), "port": peer.port()}),
+        );
+    }
+    out.insert(
+        "request".to_owned(),
+        json!({"id": record.id, "method": record.method, "name": record.endpoint}),
+    );
+    out.insert("url".to_owned(), json!({"path": record.path}));
+    out.insert("status".to_owned(), record.status.into());
+    out.insert("node".to_owned(), json!({"name": node}));
+    let texts = [
+        ("action", (!record.action.is_empty()).then_some(record.action)),
+        ("opaque_id", record.opaque_id.as_deref()),
+    ];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            out.insert(name.to_owned(), text.into());
+        }
+    }
+    if let Some(index) = &record.index {
+        out.insert("indices".to_owned(), index.split(',').collect());
+    }
+    if let Some(error) = record.error {
+        out.insert("error".to_owned(), json!({"type": error}));
+    }
+    if record.work.denied > 0 {
+        out.insert("items_denied".to_owned(), record.work.denied.into());
+    }
+    Value::Object(out)
+}
+
+/// Who asked, as both streams say it.
+pub(super) fn print_caller(record: &RequestRecord, out: &mut Map<String, Value>) {
+    let (user, kind) = match &record.caller {
+        Caller::Anyone => (None, "ANONYMOUS"),
+        Caller::Unknown { claimed } => (claimed.as_ref(), "NONE"),
+        Caller::User { name } => (Some(name), "REALM"),
+        Caller::ApiKey { owner, .. } => (Some(owner), "API_KEY"),
+    };
+    if let Some(user) = user {
+        out.insert("user".to_owned(), json!({"name": user}));
+    }
+    out.insert("authentication".to_owned(), json!({"type": kind}));
+    if let Caller::ApiKey { id, name, .. } = &record.caller {
+        out.insert("apikey".to_owned(), json!({"id": id, "name": name}));
+    }
+    if let Some(tenant) = &record.tenant {
+        out.insert("tenant".to_owned(), tenant.as_str().into());
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::Duration;
+
+    use firn_engine::WorkDone;
+
+    use super::*;
+
+    pub(in crate::records) fn record(caller: Caller) -> RequestRecord {
+        RequestRecord {
+            at_ms: 1_000_000,
+            id: "n-1".to_owned(),
+            opaque_id: None,
+            method: "GET".to_owned(),
+            path: "/events/_search".to_owned(),
+            endpoint: "search",
+            action: "indices:data/read/search",
+            index: Some("events,logs-*".to_owned()),
+            peer: Some(([10, 0, 0, 1], 4000).into()),
+            caller,
+            tenant: None,
+            status: 200,
+            error: None,
+            took: Duration::from_micros(1500),
+            bytes_in: 10,
+            bytes_out: 20,
+            work: WorkDone::default(),
+        }
+    }
+
+    fn user(name: &str) -> Caller {
+        Caller::User { name: name.to_owned() }
+    }
+
+    #[test]
+    fn a_caller_signs_in_once_in_a_while_from_each_address() {
+        let audit = Audit::default();
+        let mut request = record(user("ann"));
+        assert_eq!(audit.event(&request), Some(Event::AuthenticationSuccess));
+        assert_eq!(audit.event(&request), None);
+        request.peer = Some(([10, 0, 0, 2], 4000).into());
+        assert_eq!(audit.event(&request), Some(Event::AuthenticationSuccess));
+        request.at_ms += SIGNED_IN_FOR_MS - 1;
+        assert_eq!(audit.event(&request), None, "each request counts");
+        request.at_ms += SIGNED_IN_FOR_MS;
+        assert_eq!(audit.event(&request), Some(Event::AuthenticationSuccess));
+        // The clock goes back by a day.
+        request.at_ms -= 24 * 60 * 60 * 1000;
+        assert_eq!(audit.event(&request), Some(Event::AuthenticationSuccess));
+        assert_eq!(audit.event(&request), None);
+        assert_eq!(audit.event(&record(Caller::Anyone)), None);
+    }
+
+    #[test]
+    fn the_memory_of_callers_is_bounded() {
+        let audit = Audit::default();
+        for number in 0..SIGNED_IN_MAX + 10 {
+            audit.event(&record(user(&number.to_string())));
+        }
+        assert!(audit.signed_in.lock().len() <= SIGNED_IN_MAX);
+    }
+
+    #[test]
+    fn refusals_and_management_are_events() {
+        let check = |change: fn(&mut RequestRecord), expect: Option<Event>| {
+            let audit = Audit::default();
+            audit.event(&record(user("ann")));
+            let mut request = record(user("ann"));
+            change(&mut request);
+            assert_eq!(audit.event(&request), expect, "{request:?}");
+        };
+        check(|_| {}, None);
+        check(
+            |r| (r.caller, r.status) = (Caller::Unknown { claimed: None }, 401),
+            Some(Event::AuthenticationFailed),
+        );
+        check(
+            |r| (r.caller, r.status) = (Caller::Unknown { claimed: None }, 400),
+            None,
+        );
+        check(|r| r.error = Some("security_exception"), Some(Event::AccessDenied));
+        check(|r| r.work.denied = 1, Some(Event::AccessDenied));
+        // A block on writes has a 403 too, and is nobody's attempt.
+        check(|r| (r.status, r.error) = (403, Some("cluster_block_exception")), None);
+        check(
+            |r| (r.method, r.action) = ("DELETE".to_owned(), "indices:admin/delete"),
+            Some(Event::AccessGranted),
+        );
+        check(|r| r.action = "indices:admin/get", None);
+        check(
+            |r| (r.method, r.action) = ("POST".to_owned(), "indices:admin/refresh"),
+            None,
+        );
+        check(
+            |r| (r.method, r.action) = ("PUT".to_owned(), "cluster:admin/settings/update"),
+            Some(Event::AccessGranted),
+        );
+    }
+
+    #[test]
+    fn an_event_says_who_what_when_and_from_where() {
+        let mut request = record(Caller::ApiKey {
+            id: "id1".to_owned(),
+            name: "shipper".to_owned(),
+            owner: "ann".to_owned(),
+        });
+        request.status = 403;
+        request.error = Some("security_exception");
+        let expect = json!({
+            "@timestamp": 1_000_000,
+            "event": {"action": "access_denied", "outcome": "failure"},
+            "user": {"name": "ann"},
+            "authentication": {"type": "API_KEY"},
+            "apikey": {"id": "id1", "name": "shipper"},
+            "origin": {"address": "10.0.0.1", "port": 4000},
+            "request": {"id": "n-1", "method": "GET", "name": "search"},
+            "url": {"path": "/events/_search"},
+            "status": 403,
+            "node": {"name": "node-1"},
+            "action": "indices:data/read/search",
+            "indices": ["events", "logs-*"],
+            "error": {"type": "security_exception"},
+        });
+        assert_eq!(print(&request, Event::AccessDenied, "node-1"), expect);
+    }
+}

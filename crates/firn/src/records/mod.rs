@@ -1,0 +1,112 @@
+//! What firn keeps of requests, in data streams of its own: who did what (`.firn-audit`), and what
+//! each request cost (`.firn-traffic`).
+//!
+//! A request leaves a record in a bounded queue and goes on; a task writes what has come to the
+//! engine, once a second. Nothing waits for it: what does not fit is counted, and the count is kept
+//! where the records would be. Its own writes do not pass the HTTP edge and so leave no records.
+
+mod audit;
+mod stream;
+mod traffic;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use firn_api::{Recorder, RequestRecord};
+use firn_engine::Engine;
+
+use crate::settings::{KeepRecords, ServeSettings};
+use audit::Audit;
+use stream::{Definition, Stream, Writer};
+
+/// How long the last records may take to be written when the server stops.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Sorts records into streams.
+#[derive(Clone)]
+pub(crate) struct Records {
+    node: Arc<str>,
+    audit: Option<(Arc<Stream>, Arc<Audit>)>,
+    traffic: Option<Arc<Stream>>,
+}
+
+/// The tasks that write.
+pub(crate) struct Writers(Vec<(Arc<Stream>, tokio::task::JoinHandle<()>)>);
+
+/// Starts what the settings want; by default both where people have to say who they are.
+pub(crate) fn start(settings: &ServeSettings, authentication: bool, engine: &Arc<dyn Engine>) -> (Records, Writers) {
+    let mut writers = Vec::new();
+    let mut open = |keep: KeepRecords, definition: Definition| {
+        keep.is_on.unwrap_or(authentication).then(|| {
+            let (stream, writer) = Writer::new(definition, keep.retention, Arc::clone(engine));
+            writers.push((Arc::clone(&stream), tokio::spawn(writer.run())));
+            stream
+        })
+    };
+    let audit = open(settings.audit, audit::definition());
+    let traffic = open(settings.traffic, traffic::definition());
+    let records = Records {
+        node: settings.node_name.as_str().into(),
+        audit: audit.map(|stream| (stream, Arc::default())),
+        traffic,
+    };
+    (records, Writers(writers))
+}
+
+impl Records {
+    /// What takes the records; `None`: nobody wants them.
+    pub(crate) fn recorder(&self) -> Option<Arc<dyn Recorder>> {
+        let is_on = self.audit.is_some() || self.traffic.is_some();
+        is_on.then(|| Arc::new(self.clone()) as Arc<dyn Recorder>)
+    }
+
+    /// Lines for `/metrics`.
+    pub(crate) fn write_metrics(&self, text: &mut String) {
+        let streams: Vec<&Arc<Stream>> = (self.audit.iter().map(|(stream, _)| stream))
+            .chain(&self.traffic)
+            .collect();
+        if streams.is_empty() {
+            return;
+        }
+        text.push_str("# HELP firn_records_total Records of requests, by stream and outcome.\n");
+        text.push_str("# TYPE firn_records_total counter\n");
+        for stream in streams {
+            for (outcome, count) in [("written", stream.written()), ("lost", stream.lost())] {
+                let name = stream.name();
+                // Writing to a string does not fail.
+                let _ = writeln!(
+                    text,
+                    "firn_records_total{{stream=\"{name}\",outcome=\"{outcome}\"}} {count}"
+                );
+            }
+        }
+    }
+}
+
+impl Recorder for Records {
+    fn record(&self, record: RequestRecord) {
+        if let Some((stream, audit)) = &self.audit
+            && let Some(event) = audit.event(&record)
+        {
+            stream.put(audit::print(&record, event, &self.node));
+        }
+        if let Some(stream) = &self.traffic {
+            stream.put(traffic::print(&record, &self.node));
+        }
+    }
+}
+
+impl Writers {
+    /// Writes what has come so far. To be called when no more requests come and before the engine is closed.
+    pub(crate) async fn close(self) {
+        for (stream, _) in &self.0 {
+            stream.close();
+        }
+        for (stream, task) in self.0 {
+            if tokio::time::timeout(CLOSE_PATIENCE, task).await.is_err() {
+                tracing::error!(stream = stream.name(), "the last records could not be written in time");
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The traffic: one record for each request, with what it asked and what that cost.
+
+use firn_api::RequestRecord;
+use serde_json::{Map, Value, json};
+
+use super::audit::print_caller;
+use super::stream::Definition;
+
+/// The stream.
+pub(super) fn definition() -> Definition {
+    let keyword = || json!({"type": "keyword", "ignore_above": 1024});
+    let number = || json!({"type": "long"});
+    Definition {
+        name: ".firn-traffic",
+        description: "what each request asked, and what it cost",
+        period: "week",
+        properties: json!({
+            "@timestamp": {"type": "date"},
+            "request": {"properties": {"id": keyword(), "method": keyword(), "name": keyword()}},
+            "tenant": keyword(),
+            "user": {"properties": {"name": keyword()}},
+            "authentication": {"properties": {"type": keyword()}},
+            "apikey": {"properties": {"id": keyword(), "name": keyword()}},
+            "index": keyword(),
+            "opaque_id": keyword(),
+            "status": {"type": "short"},
+            "error": {"properties": {"type": keyword()}},
+            "took_ms": {"type": "float"},
+            "bytes": {"properties": {"in": number(), "out": number()}},
+            "shards": number(),
+            "segments": number(),
+            "hits": number(),
+            "written": number(),
+            "records_lost": number(),
+            "node": {"properties": {"name": keyword()}},
+        }),
+        lost: |count| json!({"records_lost": count}),
+    }
+}
+
+/// The record as it is kept. Zeros are left out: most requests search nothing or write nothing.
+pub(super) fn print(record: &RequestRecord, node: &str) -> Value {
+    let mut out = Map::new();
+    out.insert("@timestamp".to_owned(), record.at_ms.into());
+    out.insert(
+        "request".to_owned(),
+        json!({"id": record.id, "method": record.method, "name": record.endpoint}),
+    );
+    print_caller(record, &mut out);
+    for (name, text) in [("index", &record.index), ("opaque_id", &record.opaque_id)] {
+        if let Some(text) = text {
+            out.insert(name.to_owned(), text.as_str().into());
+        }
+    }
+    out.insert("status".to_owned(), record.status.into());
+    if let Some(error) = record.error {
+        out.insert("error".to_owned(), json!({"type": error}));
+    }
+    out.insert("took_ms".to_owned(), (record.took.as_micros() as f64 / 1000.0).into());
+    out.insert(
+        "bytes".to_owned(),
+        json!({"in": record.bytes_in, "out": record.bytes_out}),
+    );
+    let work = &record.work;
+    for (name, count) in [
+        ("shards", work.shards),
+        ("segments", work.segments),
+        ("hits", work.hits),
+        ("written", work.written),
+    ] {
+        if count > 0 {
+            out.insert(name.to_owned(), count.into());
+        }
+    }
+    out.insert("node".to_owned(), json!({"name": node}));
+    Value::Object(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use firn_api::Caller;
+    use firn_engine::WorkDone;
+    use firn_model::tenant::TenantId;
+
+    use super::super::audit::tests::record;
+    use super::*;
+
+    #[test]
+    fn a_record_says_what_was_asked_and_what_it_cost() {
+        let mut request = record(Caller::Anyone);
+        request.tenant = Some(TenantId::parse("acme").unwrap());
+        request.work = WorkDone {
+            shards: 2,
+            segments: 3,
+            hits: 4,
+            ..WorkDone::default()
+        };
+        let expect = json!({
+            "@timestamp": 1_000_000,
+            "request": {"id": "n-1", "method": "GET", "name": "search"},
+            "authentication": {"type": "ANONYMOUS"},
+            "tenant": "acme",
+            "index": "events,logs-*",
+            "status": 200,
+            "took_ms": 1.5,
+            "bytes": {"in": 10, "out": 20},
+            "shards": 2,
+            "segments": 3,
+            "hits": 4,
+            "node": {"name": "node-1"},
+        });
+        assert_eq!(print(&request, "node-1"), expect);
+    }
+}
