@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use firn_engine::Error;
 use firn_engine::admin::{ForceMergeRequest, ShardsOutcome};
+use firn_engine::search::IndexTarget;
 use firn_model::metadata::Metadata;
 use firn_model::names::IndicesOptions;
 use http::StatusCode;
@@ -39,6 +40,41 @@ pub(crate) async fn flush(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     let target = call.target(hidden_too())?;
     let outcome = edge.engine.flush(&call.ctx, target).await?;
     answer(&edge, &call, &outcome).await
+}
+
+/// What may be cleared; all of it is, where nothing is named.
+pub(crate) const CLEAR_CACHE_PARAMS: &[&str] = &["fielddata", "fields", "file", "index", "query", "request"];
+
+/// `POST /_cache/clear` and `POST /{index}/_cache/clear`. Of Elasticsearch's caches there is the request
+/// cache.
+pub(crate) async fn clear_cache(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let params = &call.params;
+    let mut others_only = false;
+    for name in ["fielddata", "query", "file"] {
+        others_only |= params.bool(name, false)?;
+    }
+    let asked = params.flag("request")?;
+    let mut target = call.target(hidden_too())?;
+    if let Some(names) = params.list("index").filter(|_| target.expression.is_empty()) {
+        target.expression = names;
+    }
+    let outcome = match asked.unwrap_or(!others_only) {
+        true => edge.engine.clear_cache(&call.ctx, target).await?,
+        // Clearing what does not exist is done by looking at who would do it.
+        false => untouched(&edge, &call, target).await?,
+    };
+    answer(&edge, &call, &outcome).await
+}
+
+/// The shards of a target, which all did what they had to.
+async fn untouched(edge: &Edge, call: &Call, target: IndexTarget) -> Result<ShardsOutcome, Error> {
+    let indices = edge.engine.stats(&call.ctx, target).await?;
+    let total = indices.iter().map(|index| index.shards.len() as u32).sum();
+    Ok(ShardsOutcome {
+        total,
+        successful: total,
+        failures: Vec::new(),
+    })
 }
 
 /// `POST /_forcemerge` and `POST /{index}/_forcemerge`.

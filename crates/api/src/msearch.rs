@@ -223,10 +223,11 @@ fn apply_header(request: &mut SearchRequest, header: &Map<String, Value>) -> Res
     if let Some(Value::String(preference)) = header.get("preference") {
         request.only_shards = preference::shards(preference)?;
     }
-    for name in ["ccs_minimize_roundtrips", "request_cache"] {
-        if let Some(value) = header.get(name) {
-            flag(name, value)?;
-        }
+    if let Some(value) = header.get("ccs_minimize_roundtrips") {
+        flag("ccs_minimize_roundtrips", value)?;
+    }
+    if let Some(value) = header.get("request_cache") {
+        request.request_cache = Some(flag("request_cache", value)?);
     }
     if let Some(value) = header.get("allow_partial_search_results") {
         request.allow_partial_results = flag("allow_partial_search_results", value)?;

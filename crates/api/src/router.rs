@@ -328,6 +328,7 @@ fn routes() -> Vec<Route> {
         route!(GET_POST, ["/_refresh", "/{index}/_refresh"], "refresh", "indices:admin/refresh", Refresh, [INDICES], None, admin::refresh),
         route!(GET_POST, ["/_flush", "/{index}/_flush"], "flush", "indices:admin/flush", Maintain, [INDICES, &["force", "wait_if_ongoing"]], None, admin::flush),
         route!(POST, ["/_forcemerge", "/{index}/_forcemerge"], "force_merge", "indices:admin/forcemerge", Maintain, [INDICES, admin::FORCE_MERGE_PARAMS], None, admin::force_merge),
+        route!(POST, ["/_cache/clear", "/{index}/_cache/clear"], "clear_cache", "indices:admin/cache/clear", Maintain, [INDICES, admin::CLEAR_CACHE_PARAMS], None, admin::clear_cache),
         route!(GET, ["/_stats", "/_stats/{metric}", "/{index}/_stats", "/{index}/_stats/{metric}"], "stats", "indices:monitor/stats", MonitorIndices, [INDICES, stats::PARAMS], None, stats::stats),
         route!(GET, ["/_tasks"], "list_tasks", "cluster:monitor/tasks/lists", Monitor, [TASKS], None, tasks::list_tasks).always(),
         route!(GET, ["/_tasks/{task_id}"], "get_task", "cluster:monitor/task/get", Monitor, [&["timeout"]], None, tasks::get_task).always(),

@@ -242,9 +242,10 @@ pub(crate) fn build(
     if let Some(flag) = params.flag("allow_partial_search_results")? {
         request.allow_partial_results = flag;
     }
+    request.request_cache = params.flag("request_cache")?;
     if let Some(keep_alive) = params.duration("scroll")? {
         request.scroll = Some(keep_alive);
-        if params.flag("request_cache")? == Some(true) {
+        if request.request_cache == Some(true) {
             return Err(ApiError::validation(&[
                 "[request_cache] cannot be used in a scroll context".to_owned(),
             ]));
@@ -310,9 +311,7 @@ fn refuse_missing(params: &Params) -> Result<()> {
     if params.bool("explain", false)? {
         return Err(Error::not_implemented("the parameter [explain] of [_search]"));
     }
-    for name in ["request_cache", "ccs_minimize_roundtrips"] {
-        params.flag(name)?;
-    }
+    params.flag("ccs_minimize_roundtrips")?;
     // One node merges as it goes, so these change nothing; but a mistake is a mistake.
     for (name, shown, min) in [
         ("batched_reduce_size", "batchedReduceSize", 2),

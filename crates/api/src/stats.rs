@@ -36,6 +36,7 @@ pub(crate) const METRICS: &[&str] = &[
     "refresh",
     "flush",
     "segments",
+    "request_cache",
     "translog",
 ];
 
@@ -72,6 +73,7 @@ impl Totals {
         sum.point_in_time_time_ms += shard.point_in_time_time_ms;
         sum.held_size_bytes += shard.held_size_bytes;
         sum.get_total += shard.get_total;
+        sum.request_cache.add(shard.request_cache);
         sum.refresh_total += shard.refresh_total;
         sum.refresh_time_ms += shard.refresh_time_ms;
         sum.flush_total += shard.flush_total;
@@ -167,6 +169,17 @@ impl Totals {
             "segments",
             "segments",
             json!({"count": self.segments, "index_writer_memory_in_bytes": sum.buffer_size_bytes}),
+        );
+        let cache = sum.request_cache;
+        section(
+            "request_cache",
+            "request_cache",
+            json!({
+                "memory_size_in_bytes": cache.memory_bytes,
+                "evictions": cache.eviction_total,
+                "hit_count": cache.hit_total,
+                "miss_count": cache.miss_total,
+            }),
         );
         section(
             "translog",

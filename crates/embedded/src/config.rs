@@ -46,6 +46,8 @@ pub struct EmbeddedConfig {
     pub search_memory_bytes_max: u64,
     /// The same of all searches that run at one moment (`indices.breaker.total.limit`).
     pub search_memory_bytes_max_total: u64,
+    /// Memory of what segments answered and may be asked again (`indices.requests.cache.size`).
+    pub request_cache_bytes: u64,
     /// Bounds of scrolls and points in time.
     pub context_limits: ContextLimits,
     /// When writes stop (`cluster.routing.allocation.disk.watermark.flood_stage`).
@@ -87,6 +89,9 @@ impl EmbeddedConfig {
             search_buckets_max: 65_536,
             search_memory_bytes_max: 256 * 1024 * 1024,
             search_memory_bytes_max_total: 512 * 1024 * 1024,
+            // Elasticsearch takes 1 % of its heap. An idle server holds at most 200 MB, and this is
+            // room for what dashboards ask of some thousand segments.
+            request_cache_bytes: 32 * 1024 * 1024,
             context_limits: ContextLimits::default(),
             flood_stage: Watermark::UsedRatio(0.95),
             // Elasticsearch has 100 GB, which stops a half-terabyte laptop that has 20 GB free.

@@ -1,13 +1,14 @@
 //! What is computed from a segment once and kept as long as it is open: it never changes.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use tantivy::columnar::{Cardinality, Column, ColumnIndex};
 use tantivy::index::SegmentId;
 use tantivy::{DocId, SegmentReader};
 
 use crate::lengths::Lengths;
+use crate::request_cache::RequestCache;
 use crate::segment_cache::CACHE;
 
 /// Documents of a zone: few enough that one cut by a range costs microseconds, and enough that a
@@ -18,6 +19,8 @@ pub(crate) const ZONE_DOCS: u32 = 4096;
 pub(crate) struct Derived {
     segment: SegmentId,
     time_zones: OnceLock<Option<Arc<Zones>>>,
+    /// The cache that holds answers of the segment, if one does.
+    request_cache: OnceLock<Weak<RequestCache>>,
     /// Lengths of texts, counted when a query first scores by them.
     pub(crate) lengths: Lengths,
 }
@@ -26,6 +29,9 @@ impl Drop for Derived {
     /// What others keep of the segment would hold its files open.
     fn drop(&mut self) {
         CACHE.forget(self.segment);
+        if let Some(cache) = self.request_cache.get().and_then(Weak::upgrade) {
+            cache.forget(self.segment);
+        }
     }
 }
 
@@ -35,8 +41,14 @@ impl Derived {
         Self {
             segment: reader.segment_id(),
             time_zones: OnceLock::new(),
+            request_cache: OnceLock::new(),
             lengths: Lengths::default(),
         }
+    }
+
+    /// Remembers who is to be told when the segment is closed.
+    pub(crate) fn cached_in(&self, cache: &Arc<RequestCache>) {
+        self.request_cache.get_or_init(|| Arc::downgrade(cache));
     }
 
     /// The zones of `@timestamp`, whose column is given; `None`: some document has none or several.

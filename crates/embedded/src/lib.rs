@@ -19,6 +19,7 @@ mod lengths;
 mod lock;
 mod parallel;
 pub mod pool;
+pub mod request_cache;
 mod ticker;
 
 pub mod analysis;

@@ -88,6 +88,8 @@ pub struct ShardStats {
     pub held_size_bytes: u64,
     /// Reads by id since start.
     pub get_total: u64,
+    /// What the request cache holds of it.
+    pub request_cache: RequestCacheStats,
     /// Refreshes, flushes, merges since start, and time spent on each, ms.
     pub refresh_total: u64,
     /// See `refresh_total`.
@@ -108,6 +110,29 @@ pub struct ShardStats {
     pub buffer_size_bytes: u64,
     /// The searchable segments.
     pub segments: Vec<SegmentStats>,
+}
+
+/// What the request cache holds, and did since start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestCacheStats {
+    /// Memory of entries.
+    pub memory_bytes: u64,
+    /// Entries that made room for others.
+    pub eviction_total: u64,
+    /// Questions to segments that were answered.
+    pub hit_total: u64,
+    /// Questions to segments that were not.
+    pub miss_total: u64,
+}
+
+impl RequestCacheStats {
+    /// Adds another shard's.
+    pub fn add(&mut self, other: Self) {
+        self.memory_bytes += other.memory_bytes;
+        self.eviction_total += other.eviction_total;
+        self.hit_total += other.hit_total;
+        self.miss_total += other.miss_total;
+    }
 }
 
 /// One segment.

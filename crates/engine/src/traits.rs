@@ -81,6 +81,9 @@ pub trait Engine: Send + Sync + 'static {
     /// Makes segments durable and trims the WAL.
     async fn flush(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome>;
 
+    /// Lets go what the request cache holds of the target.
+    async fn clear_cache(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome>;
+
     /// Merges segments now and returns when done.
     async fn force_merge(&self, ctx: &RequestContext, request: ForceMergeRequest) -> Result<ShardsOutcome>;
 

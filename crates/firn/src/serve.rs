@@ -256,6 +256,7 @@ fn embedded_config(settings: &ServeSettings) -> EmbeddedConfig {
         search_buckets_max: usize::try_from(settings.max_buckets).unwrap_or(usize::MAX),
         search_memory_bytes_max: settings.search_memory_bytes,
         search_memory_bytes_max_total: settings.search_memory_bytes_total,
+        request_cache_bytes: settings.request_cache_bytes,
         context_limits: ContextLimits {
             scrolls_max: settings.max_open_scrolls,
             points_in_time_max: settings.max_open_points_in_time,

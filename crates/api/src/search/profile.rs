@@ -42,6 +42,9 @@ fn shard_object(shard: &ShardProfile, kind: &str, description: &str, node_id: &s
                 "debug": {
                     "segments_total": segments.total,
                     "segments_pruned": segments.pruned,
+                    "segments_pruned_by_tenant": segments.pruned_by_tenant,
+                    "segments_from_statistics": segments.from_statistics,
+                    "segments_from_cache": segments.from_cache,
                     "segments_passed_over": segments.passed_over,
                     "segments_read": segments.read,
                     "blocks": shard.blocks,
@@ -98,6 +101,9 @@ mod tests {
             segments: SegmentCounts {
                 total: 9,
                 pruned: 5,
+                pruned_by_tenant: 4,
+                from_statistics: 2,
+                from_cache: 6,
                 passed_over: 1,
                 read: 3,
             },

@@ -475,6 +475,10 @@ impl Engine for Fake {
         self.refresh(ctx, target).await
     }
 
+    async fn clear_cache(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
+        self.refresh(ctx, target).await
+    }
+
     async fn force_merge(&self, ctx: &RequestContext, request: ForceMergeRequest) -> Result<ShardsOutcome> {
         self.refresh(ctx, request.target).await
     }

@@ -189,7 +189,14 @@ async fn the_cluster_is_one_healthy_node() {
 async fn maintenance_counts_shards() {
     let node = Node::new();
     node.ok("PUT", "/i", "").await;
-    for uri in ["/_refresh", "/i/_flush", "/i/_forcemerge?max_num_segments=1"] {
+    for uri in [
+        "/_refresh",
+        "/i/_flush",
+        "/i/_forcemerge?max_num_segments=1",
+        "/_cache/clear",
+        "/i/_cache/clear?request=true",
+        "/i/_cache/clear?fielddata=true",
+    ] {
         assert_eq!(
             node.ok("POST", uri, "").await,
             json!({"_shards": {"total": 1, "successful": 1, "failed": 0}})

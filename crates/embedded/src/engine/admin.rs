@@ -22,6 +22,17 @@ impl Core {
         self.for_each_shard(target, |_, slot| slot.flush().map(|_| ()))
     }
 
+    /// Lets go what the request cache holds.
+    pub(super) fn clear_cache(&self, target: &IndexTarget) -> Result<ShardsOutcome> {
+        self.for_each_shard(target, |_, slot| {
+            let shard = slot.shard()?;
+            for segment in &shard.snapshot().segments {
+                self.request_cache.forget(segment.reader.segment_id());
+            }
+            Ok(())
+        })
+    }
+
     /// Merges segments now.
     pub(super) fn force_merge(&self, request: &ForceMergeRequest) -> Result<ShardsOutcome> {
         if request.only_expunge_deletes && request.max_num_segments.is_some() {

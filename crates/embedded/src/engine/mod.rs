@@ -54,6 +54,7 @@ use crate::config::EmbeddedConfig;
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
 use crate::pool::{Flow, Pool};
+use crate::request_cache::RequestCache;
 use crate::search::NodeMemory;
 use crate::ticker::Ticker;
 
@@ -87,6 +88,8 @@ pub(crate) struct Core {
     pub(crate) search_buckets_max: AtomicUsize,
     /// Of all searches that run.
     pub(crate) search_memory: Arc<NodeMemory>,
+    /// What segments answered.
+    pub(crate) request_cache: Arc<RequestCache>,
     /// Open scrolls and points in time.
     pub(crate) contexts: Contexts,
     /// Picks the shard of documents whose id firn makes.
@@ -298,6 +301,12 @@ impl Engine for Embedded {
         self.core.check_open()?;
         let core = Arc::clone(&self.core);
         run_on(&self.core.maintenance_pool, ctx, move || core.flush(&target)).await
+    }
+
+    async fn clear_cache(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
+        self.core.check_open()?;
+        let core = Arc::clone(&self.core);
+        run_on(&self.core.maintenance_pool, ctx, move || core.clear_cache(&target)).await
     }
 
     async fn force_merge(&self, ctx: &RequestContext, request: ForceMergeRequest) -> Result<ShardsOutcome> {

@@ -24,6 +24,7 @@ use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
 use crate::mapper::CompiledMapping;
 use crate::pool::{Pool, PoolConfig};
+use crate::request_cache::RequestCache;
 use crate::search::NodeMemory;
 use crate::shard::Shard;
 
@@ -131,6 +132,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         ),
         search_buckets_max: AtomicUsize::new(config.search_buckets_max),
         search_memory: NodeMemory::new(config.search_memory_bytes_max_total),
+        request_cache: RequestCache::new(usize::try_from(config.request_cache_bytes).unwrap_or(usize::MAX)),
         contexts: Contexts::new(config.seed ^ (config.now_ms)() as u64),
         next_shard: AtomicU64::new(0),
         closing: AtomicBool::new(false),

@@ -14,6 +14,7 @@ use firn_model::{Error, Result};
 use super::state::{IndexState, ShardSlot, add_us};
 use super::{Core, run_on};
 use crate::due::is_search_idle;
+use crate::request_cache::ShardCache;
 use crate::search::{After, FailedShard, SearchLimits, ShardSearch, TenantRestriction, describe, narrow, search_page};
 use crate::ticker::{policy_of, view_of};
 
@@ -305,11 +306,15 @@ impl Core {
             snapshot: shard.snapshot(),
             mapping: Arc::clone(&index.metadata.mapping),
             filters: filters.to_vec(),
+            tenant_field: settings.tenant_field.as_deref().map(Arc::from),
             tenant,
             max_result_window: settings.max_result_window,
             max_inner_result_window: settings.max_inner_result_window,
             max_analyzed_offset: settings.max_analyzed_offset,
             default_fields: settings.query_default_fields.clone(),
+            cache: settings
+                .request_cache
+                .then(|| ShardCache::new(&self.request_cache, &slot.cache_account)),
             first_segment: None,
         };
         Ok(Searchable {

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use crate::backoff::Backoff;
 use crate::mapper::CompiledMapping;
+use crate::request_cache::Account;
 use crate::shard::{Shard, ShardConfig};
 
 /// Metadata and everything derived from it.
@@ -63,6 +64,8 @@ pub(crate) struct ShardSlot {
     /// Shards that were here before and may still be at work on the same files.
     retired: Mutex<Vec<Arc<Shard>>>,
     pub(crate) counters: Counters,
+    /// What the request cache did for it.
+    pub(crate) cache_account: Arc<Account>,
     /// ms since epoch UTC.
     pub(crate) searched_ms: AtomicI64,
     /// ms since epoch UTC.
@@ -127,6 +130,7 @@ impl ShardSlot {
             shard: ArcSwap::from_pointee(shard),
             retired: Mutex::new(Vec::new()),
             counters: Counters::default(),
+            cache_account: Arc::default(),
             // Nobody has searched it yet: loading a new index should not make a segment a second.
             searched_ms: AtomicI64::new(0),
             written_ms: AtomicI64::new(now_ms),

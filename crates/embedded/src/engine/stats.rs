@@ -48,6 +48,7 @@ impl Core {
             point_in_time_total: count(&counters.points_in_time.total),
             point_in_time_time_ms: ms(&counters.points_in_time.open_us),
             get_total: count(&counters.get_total),
+            request_cache: slot.cache_account.stats(),
             refresh_time_ms: ms(&counters.refresh_us),
             flush_time_ms: ms(&counters.flush_us),
             ..ShardStats::default()

@@ -1,14 +1,17 @@
 //! The matching documents of a segment, block by block.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use firn_model::Result;
-use tantivy::query::{Scorer, Weight};
-use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, TERMINATED};
+use tantivy::query::{Explanation, Scorer, Weight};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
 use super::column::{NumRange, failed};
+use super::tenant_rows::{self, TenantPart, TenantSpan};
 use super::time_window::{Runs, SegmentWindow};
 use super::weight::Compiled;
+use crate::request_cache::Coverage;
 use crate::segment::Segment;
 
 /// Documents handed on at once: enough to spread the cost of a call, few enough to stay in the
@@ -17,32 +20,152 @@ pub(super) const BLOCK: usize = 1024;
 
 /// Which documents of a shard match.
 pub(super) struct Selection {
+    /// What they have to match besides.
     matches: Matches,
-    /// The instants that they have to be within, besides.
+    /// The instants that they have to be within.
     window: Option<NumRange>,
+    tenant: Option<OneTenant>,
+}
+
+/// The tenant whose documents are wanted.
+struct OneTenant {
+    name: Arc<str>,
+    /// What they match beside the window, the tenant included: for segments whose rows do not tell.
+    matches: Matches,
 }
 
 enum Matches {
     All,
     None,
-    Some(Box<dyn Weight>),
+    Some(Arc<dyn Weight>),
+}
+
+impl From<Compiled> for Matches {
+    fn from(compiled: Compiled) -> Self {
+        match compiled {
+            Compiled::All => Self::All,
+            Compiled::None => Self::None,
+            Compiled::Some(weight) => Self::Some(Arc::from(weight)),
+        }
+    }
+}
+
+/// What of a segment has to be looked at.
+pub(super) enum Reach {
+    Nothing,
+    /// Everything.
+    All {
+        /// Who is whose has to be asked of the terms.
+        by_terms: bool,
+    },
+    /// These rows, whoever the documents are.
+    Rows(TenantSpan),
+    /// What a window leaves.
+    Runs {
+        runs: Runs,
+        by_terms: bool,
+    },
+}
+
+impl Reach {
+    /// What names this part of its segment; `None`: nothing does, or it is none.
+    pub(super) fn coverage(&self) -> Option<Coverage> {
+        match self {
+            Self::Nothing => None,
+            Self::All { .. } => Some(Coverage::All),
+            Self::Rows(span) => Some(Coverage::Rows(span.rows.start, span.rows.end)),
+            Self::Runs { runs, .. } => runs.instants().map(|(first, last)| Coverage::Instants(first, last)),
+        }
+    }
+
+    /// How many rows at most have to be read.
+    pub(super) fn row_count(&self, segment: &Segment) -> u64 {
+        match self {
+            Self::Nothing => 0,
+            Self::All { .. } => segment.max_doc.into(),
+            Self::Rows(span) => (span.rows.end - span.rows.start).into(),
+            Self::Runs { runs, .. } => runs.row_count(),
+        }
+    }
 }
 
 impl Selection {
     pub(super) fn new(compiled: Compiled, window: Option<NumRange>) -> Self {
         Self {
-            matches: match compiled {
-                Compiled::All => Matches::All,
-                Compiled::None => Matches::None,
-                Compiled::Some(weight) => Matches::Some(weight),
-            },
+            matches: compiled.into(),
             window,
+            tenant: None,
         }
+    }
+
+    /// Leaves the documents of one tenant, which `term` matches.
+    pub(super) fn of_tenant(mut self, name: Arc<str>, term: Compiled, scoring: bool) -> Self {
+        let rest = match &self.matches {
+            Matches::All => Compiled::All,
+            Matches::None => Compiled::None,
+            Matches::Some(weight) => Compiled::Some(Box::new(SharedWeight(Arc::clone(weight)))),
+        };
+        self.tenant = Some(OneTenant {
+            name,
+            matches: Compiled::all(vec![rest, term.constant(0.0, scoring)], scoring).into(),
+        });
+        self
     }
 
     /// Whether no document can match.
     pub(super) fn is_none(&self) -> bool {
         matches!(self.matches, Matches::None)
+    }
+
+    /// The tenant whose documents it is about.
+    pub(super) fn tenant(&self) -> Option<&Arc<str>> {
+        self.tenant.as_ref().map(|tenant| &tenant.name)
+    }
+
+    /// Finds what of a segment has to be looked at.
+    pub(super) fn reach(&self, segment: &Segment) -> Result<Reach> {
+        if self.is_none() {
+            return Ok(Reach::Nothing);
+        }
+        let Some(tenant) = &self.tenant else {
+            return self.reach_of_all(segment, 0..segment.max_doc, false);
+        };
+        match tenant_rows::rows_of(segment, &tenant.name) {
+            TenantPart::Nothing => Ok(Reach::Nothing),
+            TenantPart::Among(rows) => self.reach_of_all(segment, rows, true),
+            TenantPart::Rows(span) => {
+                let Some(window) = &self.window else {
+                    return Ok(Reach::Rows(span));
+                };
+                match tenant_rows::rows_within(segment, &span, window)? {
+                    Some(rows) if rows.is_empty() => Ok(Reach::Nothing),
+                    Some(rows) => Ok(Reach::Rows(TenantSpan { rows, ..span })),
+                    None => match self.reach_of_all(segment, span.rows.clone(), false)? {
+                        Reach::All { .. } => Ok(Reach::Rows(span)),
+                        other => Ok(other),
+                    },
+                }
+            }
+        }
+    }
+
+    /// Without looking at who is whose.
+    fn reach_of_all(&self, segment: &Segment, rows: Range<DocId>, by_terms: bool) -> Result<Reach> {
+        let whole = rows == (0..segment.max_doc);
+        let mut runs = match &self.window {
+            None if whole || by_terms => return Ok(Reach::All { by_terms }),
+            None => Runs::of(rows.clone()),
+            Some(window) => match SegmentWindow::open(window, segment)? {
+                SegmentWindow::All if whole || by_terms => return Ok(Reach::All { by_terms }),
+                SegmentWindow::All => Runs::of(rows.clone()),
+                SegmentWindow::Nothing => return Ok(Reach::Nothing),
+                SegmentWindow::Runs(runs) => runs,
+            },
+        };
+        if !whole {
+            runs.clip(&rows);
+        }
+        Ok(Reach::Runs { runs, by_terms })
     }
 
     /// Begins to read a part of a segment, without scores.
@@ -57,16 +180,27 @@ impl Selection {
 
     /// Begins to read a segment.
     pub(super) fn open(&self, segment: &Segment, scoring: bool) -> Result<Docs> {
-        let mut none = self.is_none();
-        let mut runs = None;
-        if let Some(window) = self.window.as_ref().filter(|_| !none) {
-            match SegmentWindow::open(window, segment)? {
-                SegmentWindow::All => {}
-                SegmentWindow::Nothing => none = true,
-                SegmentWindow::Runs(own) => runs = Some(own),
+        self.open_reach(segment, self.reach(segment)?, scoring)
+    }
+
+    /// Begins to read what was found of a segment.
+    pub(super) fn open_reach(&self, segment: &Segment, reach: Reach, scoring: bool) -> Result<Docs> {
+        let mut newest_first = false;
+        let (none, runs, by_terms) = match reach {
+            Reach::Nothing => (true, None, false),
+            Reach::All { by_terms } => (false, None, by_terms),
+            Reach::Runs { runs, by_terms } => (false, Some(runs), by_terms),
+            Reach::Rows(span) => {
+                newest_first = span.newest_first;
+                (false, Some(Runs::of(span.rows)), false)
             }
-        }
-        let source = match &self.matches {
+        };
+        let matches = match &self.tenant {
+            Some(tenant) if by_terms => &tenant.matches,
+            _ => &self.matches,
+        };
+        let none = none || matches!(matches, Matches::None);
+        let source = match matches {
             Matches::Some(weight) if !none => Source::Scorer(weight.scorer(&segment.reader, 1.0).map_err(failed)?),
             _ => Source::All {
                 next: 0,
@@ -76,12 +210,44 @@ impl Selection {
         Ok(Docs {
             source,
             runs,
+            newest_first,
             docs: Vec::with_capacity(BLOCK),
             scores: Vec::new(),
             scoring,
             seen: 0,
             finished: false,
         })
+    }
+
+    /// The rows that match, if all of a run do.
+    pub(super) fn rows<'a>(&self, reach: &'a Reach) -> Option<&'a TenantSpan> {
+        match reach {
+            Reach::Rows(span) if matches!(self.matches, Matches::All) => Some(span),
+            _ => None,
+        }
+    }
+
+    /// Whether the documents can be counted without reading any.
+    pub(super) fn counts_at_once(&self, reach: &Reach) -> bool {
+        match reach {
+            Reach::Nothing => true,
+            Reach::All { by_terms } => !by_terms && matches!(self.matches, Matches::All),
+            Reach::Rows(_) => matches!(self.matches, Matches::All),
+            Reach::Runs { .. } => false,
+        }
+    }
+}
+
+/// A weight that several share.
+struct SharedWeight(Arc<dyn Weight>);
+
+impl Weight for SharedWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        self.0.scorer(reader, boost)
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        self.0.explain(reader, doc)
     }
 }
 
@@ -90,6 +256,8 @@ pub(super) struct Docs {
     source: Source,
     /// The runs of documents to be read; `None`: all.
     runs: Option<Runs>,
+    /// They come by `@timestamp`, newest first, if none has several; those without one last.
+    pub(super) newest_first: bool,
     /// The block: alive documents, ascending.
     pub(super) docs: Vec<DocId>,
     /// Their scores, if those are wanted.
@@ -140,12 +308,6 @@ impl Docs {
         self.seen += self.docs.len() as u64;
     }
 
-    /// Whether they are all documents of the segment.
-    pub(super) fn are_all_of(&self, segment: &Segment) -> bool {
-        let all = matches!(self.source, Source::All { max_doc, .. } if max_doc == segment.max_doc);
-        all && self.runs.is_none() && segment.deleted_count == 0 && segment.alive.is_none()
-    }
-
     /// How far it has come: stays the same only at the end.
     fn position(&self) -> (Option<DocId>, Option<DocId>) {
         let source = match &self.source {
@@ -164,8 +326,7 @@ impl Docs {
         match &self.runs {
             None if max_doc == 0 => Some(0),
             None => Some(u64::from(segment.max_doc - segment.deleted_count) - self.seen),
-            Some(runs) if segment.deleted_count == 0 && segment.alive.is_none() => runs.count(),
-            Some(_) => None,
+            Some(runs) => runs.count(segment),
         }
     }
 

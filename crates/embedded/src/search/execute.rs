@@ -6,26 +6,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use firn_engine::RequestContext;
 use firn_engine::aggs::{AggregationKind, Partials};
-use firn_engine::query::{Query, Rewrite, Term};
 use firn_engine::search::{SearchRequest, SearchResponse, SortBy};
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
-use super::aggs::Plan;
 use super::answer::Answering;
 use super::collapse::GroupField;
-use super::compile::Compiler;
-use super::docs::Selection;
-use super::guard::{Guard, Stop};
+use super::guard::Stop;
 use super::memory::Memory;
+use super::prepare::prepare;
 use super::profile::{Part, ShardTimes, Stopwatch};
-use super::repeat::Repeatable;
 use super::second_run::second_run;
-use super::segment_run::{self, ShardPlan, Shared, Top, fails_request};
+use super::segment_run::{self, Known, ShardPlan, Shared, Top, fails_request};
 use super::sort::ShardKey;
-use super::statistics::Statistics;
-use super::weight::Compiled;
-use super::{After, FailedShard, SearchLimits, ShardSearch, prune, slice, time_window};
+use super::{After, FailedShard, SearchLimits, ShardSearch, prune};
 use crate::parallel::run_indexed;
 use crate::pool::Pool;
 use crate::segment::Segment;
@@ -45,6 +39,7 @@ pub(super) struct Ready {
 }
 
 /// A segment to search.
+#[derive(Clone)]
 pub(super) struct Task {
     pub(super) shard: usize,
     pub(super) segment: Arc<Segment>,
@@ -229,7 +224,10 @@ fn attempt(
         watch.lap(Part::Compile);
         let before = tasks.len();
         for segment in &shard.snapshot.segments {
-            let may_match = !plan.selection.is_none() && prune::may_match(segment, bounds);
+            let tenant = plan.selection.tenant();
+            let lacks_tenant = prune::lacks(segment, tenant);
+            let in_time = prune::overlaps(prune::time_range_of(segment, tenant), bounds);
+            let may_match = !plan.selection.is_none() && !lacks_tenant && in_time;
             if segment.max_doc > segment.deleted_count && (may_match || plan.aggs.wants_zeros()) {
                 tasks.push(Task {
                     shard: ready.len(),
@@ -237,7 +235,10 @@ fn attempt(
                     order,
                 });
             } else if let Some(times) = &times {
-                times.segment_pruned();
+                match lacks_tenant {
+                    true => times.segment_pruned_by_tenant(),
+                    false => times.segment_pruned(),
+                }
             }
             order += 1;
         }
@@ -277,9 +278,9 @@ fn attempt(
     });
     let ready = Arc::new(ready);
     let tasks = Arc::new(tasks);
-    run(&ready, &tasks, &shared, pool, segment_run::run)?;
+    run_segments(&ready, &tasks, &shared, pool)?;
     let mut tasks = tasks;
-    if ready.iter().any(|shard| looks_twice(&shard.plan.aggs)) {
+    if ready.iter().any(|shard| shard.plan.aggs.looks_twice()) {
         tasks = Arc::new(all_tasks(shards));
         second_run(&ready, &tasks, &shared, pool)?;
     }
@@ -322,166 +323,6 @@ fn failed_shard(shard: &ShardSearch, error: Error) -> FailedShard {
     }
 }
 
-/// Inclusive bounds of `@timestamp`, ms.
-type TimeBounds = Option<(i64, i64)>;
-
-/// Compiles what a shard is searched for, and the time bounds that its hits have.
-fn prepare(
-    shard: &ShardSearch,
-    request: &SearchRequest,
-    now_ms: i64,
-    after: Option<&After>,
-    stop: &Stop,
-) -> Result<(ShardPlan, TimeBounds)> {
-    let guard = Guard::new(stop);
-    let filter = shard.compiler(now_ms, &guard);
-    let mut keys = request
-        .sort
-        .iter()
-        .map(|key| ShardKey::compile(&filter, key))
-        .collect::<Result<Vec<_>>>()?;
-    let by_score = keys.is_empty() || keys.iter().any(ShardKey::is_score);
-    let aggs = Plan::compile(&filter, &request.aggs)?;
-    let boost = request.boost_of(&shard.snapshot.index);
-    let wants_scores =
-        by_score && request.size > 0 || request.track_scores || request.min_score.is_some() || aggs.wants_scores();
-    let constant_score = if wants_scores {
-        constant_score(&request.query).map(|score| score * boost)
-    } else {
-        None
-    };
-    let scoring = wants_scores && constant_score.is_none();
-    if keys.is_empty() {
-        // Hits that all score the same come in index order, which can stop early.
-        let differ = scoring || !request.indices_boost.is_empty();
-        keys.push(if differ { ShardKey::score() } else { ShardKey::doc() });
-    }
-    let statistics = scoring.then(|| Statistics::new(&shard.snapshot.segments));
-    let compiler = Compiler {
-        statistics: statistics.as_ref(),
-        ..filter
-    };
-    let split = time_window::split(&filter, &request.query);
-    let (mut compiled, window) = match &split {
-        Some((rest, window)) => (compiler.compile(rest)?, Some(*window)),
-        None => (compiler.compile(&request.query)?, None),
-    };
-    compiled = compiled.boost(boost, scoring);
-    let mut bounds = prune::time_bounds(&filter, &request.query);
-    if !shard.filters.is_empty() || shard.tenant.is_some() {
-        let allowed = allowed(&filter, shard)?.constant(0.0, scoring);
-        compiled = Compiled::all(vec![compiled, allowed], scoring);
-        if !shard.filters.is_empty()
-            && let Some((min, max)) = prune::any_bounds(&filter, &shard.filters)
-        {
-            bounds = Some(bounds.map_or((min, max), |own| (own.0.max(min), own.1.min(max))));
-        }
-    }
-    let mut post_filter = None;
-    if let Some(query) = &request.post_filter {
-        let allowed = filter.compile(query)?;
-        if aggs.is_empty() {
-            // Nobody is to see more than the hits, so it is a filter like any other.
-            compiled = Compiled::all(vec![compiled, allowed.constant(0.0, scoring)], scoring);
-            if let Some((min, max)) = prune::time_bounds(&filter, query) {
-                bounds = Some(bounds.map_or((min, max), |own| (own.0.max(min), own.1.min(max))));
-            }
-        } else {
-            post_filter = Some(allowed.into_weight());
-        }
-    }
-    if let Some(part) = &request.slice {
-        compiled = Compiled::all(
-            vec![compiled, slice::compile(&filter, part)?.constant(0.0, scoring)],
-            scoring,
-        );
-    }
-    let after = match (after, &request.search_after) {
-        (Some(after), _) => Some(after.clone()),
-        (None, Some(values)) => Some(After {
-            values: keys
-                .iter()
-                .zip(values)
-                .map(|(key, value)| key.read_after(value, now_ms))
-                .collect::<Result<Vec<_>>>()?,
-            tie: None,
-        }),
-        (None, None) => None,
-    };
-    let plan = ShardPlan {
-        selection: Selection::new(compiled, window),
-        everything: match looks_twice(&aggs) {
-            true => Selection::new(allowed(&filter, shard)?, None),
-            false => Selection::new(Compiled::None, None),
-        },
-        constant_score,
-        scoring,
-        keys,
-        after,
-        aggs,
-        repeatable: (request.size == 0)
-            .then(|| Repeatable::of(&request.aggs, &shard.mapping))
-            .flatten(),
-        collapse: match &request.collapse {
-            Some(collapse) => Some(GroupField::compile(&filter, &collapse.field)?),
-            None => None,
-        },
-        post_filter,
-        times: None,
-        single_segment: false,
-        collected: AtomicU64::new(0),
-    };
-    Ok((plan, bounds))
-}
-
-/// What the tenant and the filters of the aliases let be seen of a shard.
-fn allowed(filter: &Compiler, shard: &ShardSearch) -> Result<Compiled> {
-    let own = shard.tenant.iter().map(|restriction| {
-        filter.compile(&Query::Term(Term {
-            field: restriction.field.to_string(),
-            value: restriction.tenant.as_str().into(),
-            boost: 1.0,
-            case_insensitive: false,
-        }))
-    });
-    let mut parts = own.collect::<Result<Vec<_>>>()?;
-    if !shard.filters.is_empty() {
-        let filters = shard.filters.iter().map(|query| filter.compile(query));
-        parts.push(Compiled::any(filters.collect::<Result<_>>()?, false));
-    }
-    match parts.is_empty() {
-        true => Ok(Compiled::All),
-        false => Ok(Compiled::all(parts, false)),
-    }
-}
-
-/// The score of every hit, where the query gives all the same.
-fn constant_score(query: &Query) -> Option<f32> {
-    Some(match query {
-        Query::MatchAll(part) => part.boost,
-        Query::MatchNone => 0.0,
-        Query::ConstantScore(part) => part.boost,
-        Query::Range(part) => part.boost,
-        Query::Terms(part) => part.boost,
-        Query::Exists(part) => part.boost,
-        Query::Ids(part) => part.boost,
-        Query::Prefix(part) | Query::Wildcard(part) if part.rewrite == Rewrite::Constant => part.boost,
-        Query::Regexp(part) if part.pattern.rewrite == Rewrite::Constant => part.pattern.boost,
-        Query::Named(part) => return constant_score(&part.query),
-        Query::Bool(part) if part.should.is_empty() => {
-            if part.must.is_empty() && part.filter.is_empty() && part.must_not.is_empty() {
-                return Some(part.boost.0);
-            }
-            let mut sum = 0.0;
-            for query in &part.must {
-                sum += constant_score(query)?;
-            }
-            sum * part.boost.0
-        }
-        _ => return None,
-    })
-}
-
 /// Segments that hold the first hits come first, so that later ones can be passed over.
 fn sort_tasks(tasks: &mut [Task], shard: Option<&Ready>) {
     let Some(key) = shard.and_then(|shard| shard.plan.keys.first()) else {
@@ -490,16 +331,13 @@ fn sort_tasks(tasks: &mut [Task], shard: Option<&Ready>) {
     if !key.is_timestamp() {
         return;
     }
+    let tenant = shard.and_then(|shard| shard.plan.selection.tenant());
+    let range = |task: &Task| prune::time_range_of(&task.segment, tenant);
     if key.descending {
-        tasks.sort_by_key(|task| std::cmp::Reverse(task.segment.time_range_ms.map(|range| range.1)));
+        tasks.sort_by_key(|task| std::cmp::Reverse(range(task).map(|range| range.1)));
     } else {
-        tasks.sort_by_key(|task| task.segment.time_range_ms.map_or(i64::MAX, |range| range.0));
+        tasks.sort_by_key(|task| range(task).map_or(i64::MAX, |range| range.0));
     }
-}
-
-/// Whether aggregations have something to do after all segments were searched.
-fn looks_twice(aggs: &Plan) -> bool {
-    aggs.has_global() || aggs.has_samples() || aggs.has_backgrounds()
 }
 
 /// Every segment of all shards, also those that the query cannot match in.
@@ -518,6 +356,33 @@ fn all_tasks(shards: &[ShardSearch]) -> Vec<Task> {
         .collect()
 }
 
+/// Fewer rows are read faster by one thread than others wake up.
+const SPREAD_ROWS_MIN: u64 = 1 << 14;
+
+/// Searches all segments, apart from those that answered the same before.
+fn run_segments(ready: &Arc<Vec<Ready>>, tasks: &Arc<Vec<Task>>, shared: &Arc<Shared>, pool: &Arc<Pool>) -> Result<()> {
+    let mut unknown = Vec::with_capacity(tasks.len());
+    let mut rows = 0;
+    for task in tasks.iter() {
+        let shard = &ready[task.shard];
+        match segment_run::run_again(shared, &shard.plan, &task.segment) {
+            Ok(Known::Partials(partials)) => shard.merge(partials, shared)?,
+            Ok(Known::RowCount(count)) => {
+                rows += count;
+                unknown.push(task.clone());
+            }
+            Err(error) => shard.fail_with(Err(error))?,
+        }
+    }
+    if rows < SPREAD_ROWS_MIN {
+        for task in &unknown {
+            run_in(&ready[task.shard], task, shared, segment_run::run)?;
+        }
+        return Ok(());
+    }
+    run(ready, &Arc::new(unknown), shared, pool, segment_run::run)
+}
+
 /// What is done with one segment.
 pub(super) type Step = fn(&Shared, &ShardPlan, &Segment, u32) -> Result<Option<Partials>>;
 
@@ -533,13 +398,17 @@ pub(super) fn run(
     let (ready, tasks, shared) = (Arc::clone(ready), Arc::clone(tasks), Arc::clone(shared));
     let outcomes = run_indexed(pool, count, move |number| -> Result<()> {
         let task = &tasks[number];
-        let shard = &ready[task.shard];
-        if shard.failure.lock().is_some() {
-            return Ok(());
-        }
-        shard.fail_with(run_task(&shared, shard, task, step))
+        run_in(&ready[task.shard], task, &shared, step)
     });
     outcomes.into_iter().collect()
+}
+
+/// Runs one task of a shard that has not failed yet.
+fn run_in(shard: &Ready, task: &Task, shared: &Shared, step: Step) -> Result<()> {
+    if shard.failure.lock().is_some() {
+        return Ok(());
+    }
+    shard.fail_with(run_task(shared, shard, task, step))
 }
 
 /// Runs one task. What panics is a bug or a damaged file that slipped through: it costs its shard,
@@ -559,7 +428,7 @@ fn run_task(shared: &Shared, shard: &Ready, task: &Task, step: Step) -> Result<(
         }
     };
     match partials {
-        Some(partials) => shard.partials.lock().merge_watched(partials, &shared.ctx.cancel),
+        Some(partials) => shard.merge(partials, shared),
         None => Ok(()),
     }
 }
@@ -588,6 +457,11 @@ impl Ready {
     /// What it is searched for.
     pub(super) fn plan(&self) -> &ShardPlan {
         &self.plan
+    }
+
+    /// Adds what a segment found.
+    fn merge(&self, partials: Partials, shared: &Shared) -> Result<()> {
+        self.partials.lock().merge_watched(partials, &shared.ctx.cancel)
     }
 
     /// Keeps a failure that is its own; passes on what fails the whole request.

@@ -10,6 +10,7 @@ mod answer;
 mod collapse;
 mod column;
 mod compile;
+mod conditions;
 mod describe;
 mod docs;
 mod execute;
@@ -27,6 +28,7 @@ mod memory;
 pub(crate) mod narrow;
 mod newest;
 mod paths;
+mod prepare;
 mod profile;
 mod prune;
 mod query;
@@ -37,6 +39,7 @@ mod segment_run;
 mod slice;
 mod sort;
 mod statistics;
+mod tenant_rows;
 mod terms_enum;
 mod text;
 mod texts;
@@ -63,6 +66,7 @@ pub use self::memory::NodeMemory;
 pub(crate) use self::paths::{column_name, term as path_term};
 pub use self::terms_enum::FoundTerms;
 use crate::pool::Pool;
+use crate::request_cache::ShardCache;
 use crate::segment::ShardSnapshot;
 
 /// One shard to search, at one moment.
@@ -74,6 +78,8 @@ pub struct ShardSearch {
     pub mapping: Arc<Mapping>,
     /// Filters of the aliases it was reached by; a document must match one. Empty: no filter.
     pub filters: Vec<Query>,
+    /// The field that names a document's tenant (`index.tenant.field`).
+    pub tenant_field: Option<Arc<str>>,
     /// Whose documents are there to be seen; `None`: everybody's.
     pub tenant: Option<TenantRestriction>,
     /// `index.max_result_window`.
@@ -84,6 +90,8 @@ pub struct ShardSearch {
     pub max_analyzed_offset: u64,
     /// `index.query.default_field`.
     pub default_fields: Vec<String>,
+    /// Keeps what its segments answer; `None`: nothing is kept (`index.requests.cache.enable`).
+    pub cache: Option<ShardCache>,
     /// The number of its first segment among all of the search, by which hits that are equal
     /// otherwise are ordered. `None`: after those of the shards before it.
     pub first_segment: Option<u32>,

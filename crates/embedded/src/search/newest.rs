@@ -4,10 +4,14 @@
 //! Events come roughly in the order of time and are asked for newest first, so that reading a
 //! segment from its first document on would replace nearly every hit it keeps by the next one.
 
+use std::ops::Range;
+
 use firn_model::Result;
 use tantivy::DocId;
 
+use super::docs::Reach;
 use super::segment_run::{Hits, ShardPlan, Shared};
+use super::tenant_rows::first_row;
 use crate::derived::Zones;
 use crate::segment::Segment;
 
@@ -15,6 +19,10 @@ use crate::segment::Segment;
 const PART_DOCS: u32 = 1 << 16;
 /// Parts of a segment at most, for the same reason.
 const PARTS_MAX: u32 = 16;
+/// Rows read first where they are ordered, and how many times more each time after that: a page of
+/// hits is mostly among the first, and where the query leaves few the end must come soon.
+const ORDERED_DOCS_MIN: u32 = 256;
+const ORDERED_DOCS_GROWTH: u32 = 4;
 /// Documents handed on at once, the first ones first: as few as make the first hits settle early.
 const SLICE: usize = 128;
 
@@ -26,43 +34,111 @@ struct Part {
 }
 
 /// Collects the first hits of a segment without counting. The caller has seen that neither scores
-/// nor aggregations are wanted. False: the segment does not know its zones of time.
-pub(super) fn collect(shared: &Shared, plan: &ShardPlan, segment: &Segment, hits: &mut Hits) -> Result<bool> {
+/// nor aggregations are wanted. False: the segment does not know where its newest documents are.
+pub(super) fn collect(
+    shared: &Shared,
+    plan: &ShardPlan,
+    segment: &Segment,
+    reach: &Reach,
+    hits: &mut Hits,
+) -> Result<bool> {
+    if let Reach::Rows(span) = reach
+        && span.newest_first
+        && hits.first_key().is_ordered_in(&span.rows)
+    {
+        return collect_ordered(shared, plan, segment, span.rows.clone(), hits).map(|()| true);
+    }
     let Some(column) = hits.first_key().time_column() else {
         return Ok(false);
     };
     let Some(zones) = segment.derived.time_zones(column) else {
         return Ok(false);
     };
-    let descending = plan.keys.first().is_some_and(|key| key.descending);
-    let parts = parts(&zones, segment.max_doc, hits);
-    let mut found: Vec<DocId> = Vec::new();
-    for part in parts {
+    for part in parts(&zones, segment.max_doc, hits) {
         if part.best > hits.bound() {
             break;
         }
-        found.clear();
-        let Some(mut docs) = shared.in_time(plan.selection.open_within(segment, part.start..part.end))? else {
-            return Ok(true);
-        };
-        loop {
-            if shared.should_stop()? {
-                return Ok(true);
-            }
-            docs.next(segment);
-            if docs.finished {
-                break;
-            }
-            found.extend_from_slice(&docs.docs);
+        if !collect_part(shared, plan, segment, part.start..part.end, hits)? {
+            break;
         }
-        if descending {
-            for slice in found.rchunks(SLICE) {
-                hits.collect(slice, &[])?;
-            }
-        } else {
-            for slice in found.chunks(SLICE) {
-                hits.collect(slice, &[])?;
-            }
+    }
+    Ok(true)
+}
+
+/// Reads rows that are ordered by time from the end that is asked for, as far as hits are missing.
+fn collect_ordered(
+    shared: &Shared,
+    plan: &ShardPlan,
+    segment: &Segment,
+    rows: Range<DocId>,
+    hits: &mut Hits,
+) -> Result<()> {
+    let descending = is_descending(plan);
+    let wanted = hits.first_wanted();
+    let key_of = |row: DocId, hits: &Hits| hits.first_key().read(row, 0.0);
+    let mut left = match descending {
+        true => first_row(&rows, |row| key_of(row, hits) >= wanted)..rows.end,
+        false => rows.start..first_row(&rows, |row| key_of(row, hits) < wanted),
+    };
+    let mut docs = ORDERED_DOCS_MIN;
+    while !left.is_empty() {
+        let best = if descending { left.start } else { left.end - 1 };
+        if hits.is_full() && key_of(best, hits) > hits.bound() {
+            break;
+        }
+        let part = match descending {
+            true => left.start..left.start.saturating_add(docs).min(left.end),
+            false => left.end.saturating_sub(docs).max(left.start)..left.end,
+        };
+        left = match descending {
+            true => part.end..left.end,
+            false => left.start..part.start,
+        };
+        if !collect_part(shared, plan, segment, part, hits)? {
+            break;
+        }
+        docs = docs.saturating_mul(ORDERED_DOCS_GROWTH);
+    }
+    Ok(())
+}
+
+fn is_descending(plan: &ShardPlan) -> bool {
+    plan.keys.first().is_some_and(|key| key.descending)
+}
+
+/// Collects the hits of some rows, the newest or the oldest first. False: time is over.
+fn collect_part(
+    shared: &Shared,
+    plan: &ShardPlan,
+    segment: &Segment,
+    rows: Range<DocId>,
+    hits: &mut Hits,
+) -> Result<bool> {
+    let Some(mut docs) = shared.in_time(plan.selection.open_within(segment, rows))? else {
+        return Ok(false);
+    };
+    let mut found: Vec<DocId> = Vec::new();
+    loop {
+        if shared.should_stop()? {
+            return Ok(false);
+        }
+        docs.next(segment);
+        if docs.finished {
+            break;
+        }
+        found.extend_from_slice(&docs.docs);
+    }
+    if let Some(times) = &plan.times {
+        times.block(found.len());
+    }
+    // Rows that are ordered have the newest first; as they come in, the newest are the last.
+    if is_descending(plan) != docs.newest_first {
+        for slice in found.rchunks(SLICE) {
+            hits.collect(slice, &[])?;
+        }
+    } else {
+        for slice in found.chunks(SLICE) {
+            hits.collect(slice, &[])?;
         }
     }
     Ok(true)

@@ -27,7 +27,10 @@ const PARTS: usize = 8;
 pub(super) struct ShardTimes {
     parts: [AtomicU64; PARTS],
     pruned: AtomicU64,
+    pruned_by_tenant: AtomicU64,
     passed_over: AtomicU64,
+    from_statistics: AtomicU64,
+    from_cache: AtomicU64,
     read: AtomicU64,
     matched: AtomicU64,
     blocks: AtomicU64,
@@ -40,6 +43,9 @@ impl ShardTimes {
         Self {
             parts: Default::default(),
             pruned: AtomicU64::new(0),
+            pruned_by_tenant: AtomicU64::new(0),
+            from_statistics: AtomicU64::new(0),
+            from_cache: AtomicU64::new(0),
             passed_over: AtomicU64::new(0),
             read: AtomicU64::new(0),
             matched: AtomicU64::new(0),
@@ -56,9 +62,24 @@ impl ShardTimes {
         self.parts[part as usize].load(Ordering::Relaxed)
     }
 
-    /// A segment that is not opened.
+    /// A segment that is not opened: it has nothing in the window.
     pub(super) fn segment_pruned(&self) {
         self.pruned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A segment that is not opened: it has nothing of the tenant.
+    pub(super) fn segment_pruned_by_tenant(&self) {
+        self.pruned_by_tenant.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A segment whose rows are known without reading them.
+    pub(super) fn segment_from_statistics(&self) {
+        self.from_statistics.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A segment that answered the same before.
+    pub(super) fn segment_from_cache(&self) {
+        self.from_cache.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A segment that has no hit among the first.
@@ -92,6 +113,9 @@ impl ShardTimes {
             segments: SegmentCounts {
                 total: search.snapshot.segments.len() as u64,
                 pruned: count(&self.pruned),
+                pruned_by_tenant: count(&self.pruned_by_tenant),
+                from_statistics: count(&self.from_statistics),
+                from_cache: count(&self.from_cache),
                 passed_over: count(&self.passed_over),
                 read: count(&self.read),
             },

@@ -1,5 +1,7 @@
 //! Which segments can hold a hit, told by their `@timestamp` alone.
 
+use std::sync::Arc;
+
 use firn_engine::query::{Bool, Query};
 
 use super::compile::Compiler;
@@ -63,7 +65,27 @@ pub(super) fn any_bounds(compiler: &Compiler, queries: &[Query]) -> Option<(i64,
 
 /// Whether a segment can hold a document within the bounds.
 pub(super) fn may_match(segment: &Segment, bounds: Option<(i64, i64)>) -> bool {
-    match (bounds, segment.time_range_ms) {
+    overlaps(segment.time_range_ms, bounds)
+}
+
+/// Inclusive bounds of the instants that a segment has, ms: a tenant's, where those are known.
+pub(super) fn time_range_of(segment: &Segment, tenant: Option<&Arc<str>>) -> Option<(i64, i64)> {
+    let rows = segment.tenants.as_ref().zip(tenant);
+    match rows.and_then(|(tenants, tenant)| tenants.get(tenant)) {
+        Some(part) => part.time_range_ms,
+        None => segment.time_range_ms,
+    }
+}
+
+/// Whether the segment is known to hold nothing of a tenant.
+pub(super) fn lacks(segment: &Segment, tenant: Option<&Arc<str>>) -> bool {
+    let known = segment.tenants.as_ref().zip(tenant);
+    known.is_some_and(|(tenants, tenant)| tenants.get(tenant).is_none())
+}
+
+/// Whether some instants, of which there may be none, are within the bounds.
+pub(super) fn overlaps(range: Option<(i64, i64)>, bounds: Option<(i64, i64)>) -> bool {
+    match (bounds, range) {
         (None, _) => true,
         (Some((min, max)), _) if min > max => false,
         (Some(_), None) => false,

@@ -1,103 +1,127 @@
-//! Aggregations over whole segments that were asked before.
+//! Questions that segments may have answered before.
 //!
-//! A panel that is drawn again asks the same of nearly the same segments; only those at the edge of
-//! its window, and new ones, are read. What matched a segment as a whole, with nothing deleted, is
-//! kept ([`crate::segment_cache`]) in the form in which segments are merged.
+//! A panel that is drawn again asks the same of nearly the same segments; only new ones and those at
+//! the edge of its window are read. What a part of a segment answered is kept
+//! ([`crate::request_cache`]) in the form in which segments are merged, under the query without its
+//! window and the aggregations; the window is in the key as the part that it covers.
 
 use std::sync::Arc;
 
 use firn_engine::aggs::{AggregationKind, Aggregations, Partial, Partials};
+use firn_engine::query::{Query, Rewrite};
 use firn_model::mapping::Mapping;
 
+use super::docs::Reach;
+use crate::request_cache::{Answer, Coverage, Question, ShardCache};
 use crate::segment::Segment;
-use crate::segment_cache::{CACHE, CacheKey};
 
 /// Rough bytes of a bucket that is kept: key, count and place in a hash table.
 const BUCKET_BYTES: usize = 200;
 
-/// Aggregations whose answer over a segment is always the same.
+/// A question whose answer over the same part of a segment is always the same.
 pub(super) struct Repeatable {
-    /// The request's, printed.
-    printed: String,
-    /// What they were resolved against; another one may resolve them otherwise.
-    mapping: Arc<Mapping>,
-}
-
-/// An entry of the cache.
-struct Kept {
-    mapping: Arc<Mapping>,
-    partials: Partials,
-    bytes: usize,
+    question: Arc<Question>,
+    cache: ShardCache,
 }
 
 impl Repeatable {
-    /// `None`: there are none, or they depend on more than the segment.
-    pub(super) fn of(aggregations: &Aggregations, mapping: &Arc<Mapping>) -> Option<Self> {
-        if aggregations.0.is_empty() || !is_repeatable(aggregations) {
+    /// `None`: the answer depends on more than the segment. `query` is what is left without time
+    /// and tenant.
+    pub(super) fn of(
+        cache: &ShardCache,
+        aggregations: &Aggregations,
+        query: &Query,
+        filters: &[Query],
+        tenant: Option<&Arc<str>>,
+        mapping: &Arc<Mapping>,
+    ) -> Option<Self> {
+        let mut queries = std::iter::once(query).chain(filters);
+        if !is_repeatable(aggregations) || !queries.all(reads_only_the_segment) {
             return None;
         }
-        let printed = aggregations.print().to_string();
+        let mut text = aggregations.print().to_string();
+        for query in std::iter::once(query).chain(filters) {
+            text.push('\n');
+            text.push_str(&query.print().to_string());
+        }
         // Date math may name the time of the request.
-        (!printed.contains("now")).then(|| Self {
-            printed,
-            mapping: Arc::clone(mapping),
+        if text.contains("\"now") {
+            return None;
+        }
+        let tenant = tenant.map_or_else(|| Arc::from(""), Arc::clone);
+        Some(Self {
+            question: Arc::new(Question::new(text, tenant, mapping)),
+            cache: cache.clone(),
         })
     }
 
-    /// `whole_shard`: the segment is all that its shard has to say, so `terms` were cut.
-    fn key(&self, segment: &Segment, whole_shard: bool) -> CacheKey {
-        CacheKey {
-            segment: segment.reader.segment_id(),
-            name: format!("aggs {whole_shard} {}", self.printed).into(),
-        }
-    }
-
-    /// What was found before, and its bytes.
-    pub(super) fn get(&self, segment: &Segment, whole_shard: bool) -> Option<(Partials, usize)> {
-        let kept = CACHE.get::<Kept>(&self.key(segment, whole_shard))?;
-        Arc::ptr_eq(&kept.mapping, &self.mapping).then(|| (kept.partials.clone(), kept.bytes))
+    /// What was found before.
+    pub(super) fn get(&self, segment: &Segment, reach: &Reach, whole_shard: bool) -> Option<Arc<Answer>> {
+        self.cache.get(segment, &self.question, reach.coverage()?, whole_shard)
     }
 
     /// Keeps what was found.
-    pub(super) fn put(&self, segment: &Segment, whole_shard: bool, partials: &Partials) {
-        let key = self.key(segment, whole_shard);
-        if holds_counts(partials) {
+    pub(super) fn put(&self, segment: &Segment, coverage: Coverage, whole_shard: bool, total: u64, found: &Partials) {
+        if holds_counts(found) {
             return;
         }
-        let bytes = bytes_of(partials) + 2 * key.name.len();
-        if bytes > CACHE.entry_bytes_max() {
-            return;
-        }
-        let kept = Kept {
-            mapping: Arc::clone(&self.mapping),
-            partials: partials.clone(),
-            bytes,
+        let answer = Answer {
+            total,
+            bytes: bytes_of(found),
+            partials: found.clone(),
         };
-        CACHE.put(key, Arc::new(kept), bytes);
+        self.cache.put(segment, &self.question, coverage, whole_shard, answer);
     }
 }
 
 /// The kinds that dashboards are made of, and that read nothing but the segment.
 fn is_repeatable(aggregations: &Aggregations) -> bool {
     aggregations.0.values().all(|aggregation| {
-        let own = matches!(
-            aggregation.kind,
+        let own = match &aggregation.kind {
+            AggregationKind::Filter(query) => reads_only_the_segment(query),
+            AggregationKind::Filters(part) => part.filters.iter().all(|(_, query)| reads_only_the_segment(query)),
             AggregationKind::Terms(_)
-                | AggregationKind::DateHistogram(_)
-                | AggregationKind::Min(_)
-                | AggregationKind::Max(_)
-                | AggregationKind::Sum(_)
-                | AggregationKind::Avg(_)
-                | AggregationKind::Stats(_)
-                | AggregationKind::ValueCount(_)
-                | AggregationKind::Cardinality(_)
-                | AggregationKind::Pipeline(_)
-        );
+            | AggregationKind::MultiTerms(_)
+            | AggregationKind::DateHistogram(_)
+            | AggregationKind::Histogram(_)
+            | AggregationKind::Range(_)
+            | AggregationKind::DateRange(_)
+            | AggregationKind::IpRange(_)
+            | AggregationKind::Missing(_)
+            | AggregationKind::Min(_)
+            | AggregationKind::Max(_)
+            | AggregationKind::Sum(_)
+            | AggregationKind::Avg(_)
+            | AggregationKind::Stats(_)
+            | AggregationKind::ExtendedStats(_)
+            | AggregationKind::ValueCount(_)
+            | AggregationKind::Cardinality(_)
+            | AggregationKind::Pipeline(_) => true,
+            _ => false,
+        };
         own && is_repeatable(&aggregation.sub)
     })
 }
 
-/// Counts that are not named yet hold the files of their segment open.
+/// Whether which documents of a segment match depends on nothing but the segment and the mapping.
+/// Queries that look for terms like others do so in all segments of a shard.
+fn reads_only_the_segment(query: &Query) -> bool {
+    match query {
+        Query::MatchAll(_) | Query::MatchNone => true,
+        Query::Term(_) | Query::Terms(_) | Query::Range(_) | Query::Exists(_) | Query::Ids(_) => true,
+        Query::Prefix(part) | Query::Wildcard(part) => part.rewrite == Rewrite::Constant,
+        Query::Regexp(part) => part.pattern.rewrite == Rewrite::Constant,
+        Query::ConstantScore(part) => reads_only_the_segment(&part.filter),
+        Query::Named(part) => reads_only_the_segment(&part.query),
+        Query::Bool(part) => {
+            let clauses = [&part.must, &part.filter, &part.should, &part.must_not];
+            clauses.into_iter().flatten().all(reads_only_the_segment)
+        }
+        _ => false,
+    }
+}
+
+/// Counts that are not named yet hold the files of their segment open, and memory of their request.
 fn holds_counts(partials: &Partials) -> bool {
     let is_stored = |partial: &Partial| matches!(partial, Partial::Terms(terms) if !terms.stored.0.is_empty());
     partials.0.values().any(is_stored)
@@ -112,6 +136,9 @@ fn bytes_of_one(partial: &Partial) -> usize {
     match partial {
         Partial::Terms(terms) => terms.buckets.values().map(|bucket| below(&bucket.sub)).sum(),
         Partial::DateHistogram(histogram) => histogram.buckets.values().map(|bucket| below(&bucket.sub)).sum(),
+        Partial::Histogram(histogram) => histogram.buckets.values().map(|bucket| below(&bucket.sub)).sum(),
+        Partial::Listed(listed) => listed.buckets.iter().map(|bucket| below(&bucket.sub)).sum(),
+        Partial::Single(bucket) => below(&bucket.sub),
         Partial::Cardinality(sketch) => sketch.size_bytes(),
         _ => BUCKET_BYTES,
     }

@@ -15,16 +15,17 @@ use tantivy::query::Weight;
 use tantivy::{DocId, DocSet, Score};
 
 use super::After;
-use super::aggs::{Background, Counted, Plan, Wanted};
+use super::aggs::{Background, Counted, Manner, Plan, Wanted};
 use super::collapse::{Group, GroupField, SegmentGroups};
 use super::column::failed;
-use super::docs::{BLOCK, Docs, Selection};
+use super::docs::{BLOCK, Docs, Reach, Selection};
 use super::kept::{Entry, Kept};
 use super::memory::Memory;
 use super::newest;
 use super::profile::{Part, ShardTimes, Stopwatch};
 use super::repeat::Repeatable;
 use super::sort::{SegmentKey, ShardKey, SortValue};
+use super::tenant_rows::count_alive;
 use crate::pool::yield_now;
 use crate::segment::Segment;
 
@@ -47,7 +48,8 @@ pub(super) struct ShardPlan {
     pub(super) aggs: Plan,
     /// All documents that may be seen, for aggregations that look past the query.
     pub(super) everything: Selection,
-    /// Whether what a whole segment answers to them may be kept.
+    /// Under what the segments' answers to them are kept, or, without any, the counts of hits;
+    /// `None`: they are not.
     pub(super) repeatable: Option<Repeatable>,
     /// One hit for each value of a field.
     pub(super) collapse: Option<GroupField>,
@@ -166,27 +168,45 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         0 => None,
         keep => Hits::open(shared, plan, segment, order, keep)?,
     };
+    let reach = plan.selection.reach(segment)?;
     watch.lap(Part::Open);
     let has_aggs = !plan.aggs.is_empty();
     let all_needed = has_aggs || shared.min_score.is_some() || shared.terminate_after > 0;
-    if let Some(times) = times {
-        match hits.is_some() || all_needed || shared.keep == 0 {
-            true => times.segment_read(),
-            false => times.segment_passed_over(),
-        }
-    }
     if hits.is_none() && !all_needed {
-        count_only(shared, plan, segment)?;
+        if let Some(times) = times {
+            match plan.selection.counts_at_once(&reach) && shared.keep == 0 {
+                true => times.segment_from_statistics(),
+                false if shared.keep == 0 => times.segment_read(),
+                false => times.segment_passed_over(),
+            }
+        }
+        count_only(shared, plan, segment, reach)?;
         watch.lap(Part::Match);
         return Ok(None);
+    }
+    let alone =
+        hits.is_none() && plan.post_filter.is_none() && shared.min_score.is_none() && shared.terminate_after == 0;
+    if alone
+        && let Some(rows) = plan.selection.rows(&reach)
+        && let Some(partials) = plan.aggs.count_rows(segment, rows, &shared.memory)?
+    {
+        if let Some(times) = times {
+            times.segment_from_statistics();
+        }
+        shared.count(count_alive(segment, rows.rows.clone()));
+        watch.lap(Part::Aggregate);
+        return Ok(Some(partials));
+    }
+    if let Some(times) = times {
+        times.segment_read();
     }
     if let Some(own) = &mut hits
         && !all_needed
         && plan.may_read_newest_first()
-        && newest::collect(shared, plan, segment, own)?
+        && newest::collect(shared, plan, segment, &reach, own)?
     {
         watch.lap(Part::Collect);
-        count_only(shared, plan, segment)?;
+        count_only(shared, plan, segment, reach)?;
         watch.lap(Part::Match);
         if let Some(hits) = hits {
             hits.finish(shared, plan, segment)?;
@@ -194,22 +214,19 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         watch.lap(Part::Collect);
         return Ok(None);
     }
-    let Some(mut docs) = shared.in_time(plan.selection.open(segment, plan.scoring))? else {
+    let repeatable = plan.repeatable.as_ref().filter(|_| alone);
+    let coverage = reach.coverage();
+    let Some(mut docs) = shared.in_time(plan.selection.open_reach(segment, reach, plan.scoring))? else {
         return Ok(None);
     };
-    let repeatable = plan.repeatable.as_ref().filter(|_| {
-        let alone = hits.is_none() && plan.post_filter.is_none();
-        alone && shared.min_score.is_none() && shared.terminate_after == 0 && docs.are_all_of(segment)
-    });
-    if let Some(repeatable) = repeatable
-        && let Some((partials, bytes)) = repeatable.get(segment, plan.single_segment)
-    {
-        shared.memory.take(bytes)?;
-        shared.count(segment.max_doc.into());
-        return Ok(Some(partials));
-    }
     let mut aggs = match has_aggs {
-        true => Some(plan.aggs.open(segment, order, &shared.memory, plan.single_segment)?),
+        true => {
+            let manner = Manner {
+                whole_shard: plan.single_segment,
+                newest_first: docs.newest_first,
+            };
+            Some(plan.aggs.open(segment, order, &shared.memory, manner)?)
+        }
         false => None,
     };
     let mut post_filter = match &plan.post_filter {
@@ -228,6 +245,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         shared.total_cut.store(true, Ordering::Relaxed);
     }
     let zeros = [0u32; BLOCK];
+    let mut matched = 0;
     watch.lap(Part::Open);
     loop {
         if shared.should_stop()? {
@@ -262,6 +280,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
                 doc == if at < doc { filter.seek(doc) } else { at }
             });
         }
+        matched += docs.docs.len() as u64;
         shared.count(docs.docs.len() as u64);
         let mut hits_done = true;
         if let Some(hits) = &mut hits {
@@ -290,11 +309,41 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         watch.lap(Part::Collect);
     }
     let partials = aggs.map(|aggs| aggs.finish()).transpose()?;
-    if let (Some(repeatable), Some(partials), true) = (repeatable, &partials, docs.finished) {
-        repeatable.put(segment, plan.single_segment, partials);
+    if let (Some(repeatable), Some(partials), Some(coverage), true) = (repeatable, &partials, coverage, docs.finished) {
+        repeatable.put(segment, coverage, plan.single_segment, matched, partials);
     }
     watch.lap(Part::Finish);
     Ok(partials)
+}
+
+/// What is known of a segment before it is searched.
+pub(super) enum Known {
+    /// What it answered when it was asked the same before; its hits are counted.
+    Partials(Partials),
+    /// How many rows will be read, roughly.
+    RowCount(u64),
+}
+
+/// Looks for the answer of a segment.
+pub(super) fn run_again(shared: &Shared, plan: &ShardPlan, segment: &Segment) -> Result<Known> {
+    let reach = plan.selection.reach(segment)?;
+    let has_aggs = !plan.aggs.is_empty();
+    let is_plain = shared.keep == 0 && has_aggs && shared.min_score.is_none() && shared.terminate_after == 0;
+    let repeatable = plan.repeatable.as_ref().filter(|_| is_plain);
+    if let Some(answer) = repeatable.and_then(|repeatable| repeatable.get(segment, &reach, plan.single_segment)) {
+        shared.memory.take(answer.bytes)?;
+        shared.count(answer.total);
+        if let Some(times) = &plan.times {
+            times.segment_from_cache();
+        }
+        return Ok(Known::Partials(answer.partials.clone()));
+    }
+    let rows = reach.row_count(segment);
+    let stops_early = !has_aggs && plan.may_read_newest_first() && plan.selection.rows(&reach).is_some();
+    Ok(Known::RowCount(match stops_early {
+        true => rows.min(shared.keep as u64),
+        false => rows,
+    }))
 }
 
 /// Shows every document of a segment to those aggregations that are not about the query's.
@@ -335,31 +384,43 @@ pub(super) fn run_background(
 }
 
 /// Counts the hits of a segment, where nothing else is asked.
-fn count_only(shared: &Shared, plan: &ShardPlan, segment: &Segment) -> Result<()> {
+fn count_only(shared: &Shared, plan: &ShardPlan, segment: &Segment, reach: Reach) -> Result<()> {
     if shared.counted_enough() {
         shared.total_cut.store(true, Ordering::Relaxed);
         return Ok(());
     }
-    let Some(mut docs) = shared.in_time(plan.selection.open(segment, plan.scoring))? else {
+    let at_once = plan.selection.counts_at_once(&reach);
+    let repeatable = plan.repeatable.as_ref().filter(|_| !at_once && plan.aggs.is_empty());
+    if let Some(answer) = repeatable.and_then(|repeatable| repeatable.get(segment, &reach, false)) {
+        shared.count(answer.total);
+        return Ok(());
+    }
+    let coverage = reach.coverage();
+    let Some(mut docs) = shared.in_time(plan.selection.open_reach(segment, reach, plan.scoring))? else {
         return Ok(());
     };
+    let mut matched = 0;
     if let Some(rest) = docs.rest_count(segment) {
         shared.count(rest);
         return Ok(());
     }
     loop {
         if shared.should_stop()? {
-            break;
+            return Ok(());
         }
         docs.next(segment);
         if docs.finished {
             break;
         }
+        matched += docs.docs.len() as u64;
         shared.count(docs.docs.len() as u64);
         if shared.counted_enough() {
             shared.total_cut.store(true, Ordering::Relaxed);
-            break;
+            return Ok(());
         }
+    }
+    if let (Some(repeatable), Some(coverage)) = (repeatable, coverage) {
+        repeatable.put(segment, coverage, false, matched, &Partials::default());
     }
     Ok(())
 }
@@ -468,6 +529,16 @@ impl Hits {
     /// Hits with a first key past this one are not among the first.
     pub(super) fn bound(&self) -> u128 {
         self.bound.min(self.kept.bound())
+    }
+
+    /// Hits with an earlier first key than this one are not wanted.
+    pub(super) fn first_wanted(&self) -> u128 {
+        self.after.as_ref().map_or(0, |after| after.keys[0])
+    }
+
+    /// Whether there are enough.
+    pub(super) fn is_full(&self) -> bool {
+        self.kept.is_full()
     }
 
     /// Takes a block of matching documents.

@@ -6,51 +6,31 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use firn_engine::query::{Bool, ConstantScore, MatchAll, Query};
+use firn_engine::query::Query;
 use firn_model::Result;
 use tantivy::DocId;
 use tantivy::columnar::Column;
 
 use super::column::{NumColumn, NumRange, is_full, read_values};
 use super::compile::Compiler;
+use super::conditions::take_out;
 use super::field::Target;
 use super::prune::TIMESTAMP;
 use super::query::range;
+use super::tenant_rows::count_alive;
 use crate::segment::Segment;
 
 /// Takes the conditions out; `None`: there are none, or they are no mere conditions.
-pub(super) fn split(compiler: &Compiler, query: &Query) -> Option<(Query, NumRange)> {
-    match query {
-        Query::Range(_) => Some((Query::MatchAll(MatchAll::default()), window_of(compiler, query)?)),
-        Query::Bool(part) => split_bool(compiler, part),
-        Query::ConstantScore(part) => {
-            let (rest, window) = split(compiler, &part.filter)?;
-            let rest = ConstantScore {
-                filter: Box::new(rest),
-                boost: part.boost,
-            };
-            Some((Query::ConstantScore(rest), window))
-        }
-        _ => None,
-    }
-}
-
-fn split_bool(compiler: &Compiler, part: &Bool) -> Option<(Query, NumRange)> {
-    let mut rest = part.clone();
+pub(super) fn split(compiler: &Compiler, query: &Query, scoring: bool) -> Option<(Query, NumRange)> {
     let mut window: Option<NumRange> = None;
-    rest.filter.retain(|query| match window_of(compiler, query) {
-        Some(own) => {
+    let rest = take_out(query, scoring, &mut |query| {
+        let own = window_of(compiler, query);
+        if let Some(own) = own {
             window = Some(window.map_or(own, |window| window.intersect(own)));
-            false
         }
-        None => true,
-    });
-    // Whether one of `should` has to match may depend on there being a filter.
-    if rest.filter.is_empty() && rest.must.is_empty() && !rest.should.is_empty() && rest.minimum_should_match.is_none()
-    {
-        rest.minimum_should_match = Some("0".to_owned());
-    }
-    Some((Query::Bool(rest), window?))
+        own.is_some()
+    })?;
+    Some((rest, window?))
 }
 
 /// The window of a range over `@timestamp`.
@@ -85,6 +65,8 @@ pub(super) struct Runs {
     current: usize,
     /// What documents of partial runs have to hold.
     test: Option<(Column<u64>, RangeInclusive<u64>)>,
+    /// The instants that they have, as the column stores them; `None`: any.
+    instants: Option<(u64, u64)>,
     values: Vec<u64>,
 }
 
@@ -138,9 +120,11 @@ impl SegmentWindow {
                 is_partial: true,
             }),
         }
+        let instants = (*range.start().max(&min), *range.end().min(&max));
         Ok(Self::Runs(Runs {
             runs,
             current: 0,
+            instants: Some(instants),
             test: Some((column, range)),
             values: Vec::new(),
         }))
@@ -157,9 +141,21 @@ impl Runs {
                 is_partial: false,
             }],
             current: 0,
+            instants: None,
             test: None,
             values: Vec::new(),
         }
+    }
+
+    /// The instants that its documents have, inclusive, as the column stores them; `None`: any.
+    pub(super) fn instants(&self) -> Option<(u64, u64)> {
+        self.instants
+    }
+
+    /// How many rows are left.
+    pub(super) fn row_count(&self) -> u64 {
+        let left = &self.runs[self.current.min(self.runs.len())..];
+        left.iter().map(|run| u64::from(run.end - run.start)).sum()
     }
 
     /// Leaves out what is not among `docs`.
@@ -187,11 +183,11 @@ impl Runs {
         }
     }
 
-    /// How many documents are left, if none of them needs a test.
-    pub(super) fn count(&self) -> Option<u64> {
+    /// How many alive documents are left, if none of them needs a test.
+    pub(super) fn count(&self, segment: &Segment) -> Option<u64> {
         self.runs[self.current.min(self.runs.len())..]
             .iter()
-            .map(|run| (!run.is_partial).then_some(u64::from(run.end - run.start)))
+            .map(|run| (!run.is_partial).then(|| count_alive(segment, run.start..run.end)))
             .sum()
     }
 

@@ -92,6 +92,8 @@ pub struct SearchRequest {
     pub min_score: Option<f32>,
     /// After this, partial results with `timed_out: true`.
     pub timeout: Option<Duration>,
+    /// Whether what segments answer may be kept and used again; `None`: as the index says.
+    pub request_cache: Option<bool>,
     /// Documents collected per shard before stopping with `terminated_early: true`; 0: no limit.
     pub terminate_after: u64,
     /// Empty: all shards.

@@ -70,6 +70,7 @@ impl SearchRequest {
             profile: false,
             track_total_hits: TrackTotalHits::UpTo(TRACK_TOTAL_HITS),
             track_scores: false,
+            request_cache: None,
             min_score: None,
             timeout: None,
             terminate_after: 0,

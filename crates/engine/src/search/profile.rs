@@ -39,6 +39,12 @@ pub struct SegmentCounts {
     pub total: u64,
     /// Not opened: the query's time range, its matching nothing at all, or deletes leave nothing.
     pub pruned: u64,
+    /// Not opened: they hold nothing of the tenant.
+    pub pruned_by_tenant: u64,
+    /// Answered from what is known of their rows, of which none were read.
+    pub from_statistics: u64,
+    /// Answered by what they answered before.
+    pub from_cache: u64,
     /// Opened, and only counted: their hits come after those that were found.
     pub passed_over: u64,
     /// Read for hits or aggregations.

@@ -267,6 +267,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         help: "Memory that all searches running at the same time may take for their aggregations and sorting. Those that come when it is used up are answered with 429.",
     },
     Definition {
+        name: "indices.requests.cache.size",
+        section: MEMORY,
+        kind: Kind::MemoryShare(0),
+        default: Fixed("32mb"),
+        help: "Memory of what segments answered to aggregations and counts, for when the same is asked again. The least recently used goes first; a tenant that holds more than a quarter makes room among its own. 0 keeps nothing.",
+    },
+    Definition {
         name: "thread_pool.write.size",
         section: MEMORY,
         kind: Kind::Count(1, 1024),

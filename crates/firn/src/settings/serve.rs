@@ -65,6 +65,7 @@ pub(crate) struct ServeSettings {
     pub(crate) max_buckets: u64,
     pub(crate) search_memory_bytes: u64,
     pub(crate) search_memory_bytes_total: u64,
+    pub(crate) request_cache_bytes: u64,
     pub(crate) max_open_scrolls: usize,
     pub(crate) max_open_points_in_time: usize,
     pub(crate) max_keep_alive: Duration,
@@ -117,6 +118,7 @@ impl ServeSettings {
             max_buckets: values.number("search.max_buckets")?.expect("a fixed default"),
             search_memory_bytes: values.bytes("indices.breaker.request.limit")?,
             search_memory_bytes_total: values.bytes("indices.breaker.total.limit")?,
+            request_cache_bytes: values.bytes("indices.requests.cache.size")?,
             max_open_scrolls: values
                 .count("search.max_open_scroll_context")?
                 .expect("a fixed default"),

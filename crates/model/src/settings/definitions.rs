@@ -76,6 +76,7 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     dynamic("index.max_result_window", POSITIVE, "10000"),
     // A request has room for no more, whatever the index allows.
     dynamic("index.max_docvalue_fields_search", Integer(0, 1000), "100"),
+    dynamic("index.requests.cache.enable", Bool, "true"),
     dynamic("index.hidden", Bool, "false"),
     dynamic("index.blocks.write", Bool, "false"),
     dynamic("index.blocks.read_only", Bool, "false"),
@@ -150,7 +151,6 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     dynamic("index.search.throttled", Only("false"), "false"),
     dynamic("index.search.default_pipeline", Only("_none"), ""),
     fixed("index.queries.cache.enabled", Bool, "true"),
-    dynamic("index.requests.cache.enable", Bool, "true"),
     fixed("index.fielddata.cache", Text, ""),
     dynamic("index.load_fixed_bitset_filters_eagerly", Bool, ""),
     fixed(

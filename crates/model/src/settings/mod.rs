@@ -69,6 +69,8 @@ pub struct IndexSettings {
     pub write_blocked: bool,
     /// `index.query.default_field`, default `*`.
     pub query_default_fields: Vec<String>,
+    /// `index.requests.cache.enable`, default true: whether what segments answer may be kept.
+    pub request_cache: bool,
     /// `index.codec: best_compression` (zstd level 9 at merge) or default.
     pub best_compression: bool,
     /// `index.tenant.field`: the keyword field that names an event's tenant. `None`: the index does not
@@ -144,6 +146,7 @@ impl IndexSettings {
             hidden: read.flag("index.hidden")?,
             write_blocked,
             query_default_fields: read.list("index.query.default_field"),
+            request_cache: read.flag("index.requests.cache.enable")?,
             best_compression: read.text("index.codec") == "best_compression",
             tenant_field: Some(read.text("index.tenant.field")).filter(|field| !field.is_empty()),
             tenant_owner: Some(read.text("index.tenant.owner")).filter(|owner| !owner.is_empty()),
@@ -208,6 +211,7 @@ impl Default for IndexSettings {
             hidden: false,
             write_blocked: false,
             query_default_fields: vec!["*".to_owned()],
+            request_cache: true,
             best_compression: false,
             tenant_field: None,
             tenant_owner: None,

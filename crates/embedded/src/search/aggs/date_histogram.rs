@@ -5,15 +5,18 @@
 
 use std::sync::Arc;
 
-use firn_engine::aggs::{Bucket, DateHistogram, DateHistogramPartial, Partial, ValueFormat};
+use firn_engine::aggs::{Bucket, DateHistogram, DateHistogramPartial, Partial, Partials, ValueFormat};
 use firn_model::Result;
 use firn_model::dates::Rounding;
 use tantivy::DocId;
+use tantivy::columnar::Column;
 
 use super::super::column::{NumColumn, Number, ValueBlock};
 use super::super::compile::Compiler;
 use super::super::field::Numeric;
+use super::super::memory::Memory;
 use super::super::prune::TIMESTAMP;
+use super::counted::OrderedRows;
 use super::source::{self, Source, unsupported};
 use super::table::Table;
 use super::{Collector, Level, Scope};
@@ -84,13 +87,13 @@ impl HistogramPlan {
             multivalued: column
                 .as_ref()
                 .is_some_and(|column| column.column.get_cardinality().is_multivalue()),
-            zones: match (&self.source, &column) {
+            known: match (&self.source, &column) {
                 (Source::Numbers { path, .. }, Some(column))
                     if path == TIMESTAMP && self.hard_bounds == (None, None) =>
                 {
-                    scope.segment.derived.time_zones(&column.column)
+                    Known::of(scope, &column.column)
                 }
-                _ => None,
+                _ => Known::Nothing,
             },
             column,
             units_per_ms,
@@ -105,6 +108,37 @@ impl HistogramPlan {
             docs: Vec::new(),
             slots: Vec::new(),
         }))
+    }
+}
+
+impl HistogramPlan {
+    /// Counts rows that are ordered by time; `None`: what is asked is not about their order.
+    pub(super) fn count_rows(&self, rows: &OrderedRows, memory: &Memory) -> Result<Option<Partial>> {
+        let by_time = matches!(&self.source, Source::Numbers { path, .. } if path == TIMESTAMP);
+        if !by_time || self.missing_ms.is_some() || self.hard_bounds != (None, None) {
+            return Ok(None);
+        }
+        let units_per_ms = self.source.numeric().units_per_ms();
+        let ms = |stored| source::stored_to_ms(stored, units_per_ms);
+        let mut partial = DateHistogramPartial {
+            format: self.format.clone(),
+            ..DateHistogramPartial::default()
+        };
+        let mut watch = memory.watch();
+        let mut row = rows.rows.start;
+        while row < rows.rows.end {
+            watch.tick()?;
+            let start = self.rounding.round_down(ms(rows.stored(row)));
+            let end = rows.first_before(row, |stored| ms(stored) < start);
+            let doc_count = rows.count(row..end);
+            if doc_count > 0 {
+                memory.take(BUCKET_BYTES)?;
+                let sub = Partials::default();
+                partial.buckets.insert(start, Bucket { doc_count, sub });
+            }
+            row = end;
+        }
+        Ok(Some(Partial::DateHistogram(partial)))
     }
 }
 
@@ -201,6 +235,35 @@ impl Starts {
     }
 }
 
+/// What tells the instants that a block of documents is between, without reading all of them.
+enum Known {
+    Nothing,
+    /// They are in order: the first and the last document do.
+    Order,
+    Zones(Arc<Zones>),
+}
+
+impl Known {
+    fn of(scope: Scope, column: &Column<u64>) -> Self {
+        if scope.manner.newest_first && !column.get_cardinality().is_multivalue() {
+            return Self::Order;
+        }
+        scope
+            .segment
+            .derived
+            .time_zones(column)
+            .map_or(Self::Nothing, Self::Zones)
+    }
+
+    fn bounds(&self, column: &Column<u64>, first: DocId, last: DocId) -> Option<(u64, u64)> {
+        match self {
+            Self::Nothing => None,
+            Self::Order => Some((column.first(last)?, column.first(first)?)),
+            Self::Zones(zones) => Some(zones.bounds(first, last)),
+        }
+    }
+}
+
 struct HistogramCollector {
     column: Option<NumColumn>,
     units_per_ms: i64,
@@ -208,8 +271,7 @@ struct HistogramCollector {
     missing_ms: Option<i64>,
     hard_bounds: (Option<i64>, Option<i64>),
     multivalued: bool,
-    /// What blocks of documents are between, if that tells their interval.
-    zones: Option<Arc<Zones>>,
+    known: Known,
     table: Table,
     format: ValueFormat,
     sub: Level,
@@ -223,8 +285,8 @@ struct HistogramCollector {
 impl HistogramCollector {
     /// The interval that all documents of a block are known to be in.
     fn same_interval(&self, docs: &[DocId]) -> Option<u64> {
-        let (zones, column) = (self.zones.as_ref()?, self.column.as_ref()?);
-        let (min, max) = zones.bounds(*docs.first()?, *docs.last()?);
+        let column = self.column.as_ref()?;
+        let (min, max) = self.known.bounds(&column.column, *docs.first()?, *docs.last()?)?;
         let key = |raw| {
             let ms = source::stored_to_ms(column.as_i64(raw), self.units_per_ms);
             self.starts.key(ms, &mut UNKNOWN.clone())

@@ -12,7 +12,7 @@ use tantivy::{DocId, Score};
 
 use super::score_board::ScoreBoard;
 use super::significant_terms::Background;
-use super::{Kind, Node, Plan, Scope};
+use super::{Kind, Manner, Node, Plan, Scope};
 use crate::search::memory::Memory;
 use crate::segment::Segment;
 
@@ -209,7 +209,7 @@ impl Node {
         let scope = Scope {
             segment,
             memory,
-            whole_shard: false,
+            manner: Manner::default(),
             order,
             scores: &scores,
         };

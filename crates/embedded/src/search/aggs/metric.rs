@@ -9,6 +9,8 @@ use super::super::column::{self, NumColumn, ValueBlock};
 use super::super::compile::Compiler;
 use super::super::field::{Numeric, Target};
 use super::super::memory::Memory;
+use super::super::prune::TIMESTAMP;
+use super::counted::OrderedRows;
 use super::source::{self, Source};
 use super::{Collector, Scope};
 
@@ -19,6 +21,8 @@ pub(super) struct MetricPlan {
     missing: Option<f64>,
     /// Only the number of values matters, which may be strings.
     counts_only: bool,
+    /// Only the smallest or the largest value matters.
+    extremes_only: bool,
 }
 
 impl MetricPlan {
@@ -59,7 +63,30 @@ impl MetricPlan {
             format,
             missing,
             counts_only,
+            extremes_only: matches!(name, "min" | "max"),
         })
+    }
+
+    /// Answers over rows that are ordered by time; `None`: their order does not tell.
+    pub(super) fn count_rows(&self, rows: &OrderedRows) -> Option<Partial> {
+        let by_time = matches!(&self.source, Source::Numbers { path, .. } if path == TIMESTAMP);
+        if !by_time || self.missing.is_some() || !(self.counts_only || self.extremes_only) {
+            return None;
+        }
+        let mut partial = MetricPartial::new(self.format.clone());
+        if self.counts_only {
+            partial.count = rows.count(rows.rows.clone());
+            return Some(Partial::Metric(partial));
+        }
+        if rows.has_deleted() {
+            return None;
+        }
+        if let Some(last) = rows.rows.clone().next_back() {
+            let numeric = self.source.numeric();
+            partial.add(numeric.value(rows.as_f64(last)));
+            partial.add(numeric.value(rows.as_f64(rows.rows.start)));
+        }
+        Some(Partial::Metric(partial))
     }
 
     pub(super) fn open(&self, scope: Scope) -> Result<Box<dyn Collector>> {

@@ -11,6 +11,7 @@ mod buckets;
 mod cardinality;
 mod components;
 mod composite;
+mod counted;
 mod date_histogram;
 mod deferred;
 mod filter;
@@ -102,12 +103,20 @@ impl Kind {
 struct Scope<'a> {
     segment: &'a Segment,
     memory: &'a Memory,
-    /// The segment is all that its shard has to say: `terms` may cut to what a shard reports.
-    whole_shard: bool,
+    manner: Manner,
     /// The segment's number in the search.
     order: u32,
     /// Where collectors find the scores of a block, if the plan [wants](Plan::wants_scores) them.
     scores: &'a Arc<ScoreBoard>,
+}
+
+/// How the documents of a segment come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Manner {
+    /// The segment is all that its shard has to say: `terms` may cut to what a shard reports.
+    pub(super) whole_shard: bool,
+    /// They are ordered by `@timestamp`, newest first, if none has several; those without one last.
+    pub(super) newest_first: bool,
 }
 
 /// Takes matching documents.
@@ -239,19 +248,18 @@ impl Plan {
         self.0.iter().any(|node| matches!(node.kind, Kind::Global))
     }
 
+    /// Whether some aggregation has something to do after all segments were searched.
+    pub(super) fn looks_twice(&self) -> bool {
+        self.has_global() || self.has_samples() || self.has_backgrounds()
+    }
+
     /// Opens the collectors of a segment.
-    pub(super) fn open(
-        &self,
-        segment: &Segment,
-        order: u32,
-        memory: &Memory,
-        whole_shard: bool,
-    ) -> Result<SegmentAggs> {
+    pub(super) fn open(&self, segment: &Segment, order: u32, memory: &Memory, manner: Manner) -> Result<SegmentAggs> {
         let scores = Arc::new(ScoreBoard::default());
         let scope = Scope {
             segment,
             memory,
-            whole_shard,
+            manner,
             order,
             scores: &scores,
         };
@@ -267,7 +275,7 @@ impl Plan {
         let scope = Scope {
             segment,
             memory,
-            whole_shard: false,
+            manner: Manner::default(),
             order,
             scores: &scores,
         };

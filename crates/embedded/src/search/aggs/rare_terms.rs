@@ -9,7 +9,7 @@ use super::super::field::Numeric;
 use super::super::memory::Memory;
 use super::source::Source;
 use super::terms::TermsPlan;
-use super::{Collector, Level, Scope};
+use super::{Collector, Level, Manner, Scope};
 
 /// `rare_terms`, resolved.
 pub(super) struct RareTermsPlan {
@@ -44,7 +44,10 @@ impl RareTermsPlan {
         let memory = scope.memory.clone();
         // Which values are rare is not known before all are counted, so none may be cut.
         let scope = Scope {
-            whole_shard: false,
+            manner: Manner {
+                whole_shard: false,
+                ..scope.manner
+            },
             ..scope
         };
         Ok(Box::new(RareTermsCollector {

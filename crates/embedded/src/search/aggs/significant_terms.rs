@@ -18,7 +18,7 @@ use super::filters::matches;
 use super::source::{self, Source};
 use super::table::Mixer;
 use super::terms::TermsPlan;
-use super::{Collector, Level, Scope};
+use super::{Collector, Level, Manner, Scope};
 use crate::schema;
 use crate::segment::Segment;
 
@@ -56,7 +56,10 @@ impl SignificantTermsPlan {
         let memory = scope.memory.clone();
         // Scores need the background, so none may be cut yet.
         let scope = Scope {
-            whole_shard: false,
+            manner: Manner {
+                whole_shard: false,
+                ..scope.manner
+            },
             ..scope
         };
         Ok(Box::new(SignificantTermsCollector {

@@ -136,7 +136,7 @@ impl TermsPlan {
             format: self.format.clone(),
             zeros: self.zeros,
             origin: self.origin(scope),
-            cut: self.cut.clone().filter(|_| scope.whole_shard),
+            cut: self.cut.clone().filter(|_| scope.manner.whole_shard),
             sub,
             values: ValueBlock::default(),
             parents: Vec::new(),
@@ -151,7 +151,7 @@ impl TermsPlan {
         let by_count = self.cut.as_ref().is_some_and(Cut::is_by_count_then_key);
         match &self.source {
             Source::Strings { class, path, is_ip }
-                if by_count && !scope.whole_shard && self.counts_all && self.missing.is_none() =>
+                if by_count && !scope.manner.whole_shard && self.counts_all && self.missing.is_none() =>
             {
                 Some(Origin {
                     reader: scope.segment.reader.clone(),

@@ -6,6 +6,7 @@
 //! `search_after`, `missing` or the last hit so far) have places between two of them.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use firn_engine::search::SortMode;
 use firn_model::Result;
@@ -215,6 +216,18 @@ impl SegmentKey {
             }
             _ => None,
         }
+    }
+
+    /// Whether keys follow the order of rows that are sorted by `@timestamp`, or the reverse of it.
+    pub(in super::super) fn is_ordered_in(&self, rows: &Range<DocId>) -> bool {
+        let Values::Number(column) = &self.values else {
+            return false;
+        };
+        let column = &column.column;
+        // The rows without a value are the last.
+        let all_have_one = || rows.is_empty() || column.index.has_value(rows.end - 1);
+        let is_time = self.key.is_timestamp() && !self.is_computed();
+        is_time && !column.get_cardinality().is_multivalue() && all_have_one()
     }
 
     /// In index order, the document of this segment that follows the one that `value` stands for;

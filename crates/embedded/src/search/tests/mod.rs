@@ -16,5 +16,6 @@ mod queries;
 mod samples;
 mod scores;
 mod support;
+mod tenants;
 mod text_queries;
 mod zones;

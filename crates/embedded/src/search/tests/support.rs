@@ -1,5 +1,6 @@
 //! Segments in memory, and searches over them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,8 +16,10 @@ use tantivy::{BitSet, Index};
 
 use crate::mapper::{CompiledMapping, MappedDocument, Unmapped, map_document};
 use crate::pool::Pool;
+use crate::request_cache::{Account, RequestCache, ShardCache};
 use crate::search::{FailedShard, SearchLimits, ShardSearch, search};
 use crate::segment::{Segment, ShardSnapshot};
+use crate::tenants::{SegmentTenants, TenantRows};
 use crate::{analysis, schema};
 
 /// 2024-06-15T12:00:00Z.
@@ -30,6 +33,8 @@ pub(super) struct Shard {
     number: u32,
     segments: Vec<Arc<Segment>>,
     next_seq_no: u64,
+    tenant_field: Option<Arc<str>>,
+    cache: Option<ShardCache>,
 }
 
 impl Shard {
@@ -47,6 +52,8 @@ impl Shard {
             number,
             segments: Vec::new(),
             next_seq_no: 0,
+            tenant_field: None,
+            cache: None,
         }
     }
 
@@ -78,15 +85,7 @@ impl Shard {
         }
         let index = writer.finalize().unwrap();
         let reader = index.reader().unwrap().searcher().segment_reader(0).clone();
-        let alive = (!deleted.is_empty()).then(|| {
-            let mut bits = BitSet::with_max_value_and_full(documents.len() as u32);
-            for &doc in deleted {
-                bits.remove(doc as u32);
-            }
-            let mut bytes = Vec::new();
-            write_alive_bitset(&bits, &mut bytes).unwrap();
-            Arc::new(AliveBitSet::open(OwnedBytes::new(bytes)))
-        });
+        let alive = alive_without(documents.len() as u32, deleted);
         let derived = Arc::new(crate::derived::Derived::new(&reader));
         self.segments.push(Arc::new(Segment {
             generation: self.segments.len() as u64,
@@ -105,6 +104,109 @@ impl Shard {
         self
     }
 
+    /// What it answers is kept from now on; the account tells.
+    pub(super) fn keep_answers(&mut self, limit_bytes: usize) -> Arc<Account> {
+        let account = Arc::default();
+        self.cache = Some(ShardCache::new(&RequestCache::new(limit_bytes), &account));
+        account
+    }
+
+    /// Its documents are told apart by `tenant` from now on.
+    pub(super) fn by_tenant(&mut self) -> &mut Self {
+        self.tenant_field = Some("tenant".into());
+        self
+    }
+
+    /// Adds a segment of documents as a merge by tenant leaves them.
+    pub(super) fn clustered_segment(&mut self, documents: &[Value], deleted: &[usize]) -> &mut Self {
+        let mut order: Vec<usize> = (0..documents.len()).collect();
+        order.sort_by_key(|&position| {
+            let document = &documents[position];
+            let tenant = document["tenant"].as_str();
+            let newest = document["@timestamp"].as_i64();
+            (tenant.is_none(), tenant, std::cmp::Reverse(newest))
+        });
+        let sorted: Vec<Value> = order.iter().map(|&position| documents[position].clone()).collect();
+        let gone: Vec<usize> = (0..order.len())
+            .filter(|place| deleted.contains(&order[*place]))
+            .collect();
+        self.segment(&sorted, &gone);
+        self.know_tenants(&sorted, true)
+    }
+
+    /// Adds a segment of documents as they came, which knows its tenants.
+    pub(super) fn counted_segment(&mut self, documents: &[Value], deleted: &[usize]) -> &mut Self {
+        self.segment(documents, deleted);
+        self.know_tenants(documents, false)
+    }
+
+    fn know_tenants(&mut self, documents: &[Value], clustered: bool) -> &mut Self {
+        let mut rows: BTreeMap<&str, TenantRows> = BTreeMap::new();
+        for (row, document) in (0u32..).zip(documents) {
+            let Some(name) = document["tenant"].as_str() else {
+                continue;
+            };
+            let own = rows.entry(name).or_insert_with(|| TenantRows {
+                tenant: name.into(),
+                docs: 0,
+                time_range_ms: None,
+                rows: row..row,
+            });
+            own.docs += 1;
+            own.rows.end = row + 1;
+            if let Some(ms) = document["@timestamp"].as_i64() {
+                let range = own.time_range_ms.unwrap_or((ms, ms));
+                own.time_range_ms = Some((range.0.min(ms), range.1.max(ms)));
+            }
+        }
+        let known: u32 = rows.values().map(|rows| rows.docs).sum();
+        self.replace_last(|segment| {
+            segment.tenants = Some(Arc::new(SegmentTenants {
+                rows: rows.into_values().collect(),
+                without_tenant: documents.len() as u32 - known,
+                clustered,
+            }));
+        })
+    }
+
+    fn replace_last(&mut self, change: impl FnOnce(&mut Segment)) -> &mut Self {
+        let last = self.segments.pop().unwrap();
+        let mut copy = copy_of(&last);
+        change(&mut copy);
+        self.segments.push(Arc::new(copy));
+        self
+    }
+
+    /// Deletes documents of a segment, by row.
+    pub(super) fn delete(&mut self, segment: usize, rows: &[u32]) {
+        let old = &self.segments[segment];
+        let gone: Vec<usize> = (0..old.max_doc)
+            .filter(|row| !old.is_alive(*row) || rows.contains(row))
+            .map(|row| row as usize)
+            .collect();
+        let mut copy = copy_of(old);
+        copy.alive = alive_without(old.max_doc, &gone);
+        copy.deleted_count = gone.len() as u32;
+        self.segments[segment] = Arc::new(copy);
+    }
+
+    /// Its segments without anything known about them.
+    pub(super) fn plain(&self) -> ShardSearch {
+        let strip = |segment: &Arc<Segment>| {
+            let mut copy = copy_of(segment);
+            copy.tenants = None;
+            Arc::new(copy)
+        };
+        let mut ready = self.ready();
+        ready.snapshot = Arc::new(ShardSnapshot {
+            segments: self.segments.iter().map(strip).collect(),
+            ..snapshot_parts(&ready.snapshot)
+        });
+        ready.tenant_field = None;
+        ready.cache = None;
+        ready
+    }
+
     pub(super) fn ready(&self) -> ShardSearch {
         ShardSearch {
             snapshot: Arc::new(ShardSnapshot {
@@ -115,13 +217,46 @@ impl Shard {
             }),
             mapping: Arc::clone(&self.mapping),
             filters: Vec::new(),
+            tenant_field: self.tenant_field.clone(),
             tenant: None,
             max_result_window: 10_000,
             max_inner_result_window: 100,
             max_analyzed_offset: 1_000_000,
             default_fields: vec!["*".to_owned()],
+            cache: self.cache.clone(),
             first_segment: None,
         }
+    }
+}
+
+fn alive_without(max_doc: u32, deleted: &[usize]) -> Option<Arc<AliveBitSet>> {
+    if deleted.is_empty() {
+        return None;
+    }
+    let mut bits = BitSet::with_max_value_and_full(max_doc);
+    for &doc in deleted {
+        bits.remove(doc as u32);
+    }
+    let mut bytes = Vec::new();
+    write_alive_bitset(&bits, &mut bytes).unwrap();
+    Some(Arc::new(AliveBitSet::open(OwnedBytes::new(bytes))))
+}
+
+fn copy_of(segment: &Segment) -> Segment {
+    Segment {
+        reader: segment.reader.clone(),
+        alive: segment.alive.clone(),
+        tenants: segment.tenants.clone(),
+        derived: Arc::clone(&segment.derived),
+        ..*segment
+    }
+}
+
+fn snapshot_parts(snapshot: &ShardSnapshot) -> ShardSnapshot {
+    ShardSnapshot {
+        index: Arc::clone(&snapshot.index),
+        segments: Vec::new(),
+        ..*snapshot
     }
 }
 

@@ -171,3 +171,18 @@ fn terms_cut_on_one_segment_keep_the_most_frequent() {
         assert_eq!(answer["sum_other_doc_count"], json!(case.alive.len() - count));
     }
 }
+
+#[test]
+fn what_should_match_beside_a_window_only_scores() {
+    let mut shard = Shard::new(&mapping());
+    let document = |id: &str, status: i64| json!({"id": id, "@timestamp": START_MS, "status": status});
+    shard.segment(&[document("a", 1), document("b", 2)], &[]);
+    let window = json!({"range": {"@timestamp": {"gte": START_MS}}});
+    for (minimum, expect) in [(json!(null), 2), (json!(0), 2), (json!(1), 1)] {
+        let body = json!({"query": {"bool": {
+            "filter": [window], "should": [{"term": {"status": 1}}], "minimum_should_match": minimum
+        }}});
+        let found = run(vec![shard.ready()], &body).unwrap().total.unwrap().value;
+        assert_eq!(found, expect, "{minimum}");
+    }
+}
