@@ -159,9 +159,9 @@ pub(super) fn rows_within(segment: &Segment, span: &TenantSpan, window: &NumRang
 
 /// The rows of ordered ones whose values are in a range.
 fn rows_between(column: &Column<u64>, rows: &Range<DocId>, range: &RangeInclusive<u64>) -> Range<DocId> {
-    let start = first_row(rows, |row| !column.first(row).is_some_and(|value| value > *range.end()));
+    let start = first_row(rows, |row| column.first(row).is_none_or(|value| value <= *range.end()));
     let end = first_row(&(start..rows.end), |row| {
-        !column.first(row).is_some_and(|value| value >= *range.start())
+        column.first(row).is_none_or(|value| value < *range.start())
     });
     start..end
 }
