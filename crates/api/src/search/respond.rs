@@ -86,7 +86,7 @@ pub(crate) fn write_response(
     output.extend_from_slice(b"]}");
     if let Some(aggregations) = &response.aggregations {
         output.extend_from_slice(b",\"aggregations\":");
-        json(&mut output, aggregations);
+        json(&mut output, &**aggregations);
     }
     if let Some(profile) = &response.profile {
         output.extend_from_slice(b",\"profile\":");

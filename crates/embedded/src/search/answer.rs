@@ -29,6 +29,8 @@ pub(super) struct Answering<'a> {
     pub(super) ctx: &'a RequestContext,
     pub(super) now_ms: i64,
     pub(super) limits: SearchLimits,
+    /// The aggregations, if they are known already.
+    pub(super) known: Option<Arc<Value>>,
 }
 
 impl Answering<'_> {
@@ -53,9 +55,10 @@ impl Answering<'_> {
             tie: Some((row.order, row.doc)),
         });
         let hits = self.hits(rows)?;
-        let aggregations = match request.aggs.0.is_empty() {
-            true => None,
-            false => Some(self.aggregations()?),
+        let aggregations = match &self.known {
+            _ if request.aggs.0.is_empty() => None,
+            Some(known) => Some(Arc::clone(known)),
+            None => Some(Arc::new(self.aggregations()?)),
         };
         let response = SearchResponse {
             took_ms: 0,

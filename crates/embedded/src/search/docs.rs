@@ -7,9 +7,9 @@ use firn_model::Result;
 use tantivy::query::{Explanation, Scorer, Weight};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
-use super::column::{NumRange, failed};
+use super::column::failed;
 use super::tenant_rows::{self, TenantPart, TenantSpan};
-use super::time_window::{Runs, SegmentWindow};
+use super::time_window::{Runs, SegmentWindow, Window};
 use super::weight::Compiled;
 use crate::request_cache::Coverage;
 use crate::segment::Segment;
@@ -23,7 +23,7 @@ pub(super) struct Selection {
     /// What they have to match besides.
     matches: Matches,
     /// The instants that they have to be within.
-    window: Option<NumRange>,
+    window: Option<Window>,
     tenant: Option<OneTenant>,
 }
 
@@ -90,7 +90,7 @@ impl Reach {
 }
 
 impl Selection {
-    pub(super) fn new(compiled: Compiled, window: Option<NumRange>) -> Self {
+    pub(super) fn new(compiled: Compiled, window: Option<Window>) -> Self {
         Self {
             matches: compiled.into(),
             window,
@@ -137,7 +137,10 @@ impl Selection {
                 let Some(window) = &self.window else {
                     return Ok(Reach::Rows(span));
                 };
-                match tenant_rows::rows_within(segment, &span, window)? {
+                if tenant_rows::are_within(segment, &tenant.name, window) {
+                    return Ok(Reach::Rows(span));
+                }
+                match tenant_rows::rows_within(segment, &span, &window.range)? {
                     Some(rows) if rows.is_empty() => Ok(Reach::Nothing),
                     Some(rows) => Ok(Reach::Rows(TenantSpan { rows, ..span })),
                     None => match self.reach_of_all(segment, span.rows.clone(), false)? {
@@ -155,7 +158,7 @@ impl Selection {
         let mut runs = match &self.window {
             None if whole || by_terms => return Ok(Reach::All { by_terms }),
             None => Runs::of(rows.clone()),
-            Some(window) => match SegmentWindow::open(window, segment)? {
+            Some(window) => match SegmentWindow::open(&window.range, segment)? {
                 SegmentWindow::All if whole || by_terms => return Ok(Reach::All { by_terms }),
                 SegmentWindow::All => Runs::of(rows.clone()),
                 SegmentWindow::Nothing => return Ok(Reach::Nothing),

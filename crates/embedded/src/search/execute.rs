@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use firn_engine::RequestContext;
 use firn_engine::aggs::{AggregationKind, Partials};
@@ -16,9 +16,11 @@ use super::guard::Stop;
 use super::memory::Memory;
 use super::prepare::prepare;
 use super::profile::{Part, ShardTimes, Stopwatch};
+use super::repeat::Asked;
 use super::second_run::second_run;
 use super::segment_run::{self, Known, ShardPlan, Shared, Top, fails_request};
 use super::sort::ShardKey;
+use super::whole::Whole;
 use super::{After, FailedShard, SearchLimits, ShardSearch, prune};
 use crate::parallel::run_indexed;
 use crate::pool::Pool;
@@ -202,13 +204,14 @@ fn attempt(
     let memory = Memory::new(limits.memory_bytes_max, limits.node_memory.clone(), ctx.cancel.clone());
     let stop = Stop::new(ctx, deadline, &memory);
     let mut timed_out = false;
+    let asked = Asked::of(request);
     for shard in shards {
         if let Some(first) = shard.first_segment {
             order = first;
         }
         let times = request.profile.then(|| ShardTimes::new(&request.aggs));
         let mut watch = Stopwatch::start(times.as_ref());
-        let prepared = match prepare(shard, request, now_ms, after, &stop) {
+        let prepared = match prepare(shard, request, &asked, now_ms, after, &stop) {
             Ok(prepared) => prepared,
             Err(error) if fails_request(error.kind()) => return Err(error),
             Err(error) if error.kind() == ErrorKind::Timeout => {
@@ -278,7 +281,13 @@ fn attempt(
     });
     let ready = Arc::new(ready);
     let tasks = Arc::new(tasks);
-    run_segments(&ready, &tasks, &shared, pool)?;
+    let whole = Whole::of(&ready, &tasks, request, limits.buckets_max)?;
+    let known = whole.as_ref().and_then(|whole| whole.get(&ready));
+    match &known {
+        Some((total, _)) => shared.count(*total),
+        None => run_segments(&ready, &tasks, &shared, pool)?,
+    }
+    let all_tasks_read = &Arc::clone(&tasks);
     let mut tasks = tasks;
     if ready.iter().any(|shard| shard.plan.aggs.looks_twice()) {
         tasks = Arc::new(all_tasks(shards));
@@ -300,8 +309,14 @@ fn attempt(
         ctx,
         now_ms,
         limits,
+        known: known.as_ref().map(|(_, aggregations)| Arc::clone(aggregations)),
     }
     .answer()?;
+    if let (Some(whole), None, Some(aggregations)) = (whole, known, &response.aggregations)
+        && !response.timed_out
+    {
+        whole.put(all_tasks_read, shared.total.load(Ordering::Relaxed), aggregations);
+    }
     let sorted_by_field = matches!(request.sort.first().map(|key| &key.by), Some(SortBy::Field(_)));
     if shards.len() > PRE_FILTER_SHARDS || sorted_by_field {
         // One shard always answers, so that the shape of the answer is known.

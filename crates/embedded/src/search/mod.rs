@@ -45,6 +45,7 @@ mod text;
 mod texts;
 mod time_window;
 mod weight;
+mod whole;
 
 #[cfg(test)]
 mod tests;

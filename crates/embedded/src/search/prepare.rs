@@ -10,15 +10,15 @@ use firn_model::Result;
 
 use super::aggs::Plan;
 use super::collapse::GroupField;
-use super::column::NumRange;
 use super::compile::Compiler;
 use super::docs::Selection;
 use super::guard::{Guard, Stop};
-use super::repeat::Repeatable;
+use super::repeat::{Asked, Repeatable};
 use super::segment_run::ShardPlan;
 use super::sort::ShardKey;
 use super::statistics::Statistics;
 use super::tenant_rows::{self, Whose};
+use super::time_window::Window;
 use super::weight::Compiled;
 use super::{After, ShardSearch, prune, slice, time_window};
 
@@ -29,6 +29,7 @@ pub(super) type TimeBounds = Option<(i64, i64)>;
 pub(super) fn prepare(
     shard: &ShardSearch,
     request: &SearchRequest,
+    asked: &Asked,
     now_ms: i64,
     after: Option<&After>,
     stop: &Stop,
@@ -103,7 +104,7 @@ pub(super) fn prepare(
         (None, None) => None,
     };
     let selection = select(&filter, shard, &conditions, compiled, scoring)?;
-    let repeatable = repeatable(shard, request, &conditions);
+    let repeatable = repeatable(shard, asked, &conditions);
     let plan = ShardPlan {
         selection,
         everything: match aggs.looks_twice() {
@@ -129,20 +130,14 @@ pub(super) fn prepare(
 }
 
 /// Under what the answers of segments may be kept.
-fn repeatable(shard: &ShardSearch, request: &SearchRequest, conditions: &Conditions) -> Option<Repeatable> {
-    let cache = shard.cache.as_ref().filter(|_| request.request_cache != Some(false))?;
-    let counts_only = request.aggs.0.is_empty();
-    let is_whole = request.post_filter.is_none() && request.slice.is_none();
-    if !is_whole || request.size > 0 && !counts_only {
-        return None;
-    }
+fn repeatable(shard: &ShardSearch, asked: &Asked, conditions: &Conditions) -> Option<Repeatable> {
     let tenant = match &conditions.whose {
         Whose::Anybody => None,
         Whose::One(tenant) => Some(tenant),
         Whose::Several(_) => return None,
     };
     let (query, filters) = (&conditions.query, &conditions.filters);
-    Repeatable::of(cache, &request.aggs, query, filters, tenant, &shard.mapping)
+    Repeatable::of(shard.cache.as_ref()?, asked, query, filters, tenant, &shard.mapping)
 }
 
 /// The documents that match what is left of the query, in the window and of the tenant.
@@ -180,7 +175,7 @@ struct Conditions {
     /// What is left of the filters of the aliases; a document must match one. Empty: no filter.
     filters: Vec<Query>,
     /// The instants that they have to be within.
-    window: Option<NumRange>,
+    window: Option<Window>,
     /// The tenants that they have to be of.
     whose: Whose,
 }

@@ -9,55 +9,88 @@ use std::sync::Arc;
 
 use firn_engine::aggs::{AggregationKind, Aggregations, Partial, Partials};
 use firn_engine::query::{Query, Rewrite};
+use firn_engine::search::SearchRequest;
 use firn_model::mapping::Mapping;
 
 use super::docs::Reach;
-use crate::request_cache::{Answer, Coverage, Question, ShardCache};
+use crate::request_cache::{Answer, Coverage, Found, Name, Part, Question, ShardCache};
 use crate::segment::Segment;
 
 /// Rough bytes of a bucket that is kept: key, count and place in a hash table.
 const BUCKET_BYTES: usize = 200;
 
-/// A question whose answer over the same part of a segment is always the same.
+/// What a request asks of every segment, printed.
+pub(super) struct Asked(Option<Arc<str>>);
+
+impl Asked {
+    pub(super) fn of(request: &SearchRequest) -> Self {
+        // With hits only their count is kept.
+        let counts_only = request.aggs.0.is_empty();
+        let is_whole = request.post_filter.is_none() && request.slice.is_none();
+        let is_wanted = request.request_cache != Some(false) && (request.size == 0 || counts_only);
+        let is_kept = is_wanted && is_whole && is_repeatable(&request.aggs);
+        Self(is_kept.then(|| request.aggs.print().to_string().into()))
+    }
+}
+
+/// Questions whose answer over the same part of a segment is always the same.
 pub(super) struct Repeatable {
-    question: Arc<Question>,
+    question: Question,
     cache: ShardCache,
 }
 
 impl Repeatable {
-    /// `None`: the answer depends on more than the segment. `query` is what is left without time
-    /// and tenant.
+    /// `None`: the answer depends on more than the segment. `query` and `filters` are what is left
+    /// without time and tenant.
     pub(super) fn of(
         cache: &ShardCache,
-        aggregations: &Aggregations,
+        asked: &Asked,
         query: &Query,
         filters: &[Query],
         tenant: Option<&Arc<str>>,
         mapping: &Arc<Mapping>,
     ) -> Option<Self> {
-        let mut queries = std::iter::once(query).chain(filters);
-        if !is_repeatable(aggregations) || !queries.all(reads_only_the_segment) {
-            return None;
-        }
-        let mut text = aggregations.print().to_string();
-        for query in std::iter::once(query).chain(filters) {
-            text.push('\n');
-            text.push_str(&query.print().to_string());
-        }
+        let aggregations = asked.0.as_ref()?;
+        let text = match (query, filters) {
+            (Query::MatchAll(_), []) => Arc::clone(aggregations),
+            _ => {
+                let mut text = aggregations.to_string();
+                for query in std::iter::once(query).chain(filters) {
+                    if !reads_only_the_segment(query) {
+                        return None;
+                    }
+                    text.push('\n');
+                    text.push_str(&query.print().to_string());
+                }
+                text.into()
+            }
+        };
         // Date math may name the time of the request.
         if text.contains("\"now") {
             return None;
         }
         let tenant = tenant.map_or_else(|| Arc::from(""), Arc::clone);
         Some(Self {
-            question: Arc::new(Question::new(text, tenant, mapping)),
+            question: Question::new(text, tenant, mapping),
             cache: cache.clone(),
         })
     }
 
+    pub(super) fn question(&self) -> &Question {
+        &self.question
+    }
+
+    pub(super) fn cache(&self) -> &ShardCache {
+        &self.cache
+    }
+
+    fn name(&self, segment: &Segment, coverage: Coverage, whole_shard: bool) -> Name {
+        Name::of_segment(&self.question, Part::new(segment, coverage), whole_shard)
+    }
+
     /// What was found before.
     pub(super) fn get(&self, segment: &Segment, reach: &Reach, whole_shard: bool) -> Option<Arc<Answer>> {
-        self.cache.get(segment, &self.question, reach.coverage()?, whole_shard)
+        self.cache.get(&self.name(segment, reach.coverage()?, whole_shard))
     }
 
     /// Keeps what was found.
@@ -68,9 +101,10 @@ impl Repeatable {
         let answer = Answer {
             total,
             bytes: bytes_of(found),
-            partials: found.clone(),
+            found: Found::Partials(found.clone()),
         };
-        self.cache.put(segment, &self.question, coverage, whole_shard, answer);
+        self.cache.watch(segment);
+        self.cache.put(self.name(segment, coverage, whole_shard), answer);
     }
 }
 

@@ -27,6 +27,7 @@ use super::repeat::Repeatable;
 use super::sort::{SegmentKey, ShardKey, SortValue};
 use super::tenant_rows::count_alive;
 use crate::pool::yield_now;
+use crate::request_cache::Found;
 use crate::segment::Segment;
 
 /// Rough bytes of a hit that is kept until the end.
@@ -121,7 +122,7 @@ impl Shared {
         }
     }
 
-    fn count(&self, hits: u64) {
+    pub(super) fn count(&self, hits: u64) {
         self.total.fetch_add(hits, Ordering::Relaxed);
     }
 
@@ -330,13 +331,15 @@ pub(super) fn run_again(shared: &Shared, plan: &ShardPlan, segment: &Segment) ->
     let has_aggs = !plan.aggs.is_empty();
     let is_plain = shared.keep == 0 && has_aggs && shared.min_score.is_none() && shared.terminate_after == 0;
     let repeatable = plan.repeatable.as_ref().filter(|_| is_plain);
-    if let Some(answer) = repeatable.and_then(|repeatable| repeatable.get(segment, &reach, plan.single_segment)) {
+    if let Some(answer) = repeatable.and_then(|repeatable| repeatable.get(segment, &reach, plan.single_segment))
+        && let Found::Partials(partials) = &answer.found
+    {
         shared.memory.take(answer.bytes)?;
         shared.count(answer.total);
         if let Some(times) = &plan.times {
             times.segment_from_cache();
         }
-        return Ok(Known::Partials(answer.partials.clone()));
+        return Ok(Known::Partials(partials.clone()));
     }
     let rows = reach.row_count(segment);
     let stops_early = !has_aggs && plan.may_read_newest_first() && plan.selection.rows(&reach).is_some();

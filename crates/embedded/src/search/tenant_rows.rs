@@ -23,6 +23,7 @@ use super::conditions::take_out;
 use super::field::{Field, Target, scalar_text};
 use super::prune::TIMESTAMP;
 use super::query::term::normalized;
+use super::time_window::Window;
 use crate::schema::Class;
 use crate::segment::Segment;
 
@@ -138,6 +139,14 @@ pub(super) fn rows_of(segment: &Segment, tenant: &str) -> TenantPart {
         }),
         Some(part) => TenantPart::Among(part.rows.clone()),
     }
+}
+
+/// Whether what is counted of a tenant tells that all its rows are within a window.
+pub(super) fn are_within(segment: &Segment, tenant: &str, window: &Window) -> bool {
+    let part = segment.tenants.as_ref().and_then(|tenants| tenants.get(tenant));
+    let range = part.and_then(|part| part.time_range_ms);
+    // Some without an instant may be the tenant's.
+    segment.without_time_count == 0 && range.is_some_and(|range| window.covers(range))
 }
 
 /// Rows within a window, where the order of rows tells them; `None`: it does not.

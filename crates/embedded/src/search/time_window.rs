@@ -4,6 +4,7 @@
 //! whose zones are known ([`crate::derived::Zones`]) it mostly becomes a few runs of documents that
 //! need no test at all; the rest of the query is asked for those runs only.
 
+use std::cmp::Ordering;
 use std::ops::{Range, RangeInclusive};
 
 use firn_engine::query::Query;
@@ -11,7 +12,7 @@ use firn_model::Result;
 use tantivy::DocId;
 use tantivy::columnar::Column;
 
-use super::column::{NumColumn, NumRange, is_full, read_values};
+use super::column::{NumColumn, NumRange, Number, is_full, read_values};
 use super::compile::Compiler;
 use super::conditions::take_out;
 use super::field::Target;
@@ -20,21 +21,50 @@ use super::query::range;
 use super::tenant_rows::count_alive;
 use crate::segment::Segment;
 
+/// Instants.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    /// As they are stored.
+    pub(super) range: NumRange,
+    /// How many units of what is stored are a ms.
+    units_per_ms: i128,
+}
+
+impl Window {
+    /// Whether all instants between these ms, inclusive, are within it.
+    pub(super) fn covers(&self, (first_ms, last_ms): (i64, i64)) -> bool {
+        let first = Number::Int(i128::from(first_ms) * self.units_per_ms);
+        let last = Number::Int((i128::from(last_ms) + 1) * self.units_per_ms - 1);
+        let above = |(bound, included): (Number, bool)| match first.compare(bound) {
+            Ordering::Equal => included,
+            order => order.is_gt(),
+        };
+        let below = |(bound, included): (Number, bool)| match last.compare(bound) {
+            Ordering::Equal => included,
+            order => order.is_lt(),
+        };
+        self.range.lower.is_none_or(above) && self.range.upper.is_none_or(below)
+    }
+}
+
 /// Takes the conditions out; `None`: there are none, or they are no mere conditions.
-pub(super) fn split(compiler: &Compiler, query: &Query, scoring: bool) -> Option<(Query, NumRange)> {
-    let mut window: Option<NumRange> = None;
-    let rest = take_out(query, scoring, &mut |query| {
-        let own = window_of(compiler, query);
-        if let Some(own) = own {
-            window = Some(window.map_or(own, |window| window.intersect(own)));
+pub(super) fn split(compiler: &Compiler, query: &Query, scoring: bool) -> Option<(Query, Window)> {
+    let mut window: Option<Window> = None;
+    let rest = take_out(query, scoring, &mut |query| match window_of(compiler, query) {
+        Some(own) => {
+            window = Some(Window {
+                range: window.map_or(own.range, |window| window.range.intersect(own.range)),
+                ..own
+            });
+            true
         }
-        own.is_some()
+        None => false,
     })?;
     Some((rest, window?))
 }
 
 /// The window of a range over `@timestamp`.
-fn window_of(compiler: &Compiler, query: &Query) -> Option<NumRange> {
+fn window_of(compiler: &Compiler, query: &Query) -> Option<Window> {
     let Query::Range(part) = query else {
         return None;
     };
@@ -45,7 +75,10 @@ fn window_of(compiler: &Compiler, query: &Query) -> Option<NumRange> {
     let format = numeric.date_format()?;
     // What cannot be read fails where the query is compiled as a whole.
     let (lower, upper) = range::date_bounds(compiler.now_ms, format, part).ok()?;
-    (lower.is_some() || upper.is_some()).then(|| range::date_range(&numeric, lower, upper))
+    (lower.is_some() || upper.is_some()).then(|| Window {
+        range: range::date_range(&numeric, lower, upper),
+        units_per_ms: numeric.units_per_ms().into(),
+    })
 }
 
 /// A window on one segment.

@@ -12,6 +12,7 @@ mod profile;
 mod shape;
 mod sort;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use firn_model::names::IndicesOptions;
@@ -213,7 +214,7 @@ pub struct SearchResponse {
     /// The page.
     pub hits: Vec<Hit>,
     /// `None` if none were asked; else the JSON object as Elasticsearch prints it.
-    pub aggregations: Option<Value>,
+    pub aggregations: Option<Arc<Value>>,
     /// Only if asked.
     pub profile: Option<Profile>,
     /// The point in time that was searched.

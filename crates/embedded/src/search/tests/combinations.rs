@@ -331,7 +331,7 @@ fn globals_see_no_more_than_their_alias() {
     ready.filters = vec![firn_engine::query::Query::parse(&json!({"term": {"ok": true}})).unwrap()];
     let body = json!({"query": {"term": {"id": "b"}}, "aggs": {"all": {"global": {}}}});
     assert_eq!(
-        run(vec![ready], &body).unwrap().aggregations.unwrap(),
+        *run(vec![ready], &body).unwrap().aggregations.unwrap(),
         json!({"all": {"doc_count": 2}})
     );
 }

@@ -214,7 +214,7 @@ fn top_hits_do_not_depend_on_the_split() {
         {"code": {"order": "desc", "missing": "_first"}}, {"user": "asc"}, {"n": "desc"}
     ]}}}});
     let ids_of = |response: SearchResponse| {
-        let hits = response.aggregations.unwrap()["top"]["hits"]["hits"].take();
+        let hits = response.aggregations.unwrap()["top"]["hits"]["hits"].clone();
         let ids = hits
             .as_array()
             .unwrap()
@@ -243,7 +243,7 @@ fn top_hits_are_bounded() {
         &json!({"query": {"match_none": {}}, "aggs": {"t": {"top_hits": {}}}}),
     );
     assert_eq!(
-        nothing.unwrap().aggregations.unwrap(),
+        *nothing.unwrap().aggregations.unwrap(),
         json!({"t": {"hits": {"total": {"value": 0, "relation": "eq"}, "max_score": null, "hits": []}}})
     );
 }

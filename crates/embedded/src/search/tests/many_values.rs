@@ -42,7 +42,11 @@ fn shard(segments: &[Vec<String>]) -> Shard {
 
 fn ask(shard: &Shard, body: &Value) -> Value {
     let mut answer = run(vec![shard.ready()], body).unwrap();
-    let mut value = answer.aggregations.take().unwrap_or_default();
+    let mut value = answer
+        .aggregations
+        .take()
+        .map(std::sync::Arc::unwrap_or_clone)
+        .unwrap_or_default();
     value["total"] = json!(answer.total.map(|total| total.value));
     value
 }

@@ -209,7 +209,7 @@ fn shown(response: SearchResponse) -> Value {
         .map(|hit| json!([hit.id, hit.sort, hit.score, hit.matched_queries]))
         .collect();
     let total = response.total.map(|total| (total.value, total.exact));
-    json!({"total": total, "max_score": response.max_score, "hits": hits, "aggregations": response.aggregations})
+    json!({"total": total, "max_score": response.max_score, "hits": hits, "aggregations": response.aggregations.as_deref()})
 }
 
 /// `PROPTEST_CASES` of them, else as many as take some seconds.

@@ -1,0 +1,96 @@
+//! A whole request that was asked before.
+//!
+//! Where every segment would be asked what it answered before, and nothing came or was deleted since,
+//! the answer is the one of then: it needs no merging and no finishing.
+
+use std::sync::Arc;
+
+use firn_engine::search::SearchRequest;
+use firn_model::Result;
+use serde_json::Value;
+
+use super::docs::Reach;
+use super::execute::{Ready, Task};
+use crate::request_cache::{Answer, Found, Name, Part, ShardCache};
+
+/// Rough bytes of a value that is kept, beside those of its texts.
+const VALUE_BYTES: usize = 64;
+
+/// The name of a request's answer.
+pub(super) struct Whole<'a> {
+    name: Name,
+    /// The first shard's, to which the memory is counted.
+    cache: &'a ShardCache,
+}
+
+impl<'a> Whole<'a> {
+    /// `None`: it depends on more than the parts of segments that the tasks read.
+    pub(super) fn of(
+        ready: &'a [Ready],
+        tasks: &[Task],
+        request: &SearchRequest,
+        buckets_max: usize,
+    ) -> Result<Option<Self>> {
+        let is_plain = request.size == 0 && request.min_score.is_none() && request.terminate_after == 0;
+        if !is_plain || request.aggs.0.is_empty() || request.profile {
+            return Ok(None);
+        }
+        let mut questions = Vec::with_capacity(ready.len());
+        for shard in ready {
+            match &shard.plan().repeatable {
+                Some(repeatable) if !shard.plan().aggs.wants_zeros() => questions.push(repeatable.question().clone()),
+                _ => return Ok(None),
+            }
+        }
+        let mut parts = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            let reach = ready[task.shard].plan().selection.reach(&task.segment)?;
+            match (reach.coverage(), reach) {
+                (Some(coverage), _) => parts.push(Part::new(&task.segment, coverage)),
+                (None, Reach::Nothing) => {}
+                (None, _) => return Ok(None),
+            }
+        }
+        let cache = ready.first().and_then(|shard| shard.plan().repeatable.as_ref());
+        let name = Name::of_request(questions, parts, request.typed_keys, buckets_max);
+        Ok(name.zip(cache).map(|(name, repeatable)| Self {
+            name,
+            cache: repeatable.cache(),
+        }))
+    }
+
+    /// The answer of then; a hit for each shard.
+    pub(super) fn get(&self, ready: &[Ready]) -> Option<(u64, Arc<Value>)> {
+        let answer = self.cache.peek(&self.name)?;
+        let Found::Finished(aggregations) = &answer.found else {
+            return None;
+        };
+        for repeatable in ready.iter().filter_map(|shard| shard.plan().repeatable.as_ref()) {
+            repeatable.cache().count_hit();
+        }
+        Some((answer.total, Arc::clone(aggregations)))
+    }
+
+    /// Keeps an answer that is complete.
+    pub(super) fn put(self, tasks: &[Task], total: u64, aggregations: &Arc<Value>) {
+        for task in tasks {
+            self.cache.watch(&task.segment);
+        }
+        let answer = Answer {
+            total,
+            bytes: bytes_of(aggregations),
+            found: Found::Finished(Arc::clone(aggregations)),
+        };
+        self.cache.put(self.name, answer);
+    }
+}
+
+fn bytes_of(value: &Value) -> usize {
+    VALUE_BYTES
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(values) => values.iter().map(bytes_of).sum(),
+            Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + bytes_of(value)).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+}
