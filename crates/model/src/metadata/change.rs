@@ -42,6 +42,9 @@ impl Change<'_> {
             Command::DeleteIndexTemplate { names } => self.delete_index_templates(names),
             Command::CreateDataStream { name } => self.create_data_stream(name),
             Command::CreateBackingIndices { stream, times_ms } => self.create_backing_indices(stream, times_ms),
+            Command::PutDataStreamLifecycle { names, lifecycle } => {
+                self.put_data_stream_lifecycle(names, lifecycle.as_ref())
+            }
             Command::DeleteDataStream { names } => self.delete_data_streams(names),
             Command::Rollover {
                 target,

@@ -9,6 +9,7 @@ use super::change::Change;
 use super::create::NewIndex;
 use super::{DataStream, IndexTemplate};
 use crate::dates::{DateFormat, Zone};
+use crate::lifecycle::Lifecycle;
 use crate::names::validate_data_stream_name;
 use crate::settings::SettingsMap;
 use crate::{Error, ErrorKind, Result};
@@ -43,6 +44,7 @@ impl Change<'_> {
         };
         let hidden = matches!(options.get("hidden"), Some(Value::Bool(true)))
             || options.get("hidden").and_then(Value::as_str) == Some("true");
+        let lifecycle = self.next.compose(template)?.lifecycle;
         let stream = DataStream {
             name: name.clone(),
             indices: Vec::new(),
@@ -50,6 +52,7 @@ impl Change<'_> {
             template: template_name.to_owned(),
             meta: template.meta.clone(),
             hidden,
+            lifecycle: lifecycle.as_ref().map(Lifecycle::parse).transpose()?,
         };
         let template = template.clone();
         self.next.data_streams.insert(name.clone(), Arc::new(stream));
@@ -102,6 +105,18 @@ impl Change<'_> {
         changed.generation += 1;
         self.next.data_streams.insert(stream_name.to_owned(), stream);
         Ok(index)
+    }
+
+    pub(super) fn put_data_stream_lifecycle(&mut self, names: &[String], lifecycle: Option<&Lifecycle>) -> Result<()> {
+        for name in names {
+            let mut stream = self.stream(name)?;
+            if stream.lifecycle.as_ref() != lifecycle {
+                Arc::make_mut(&mut stream).lifecycle = lifecycle.cloned();
+                self.next.data_streams.insert(name.clone(), stream);
+                self.changed();
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn delete_data_streams(&mut self, names: &[String]) -> Result<()> {

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::print::print_aliases;
 use super::{AliasMetadata, ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, TemplateContent};
+use crate::lifecycle::Lifecycle;
 use crate::mapping::Mapping;
 use crate::placement::Placement;
 use crate::settings::{IndexSettings, SettingsMap};
@@ -69,17 +70,22 @@ impl IndexMetadata {
 }
 
 impl DataStream {
-    /// `format`, `name`, `indices`, `generation`, `template`, `meta`, `hidden`.
+    /// `format`, `name`, `indices`, `generation`, `template`, `meta`, `hidden`, `lifecycle` if it has
+    /// one.
     pub fn to_json(&self) -> Value {
-        json!({
-            "format": FORMAT,
+        let mut json = json!({
+            "format": if self.lifecycle.is_none() { FORMAT } else { FORMAT_MAX },
             "name": self.name,
             "indices": self.indices,
             "generation": self.generation,
             "template": self.template,
             "meta": self.meta,
             "hidden": self.hidden,
-        })
+        });
+        if let Some(lifecycle) = &self.lifecycle {
+            json["lifecycle"] = Value::Object(lifecycle.print());
+        }
+        json
     }
 
     /// The inverse of [`DataStream::to_json`].
@@ -92,6 +98,10 @@ impl DataStream {
             template: reader.text("template")?,
             meta: reader.optional("meta"),
             hidden: reader.flag("hidden")?,
+            lifecycle: match reader.optional("lifecycle") {
+                Some(lifecycle) => Some(Lifecycle::parse(&lifecycle)?),
+                None => None,
+            },
         })
     }
 }

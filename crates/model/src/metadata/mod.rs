@@ -32,6 +32,7 @@ pub use cluster_commands::cluster_setting_defaults;
 pub use periods::NEW_PERIODS_MAX;
 pub use templates::TIMESTAMP;
 
+use crate::lifecycle::Lifecycle;
 use crate::mapping::Mapping;
 use crate::placement::Placement;
 use crate::settings::{IndexSettings, SettingsMap};
@@ -112,6 +113,8 @@ pub struct DataStream {
     pub meta: Option<Value>,
     /// Whether wildcards skip it.
     pub hidden: bool,
+    /// How long it keeps its events; `None`: nobody drops them.
+    pub lifecycle: Option<Lifecycle>,
 }
 
 /// What a template contributes.
@@ -263,6 +266,13 @@ pub enum Command {
         stream: String,
         /// ms since epoch UTC, in any order.
         times_ms: Vec<i64>,
+    },
+    /// `PUT` and `DELETE /_data_stream/name/_lifecycle`; names resolved.
+    PutDataStreamLifecycle {
+        /// Names.
+        names: Vec<String>,
+        /// `None`: takes it away.
+        lifecycle: Option<Lifecycle>,
     },
     /// With its backing indices; names resolved.
     DeleteDataStream {

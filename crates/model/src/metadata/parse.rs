@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{AliasMetadata, ComponentTemplate, IndexTemplate, TemplateContent};
+use crate::lifecycle::Lifecycle;
 use crate::mapping::Mapping;
 use crate::settings::{IndexSettings, flatten};
 use crate::{Error, ErrorKind, Result};
@@ -116,7 +117,10 @@ impl TemplateContent {
                         crate::names::validate_alias_name(alias)?;
                     }
                 }
-                "lifecycle" => content.lifecycle = (!value.is_null()).then(|| value.clone()),
+                "lifecycle" => {
+                    Lifecycle::parse(value)?;
+                    content.lifecycle = (!value.is_null()).then(|| value.clone());
+                }
                 other => return Err(Error::parsing(format!("[template] unknown field [{other}]"))),
             }
         }

@@ -35,6 +35,7 @@ fn data_streams_roll_over() {
         "cannot create index with name [events-x], because it matches with template [events] that creates data streams \
          only, use create data stream api instead",
     );
+    assert_eq!(world.metadata.data_streams["events"].lifecycle, None);
     world.now_ms += 2 * DAY_MS;
     let outcome = world.ok(roll_over(
         "events",
@@ -131,4 +132,28 @@ fn aliases_roll_over() {
         ErrorKind::Parsing,
         "[conditions] unknown field [max_foo]",
     );
+}
+
+#[test]
+fn a_data_stream_has_the_lifecycle_of_its_template_and_then_its_own() {
+    let mut world = World::new();
+    world.ok(put_template(
+        "events",
+        json!({
+            "index_patterns": ["events*"], "data_stream": {}, "template": {"lifecycle": {"data_retention": "7d"}},
+        }),
+    ));
+    world.ok(auto_create("events"));
+    let lifecycle = |world: &World| world.metadata.data_streams["events"].lifecycle.clone();
+    let days = |days: u64| Some(days * DAY_MS as u64);
+    assert_eq!(lifecycle(&world).unwrap().data_retention_ms, days(7));
+    let put = |lifecycle: Option<Value>| Command::PutDataStreamLifecycle {
+        names: owned(&["events"]),
+        lifecycle: lifecycle.map(|body| Lifecycle::parse(&body).unwrap()),
+    };
+    assert!(world.ok(put(Some(json!({"data_retention": "9d"})))).changed);
+    assert_eq!(lifecycle(&world).unwrap().data_retention_ms, days(9));
+    assert!(!world.ok(put(Some(json!({"data_retention": "9d"})))).changed);
+    world.ok(put(None));
+    assert_eq!(lifecycle(&world), None);
 }
