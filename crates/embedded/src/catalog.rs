@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `node` | `format`, `cluster_uuid`, `version` | text |
 //! | `node` | `placement` (if there is one) | JSON of the placement table |
+//! | `node` | `closed_tenants` (if there are any) | JSON list of names |
 //! | `indices`, `data_streams`, `component_templates`, `index_templates` | name | JSON of the entity |
 //! | `cluster_settings` | flat name | JSON of the value |
 //!
@@ -159,6 +160,10 @@ impl Catalog {
                 Some(json) => Some(Arc::new(Placement::parse(&serde_json::from_str(&json)?)?)),
                 None => None,
             },
+            closed_tenants: match number_or_text("closed_tenants")? {
+                Some(json) => Arc::new(serde_json::from_str(&json)?),
+                None => Arc::default(),
+            },
         })
     }
 
@@ -233,6 +238,12 @@ impl Catalog {
                 None => {
                     node.remove("placement").map_err(failed)?;
                 }
+            }
+            if new.closed_tenants.is_empty() {
+                node.remove("closed_tenants").map_err(failed)?;
+            } else {
+                let json = serde_json::to_vec(&*new.closed_tenants)?;
+                node.insert("closed_tenants", json.as_slice()).map_err(failed)?;
             }
         }
         store_changes(

@@ -163,6 +163,7 @@ pub(super) fn plan(
             last = Some((&item.index, target, index, table));
             check(core, item, target, index)?;
             let routing = routing_of(item, target, index)?;
+            tenant::check_open(routing.as_deref(), index, &state.metadata)?;
             let number = shard_of(item, routing.as_deref(), index, rounds);
             Ok((index, table, number, routing))
         });

@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 
 use firn_engine::document::{BulkItem, Operation};
+use firn_model::metadata::Metadata;
 use firn_model::{Error, ErrorKind, Result};
 use serde_json::Value;
 use sonic_rs::JsonValueTrait;
 
 use super::source_of;
+use crate::engine::state::IndexState;
 
 /// The routing of an item: its tenant, which the item may also name itself; `None`: it names none, and
 /// lies where its id says.
@@ -35,6 +37,20 @@ pub(super) fn routing(item: &BulkItem, given: Option<&str>, index: &str, field: 
         (Some(given), None) if source_of(item).is_some() => Err(other_routing(index, field, given, None)),
         (Some(given), None) => Ok(Some(given.to_owned())),
         (_, tenant) => Ok(tenant.map(Cow::into_owned)),
+    }
+}
+
+/// Fails if the tenant is being deleted: what came after would stay for ever.
+pub(super) fn check_open(routing: Option<&str>, index: &IndexState, metadata: &Metadata) -> Result<()> {
+    match routing {
+        Some(tenant) if index.metadata.settings.tenant_field.is_some() && metadata.closed_tenants.contains(tenant) => {
+            Err(Error::new(
+                ErrorKind::Forbidden,
+                format!("tenant [{tenant}] is being deleted: nothing more is written for it"),
+            )
+            .with_index(&*index.name))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -159,3 +159,27 @@ fn only_the_tenants_shards_are_asked() {
     assert_eq!(search(&node, &as_tenant("big"), None, all.clone()), (30, 2, 0));
     assert_eq!(search(&node, &as_tenant("nobody"), None, all), (0, 1, 0));
 }
+
+#[test]
+fn nothing_is_written_for_a_tenant_that_is_being_deleted() {
+    let node = with_tenants();
+    node.write(event("acme", 1));
+    let close = |closed| Command::SetTenantClosed {
+        tenant: "acme".to_owned(),
+        closed,
+    };
+    assert!(node.execute(close(true)).unwrap().changed);
+    assert!(!node.execute(close(true)).unwrap().changed);
+    let node = node.reopen();
+    let error = node.write_error(event("acme", 2));
+    assert_eq!(
+        (error.kind(), error.reason()),
+        (
+            ErrorKind::Forbidden,
+            "tenant [acme] is being deleted: nothing more is written for it"
+        )
+    );
+    node.write(event("other", 1));
+    node.execute(close(false)).unwrap();
+    node.write(event("acme", 3));
+}

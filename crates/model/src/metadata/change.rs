@@ -58,6 +58,10 @@ impl Change<'_> {
                 self.put_placement(placement.as_ref());
                 Ok(())
             }
+            Command::SetTenantClosed { tenant, closed } => {
+                self.set_tenant_closed(tenant, *closed);
+                Ok(())
+            }
             Command::PutClusterSettings { settings } => self.put_cluster_settings(settings),
         }
     }

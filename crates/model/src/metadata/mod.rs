@@ -22,7 +22,7 @@ mod tenant_indices;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -56,6 +56,8 @@ pub struct Metadata {
     pub cluster_uuid: String,
     /// Where tenants lie in new indices; `None`: where their hash says.
     pub placement: Option<Arc<Placement>>,
+    /// Tenants that are being deleted: nothing more is written for them.
+    pub closed_tenants: Arc<BTreeSet<String>>,
 }
 
 /// One concrete index.
@@ -298,6 +300,13 @@ pub enum Command {
     PutPlacement {
         /// The table.
         placement: Option<Placement>,
+    },
+    /// Refuses writes for a tenant, or takes them again.
+    SetTenantClosed {
+        /// The value of the tenant field.
+        tenant: String,
+        /// True: refuse.
+        closed: bool,
     },
     /// `PUT /_cluster/settings`; `null` resets.
     PutClusterSettings {

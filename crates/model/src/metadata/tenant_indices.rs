@@ -17,6 +17,18 @@ impl Change<'_> {
         }
     }
 
+    pub(super) fn set_tenant_closed(&mut self, tenant: &str, closed: bool) {
+        if self.next.closed_tenants.contains(tenant) == closed {
+            return;
+        }
+        let tenants = Arc::make_mut(&mut self.next.closed_tenants);
+        match closed {
+            true => tenants.insert(tenant.to_owned()),
+            false => tenants.remove(tenant),
+        };
+        self.changed();
+    }
+
     /// The copy of the placement table that a new index takes: if it holds events by tenant, and the
     /// table was made for as many shards.
     pub(super) fn placement_for(&self, settings: &IndexSettings) -> Option<Arc<Placement>> {
