@@ -89,7 +89,7 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
 }
 
 /// The streams that `{name}` names; a plain name that is not there is an error.
-fn select<'a>(call: &Call, metadata: &'a Metadata) -> Result<Vec<&'a DataStream>, Error> {
+pub(crate) fn select<'a>(call: &Call, metadata: &'a Metadata) -> Result<Vec<&'a DataStream>, Error> {
     let mut options = firn_model::names::IndicesOptions::default();
     if let Some(states) = call.params.get("expand_wildcards") {
         crate::params::set_expand_wildcards(&mut options, states.split(','))?;
@@ -170,6 +170,16 @@ fn print(stream: &DataStream, metadata: &Metadata, status: &str) -> Value {
         "replicated": false,
         "rollover_on_write": false,
     });
+    if let Some(lifecycle) = &stream.lifecycle {
+        object["lifecycle"] = lifecycle.print_effective();
+        if lifecycle.enabled {
+            let managed: Value = "Data stream lifecycle".into();
+            object["next_generation_managed_by"] = managed.clone();
+            for index in object["indices"].as_array_mut().into_iter().flatten() {
+                index["managed_by"] = managed.clone();
+            }
+        }
+    }
     if let Some(meta) = &stream.meta {
         object["_meta"] = meta.clone();
     }

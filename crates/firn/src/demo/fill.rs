@@ -1,4 +1,4 @@
-//! Filling an empty server: weeks of events, one backing index a week.
+//! Filling an empty server: weeks of events, laid out by tenant and week.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -21,6 +21,8 @@ const SEED: u64 = 28;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const BATCH_BYTES: usize = 2 * 1024 * 1024;
 const SENDERS: usize = 2;
+/// How often the filling says how far it is.
+const PARTS: u64 = 4;
 
 /// Fills the server if it is empty, or if an earlier filling was interrupted. Whether the
 /// demo's data stream is there afterwards, so that live events have a place to go.
@@ -57,7 +59,8 @@ fn fill(demo: &Demo<'_>) -> anyhow::Result<()> {
     );
     let started = Instant::now();
     set_state(&demo.client, "filling")?;
-    let (name, template) = index_template(Kind::Events)?;
+    let (name, mut template) = index_template(Kind::Events)?;
+    template["template"]["settings"] = json!({"index": {"tenant": {"field": "tenant"}, "period": "week"}});
     demo.client
         .json("PUT", &format!("/_index_template/{name}"), Some(&template))?;
     demo.client.json("PUT", &format!("/_data_stream/{STREAM}"), None)?;
@@ -71,19 +74,13 @@ fn fill(demo: &Demo<'_>) -> anyhow::Result<()> {
             events: args.fill,
         },
     ))?;
-    // Events come in the order of time, so equal parts of them are equal parts of the time only
-    // on average; good enough for indices of about a week.
-    let weeks = u64::from(args.days.div_ceil(7));
     let mut sent = 0;
-    for week in 1..=weeks {
-        let until = args.fill * week / weeks;
+    for part in 1..=PARTS {
+        let until = args.fill * part / PARTS;
         send_part(demo, &mut generator, until - sent)?;
         sent = until;
         if demo.is_stopping() {
             return Ok(());
-        }
-        if week < weeks {
-            demo.client.json("POST", &format!("/{STREAM}/_rollover"), None)?;
         }
         println!("{} of {} events", grouped(sent), grouped(args.fill));
     }
