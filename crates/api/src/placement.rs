@@ -164,14 +164,20 @@ impl Measured {
             .iter()
             .filter(|volume| !proposal.moves.iter().any(|step| step.volume.tenant == volume.tenant))
             .collect();
-        stay.sort_by(|left, right| right.bytes.cmp(&left.bytes).then_with(|| left.tenant.cmp(&right.tenant)));
+        stay.sort_by(|left, right| {
+            right
+                .bytes
+                .cmp(&left.bytes)
+                .then_with(|| left.tenant.cmp(&right.tenant))
+        });
         let stays: Vec<Value> = stay
             .iter()
             .take(size)
             .map(|volume| {
                 let mut tenant = print_volume(volume);
                 let placed = proposal.placement.shards_of(&volume.tenant).map(<[u32]>::to_vec);
-                tenant["shards"] = json!(placed.unwrap_or_else(|| vec![shard_for(&volume.tenant, self.number_of_shards)]));
+                tenant["shards"] =
+                    json!(placed.unwrap_or_else(|| vec![shard_for(&volume.tenant, self.number_of_shards)]));
                 tenant
             })
             .collect();

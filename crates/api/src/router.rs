@@ -17,9 +17,9 @@ use crate::params::{self, INDICES, MASTER};
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::{
-    admin, aliases, analyze, bulk, cat, cluster, count, data_streams, document, field_caps, indices, mappings, metrics,
-    mget, msearch, nodes, point_in_time, resolve, root, scroll, search, security, settings, stats, tasks, templates,
-    terms_enum, validate,
+    admin, aliases, analyze, bulk, cat, cluster, count, data_stream_lifecycle, data_streams, document, field_caps,
+    indices, mappings, metrics, mget, msearch, nodes, placement, point_in_time, resolve, root, scroll, search,
+    security, settings, stats, tasks, templates, tenant_deletion, terms_enum, validate,
 };
 
 /// What a handler returns.
@@ -323,6 +323,9 @@ fn routes() -> Vec<Route> {
         route!(PUT, ["/_data_stream/{name}"], "create_data_stream", "indices:admin/data_stream/create", CreateIndex, [MASTER], None, data_streams::create),
         route!(DELETE, ["/_data_stream/{name}"], "delete_data_stream", "indices:admin/data_stream/delete", Manage, [MASTER, &["expand_wildcards"]], None, data_streams::delete),
         route!(GET, ["/_data_stream/_stats", "/_data_stream/{name}/_stats"], "data_stream_stats", "indices:monitor/data_stream/stats", MonitorIndices, [&["expand_wildcards"]], None, data_streams::stats),
+        route!(GET, ["/_data_stream/{name}/_lifecycle"], "get_data_stream_lifecycle", "indices:admin/data_stream/lifecycle/get", ViewMetadata, [MASTER, &["expand_wildcards", "include_defaults"]], None, data_stream_lifecycle::get),
+        route!(PUT, ["/_data_stream/{name}/_lifecycle"], "put_data_stream_lifecycle", "indices:admin/data_stream/lifecycle/put", Manage, [MASTER, &["expand_wildcards"]], Json, data_stream_lifecycle::put),
+        route!(DELETE, ["/_data_stream/{name}/_lifecycle"], "delete_data_stream_lifecycle", "indices:admin/data_stream/lifecycle/delete", Manage, [MASTER, &["expand_wildcards"]], None, data_stream_lifecycle::delete),
 
         // Maintenance.
         route!(GET_POST, ["/_refresh", "/{index}/_refresh"], "refresh", "indices:admin/refresh", Refresh, [INDICES], None, admin::refresh),
@@ -336,6 +339,15 @@ fn routes() -> Vec<Route> {
 
         // Who may do what.
         route!(GET, ["/_security/_authenticate"], "authenticate", "cluster:admin/xpack/security/user/authenticate", Any, [], None, security::authenticate::authenticate),
+
+        // Tenants on shards, and their end.
+        route!(GET, ["/_firn/placement"], "get_placement", "cluster:admin/firn/placement/get", ManageCluster, [MASTER], None, placement::get),
+        route!(PUT, ["/_firn/placement"], "put_placement", "cluster:admin/firn/placement/put", ManageCluster, [MASTER], Json, placement::put),
+        route!(DELETE, ["/_firn/placement"], "delete_placement", "cluster:admin/firn/placement/delete", ManageCluster, [MASTER], None, placement::delete),
+        route!(POST, ["/_firn/placement/_propose"], "propose_placement", "cluster:admin/firn/placement/propose", ManageCluster, [MASTER], Json, placement::propose_placement),
+        route!(POST, ["/_firn/placement/_apply"], "apply_placement", "cluster:admin/firn/placement/apply", ManageCluster, [MASTER], Json, placement::apply),
+        route!(DELETE, ["/_firn/tenants/{id}"], "delete_tenant", "cluster:admin/firn/tenants/delete", ManageCluster, [MASTER], None, tenant_deletion::delete),
+        route!(GET, ["/_firn/tenants/{id}/deletion"], "get_tenant_deletion", "cluster:admin/firn/tenants/deletion/get", ManageCluster, [MASTER], None, tenant_deletion::get),
 
         // The cluster and its node.
         route!(GET, ["/_cluster/health", "/_cluster/health/{index}"], "cluster_health", "cluster:monitor/health", MonitorIndices, [MASTER, cluster::HEALTH_PARAMS], None, cluster::health::health).always(),

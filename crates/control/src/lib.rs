@@ -5,6 +5,9 @@
 //! declare about tenants. Its state is one small file, replaced as a whole by every change, and a
 //! snapshot in memory that readers never wait for.
 //!
+//! It also decides what time does to events: which are too old ([`Life::drop_old`]), how the deletion of
+//! a tenant goes on ([`Life::delete_tenants`]), and where tenants should lie ([`placement`]).
+//!
 //! What surprises: this lies beside the engine and not in its catalog. Who may ask is the edge's
 //! business also when the engine is another machine.
 //!
@@ -14,9 +17,13 @@
 mod api_keys;
 mod authenticate;
 mod control;
+mod deletion;
 mod identity;
+mod life;
 mod passwords;
+pub mod placement;
 mod privilege;
+mod retention;
 mod roles;
 mod slowdown;
 mod state;
@@ -28,7 +35,9 @@ mod verified;
 pub use api_keys::{ApiKey, CreatedApiKey, KeyFilter, NewApiKey};
 pub use authenticate::{Authentication, Credentials, PasswordCheck};
 pub use control::{Clock, Control, Parts, Random};
+pub use deletion::{Deletion, IndexDeletion, IndexState};
 pub use identity::{Identity, Principal};
+pub use life::Life;
 pub use privilege::{Privilege, PrivilegeSet};
 pub use roles::{IndexEntry, Role, RoleDescriptor};
 pub use slowdown::{Attempt, SlowdownLimits};

@@ -8,6 +8,7 @@ use firn_model::tenant::{TenantId, TenantSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::api_keys::{ApiKey, StoredKey};
+use crate::deletion::Deletion;
 use crate::roles::{self, Role, RoleDescriptor};
 use crate::tenants::{StoredSettings, TenantRecord};
 use crate::users::User;
@@ -22,6 +23,8 @@ pub(crate) struct State {
     pub(crate) tenants: BTreeMap<TenantId, Arc<TenantRecord>>,
     /// What tenants inherit.
     pub(crate) tenant_defaults: TenantSettings,
+    /// Deletions of tenants, under way and done.
+    pub(crate) deletions: BTreeMap<TenantId, Arc<Deletion>>,
 }
 
 impl Default for State {
@@ -32,6 +35,7 @@ impl Default for State {
             api_keys: HashMap::new(),
             tenants: BTreeMap::new(),
             tenant_defaults: TenantSettings::default(),
+            deletions: BTreeMap::new(),
         }
     }
 }
@@ -60,6 +64,8 @@ pub(crate) struct Stored {
     api_keys: Vec<StoredKey>,
     tenants: Vec<StoredTenant>,
     tenant_defaults: StoredSettings,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    deletions: BTreeMap<String, Deletion>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -96,6 +102,11 @@ impl Stored {
                 })
                 .collect(),
             tenant_defaults: (&state.tenant_defaults).into(),
+            deletions: state
+                .deletions
+                .iter()
+                .map(|(tenant, deletion)| (tenant.as_str().to_owned(), Deletion::clone(deletion)))
+                .collect(),
         }
     }
 
@@ -124,6 +135,9 @@ impl Stored {
                 deleting_since_ms: tenant.deleting_since_ms,
             };
             state.tenants.insert(id, Arc::new(record));
+        }
+        for (tenant, deletion) in self.deletions {
+            state.deletions.insert(TenantId::parse(&tenant)?, Arc::new(deletion));
         }
         Ok(state)
     }

@@ -82,35 +82,43 @@ impl Control {
         })
     }
 
-    /// Lets nobody of a tenant in any more: the first step of its deletion. Its keys are invalidated
-    /// and its users removed. Once more does nothing; an unknown tenant is an error.
+    /// Lets nobody of a tenant in any more. Its keys are invalidated and its users removed. Once more
+    /// does nothing; an unknown tenant is an error.
     pub fn close_tenant(&self, id: &TenantId) -> Result<()> {
-        self.change(|state, now_ms| {
-            let record = state.tenants.get_mut(id).ok_or_else(|| missing_tenant(id))?;
-            let closed = TenantRecord {
-                deleting_since_ms: record.deleting_since_ms.or(Some(now_ms)),
-                ..TenantRecord::clone(record)
-            };
-            *record = Arc::new(closed);
-            state.users.retain(|_, user| user.tenant().as_ref() != Some(id));
-            for key in state.api_keys.values_mut().filter(|key| key.tenant() == Some(id)) {
-                *key = Arc::new(key.invalidated(now_ms));
-            }
-            Ok(())
-        })
+        self.change(|state, now_ms| state.close_tenant(id, now_ms))
     }
 
-    /// Forgets a tenant that was closed: the last step of its deletion. Once more does nothing.
+    /// Forgets a tenant that was closed. Once more does nothing.
     pub fn forget_tenant(&self, id: &TenantId) -> Result<()> {
         self.change(|state, _| {
-            state.tenants.remove(id);
-            state.api_keys.retain(|_, key| key.tenant() != Some(id));
+            state.forget_tenant(id);
             Ok(())
         })
     }
 }
 
 impl State {
+    /// See [`Control::close_tenant`].
+    pub(crate) fn close_tenant(&mut self, id: &TenantId, now_ms: i64) -> Result<()> {
+        let record = self.tenants.get_mut(id).ok_or_else(|| missing_tenant(id))?;
+        let closed = TenantRecord {
+            deleting_since_ms: record.deleting_since_ms.or(Some(now_ms)),
+            ..TenantRecord::clone(record)
+        };
+        *record = Arc::new(closed);
+        self.users.retain(|_, user| user.tenant().as_ref() != Some(id));
+        for key in self.api_keys.values_mut().filter(|key| key.tenant() == Some(id)) {
+            *key = Arc::new(key.invalidated(now_ms));
+        }
+        Ok(())
+    }
+
+    /// See [`Control::forget_tenant`].
+    pub(crate) fn forget_tenant(&mut self, id: &TenantId) {
+        self.tenants.remove(id);
+        self.api_keys.retain(|_, key| key.tenant() != Some(id));
+    }
+
     /// Fails unless a tenant is declared and not being deleted.
     pub(crate) fn check_tenant(&self, tenant: Option<&TenantId>) -> Result<()> {
         match tenant {

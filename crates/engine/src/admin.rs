@@ -229,6 +229,19 @@ pub struct PurgeRequest {
     /// Only those with an `@timestamp`, and none at or after this instant (ms since epoch UTC);
     /// `None`: all.
     pub before_ms: Option<i64>,
+    /// Only from this index; `None`: from every one that holds events by tenant.
+    pub index: Option<String>,
+}
+
+impl PurgeRequest {
+    /// All events of a tenant.
+    pub fn all_of(tenant: TenantId) -> Self {
+        Self {
+            tenant,
+            before_ms: None,
+            index: None,
+        }
+    }
 }
 
 /// What a purge removed.

@@ -15,6 +15,7 @@ mod demo;
 mod generate;
 mod ingest;
 mod keystore;
+mod lifecycle;
 mod logging;
 mod metrics;
 mod process;

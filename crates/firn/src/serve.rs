@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use firn_api::{ApiConfig, Security};
+use firn_control::Life;
 use firn_embedded::{ContextLimits, Embedded, EmbeddedConfig, Watermark};
 use firn_engine::{Engine, RequestContext};
 use firn_storage::RealDisk;
@@ -18,7 +19,7 @@ use crate::settings::address::Protection;
 use crate::settings::load::{Sources, Typed};
 use crate::settings::{FloodStage, ServeSettings, SettingsError, markdown};
 use crate::tls::TlsFiles;
-use crate::{keystore, logging, metrics, records, security};
+use crate::{keystore, lifecycle, logging, metrics, records, security};
 
 /// An interrupt sooner after the first is the same one.
 const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
@@ -196,6 +197,10 @@ pub(crate) fn serve(
         if let (Some(files), Some(tls)) = (&settings.tls, tls) {
             tokio::spawn(files.clone().watch(tls));
         }
+        let life = tokio::spawn(lifecycle::run(
+            Life::new(control, Arc::clone(&engine)),
+            settings.lifecycle_poll_interval,
+        ));
         let outcome = match ready(&url, &stopping) {
             Ok(()) => server
                 .await
@@ -205,6 +210,7 @@ pub(crate) fn serve(
         };
         // Whoever works beside the server has to know, also if no signal ended it.
         stopping.store(true, Ordering::Relaxed);
+        life.abort();
         let closing = Instant::now();
         record_writers.close().await;
         engine.close().await.context("cannot make everything durable")?;

@@ -53,7 +53,9 @@ impl Lifecycle {
                     return Err(Error::parsing(format!("[lifecycle] [{key}] cannot be [{other}]")));
                 }
                 ("downsampling", _) => {
-                    return Err(Error::not_implemented("[downsampling] in the lifecycle of data streams"));
+                    return Err(Error::not_implemented(
+                        "[downsampling] in the lifecycle of data streams",
+                    ));
                 }
                 _ => return Err(Error::parsing(format!("[lifecycle] unknown field [{key}]"))),
             }

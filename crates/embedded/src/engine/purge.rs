@@ -20,7 +20,8 @@ impl Core {
         let state = self.state();
         let mut outcome = PurgeOutcome::default();
         for index in state.indices.values() {
-            if index.metadata.settings.tenant_field.is_none() {
+            let is_other = request.index.as_ref().is_some_and(|name| **name != *index.name);
+            if is_other || index.metadata.settings.tenant_field.is_none() {
                 continue;
             }
             let mut purged = PurgedIndex {

@@ -323,6 +323,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         help: "Free space that is always enough for a flood stage given as a percentage, however large the disk.",
     },
     Definition {
+        name: "data_streams.lifecycle.poll_interval",
+        section: DISK,
+        kind: Kind::Duration,
+        default: Fixed("5m"),
+        help: "How often firn looks for backing indices and events that are older than they are kept.",
+    },
+    Definition {
         name: "search.max_buckets",
         section: SEARCH,
         kind: Kind::Count(1, 10_000_000),

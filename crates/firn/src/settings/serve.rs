@@ -62,6 +62,7 @@ pub(crate) struct ServeSettings {
     pub(crate) merge_threads: usize,
     pub(crate) flood_stage: FloodStage,
     pub(crate) flood_stage_headroom_bytes: u64,
+    pub(crate) lifecycle_poll_interval: Duration,
     pub(crate) max_buckets: u64,
     pub(crate) search_memory_bytes: u64,
     pub(crate) search_memory_bytes_total: u64,
@@ -115,6 +116,9 @@ impl ServeSettings {
             },
             flood_stage_headroom_bytes: values
                 .bytes("cluster.routing.allocation.disk.watermark.flood_stage.max_headroom")?,
+            lifecycle_poll_interval: values
+                .duration("data_streams.lifecycle.poll_interval")?
+                .expect("a duration that cannot be never"),
             max_buckets: values.number("search.max_buckets")?.expect("a fixed default"),
             search_memory_bytes: values.bytes("indices.breaker.request.limit")?,
             search_memory_bytes_total: values.bytes("indices.breaker.total.limit")?,

@@ -1,0 +1,105 @@
+//! `DELETE /_firn/tenants/{id}` and what becomes of it.
+
+use std::sync::Arc;
+
+use firn_control::{Control, Deletion, IndexState};
+use firn_engine::{Error, ErrorKind};
+use firn_model::metadata::Command;
+use firn_model::tenant::TenantId;
+use serde_json::{Value, json};
+
+use crate::config::Security;
+use crate::error::ApiError;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+
+/// `DELETE /_firn/tenants/{id}`: begins it. When this answers nobody of the tenant is let in any more,
+/// nothing more is written for it, and the rest happens whatever becomes of the process.
+pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let id = TenantId::parse(call.capture("id"))?;
+    let control = Arc::clone(control(&edge)?);
+    if control.tenant(&id).is_none() && control.deletion(&id).is_err() && !has_events(&edge, &call, &id).await? {
+        let reason = format!("no tenant [{id}] is declared, and there are no events of it");
+        return Err(Error::new(ErrorKind::ResourceNotFound, reason).into());
+    }
+    let tenant = id.clone();
+    // It waits for the disk.
+    tokio::task::spawn_blocking(move || control.begin_deletion(&tenant))
+        .await
+        .map_err(|_| Error::internal("the deletion could not be written down, see the log"))??;
+    let closed = Command::SetTenantClosed {
+        tenant: id.as_str().to_owned(),
+        closed: true,
+    };
+    edge.engine.execute(&call.ctx, closed).await?;
+    Ok(Reply::ok(&json!({
+        "acknowledged": true,
+        "deletion": format!("/_firn/tenants/{id}/deletion"),
+    })))
+}
+
+/// `GET /_firn/tenants/{id}/deletion`: how far it is, and at its end what was removed.
+pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let id = TenantId::parse(call.capture("id"))?;
+    let deletion = control(&edge)?.deletion(&id)?;
+    Ok(Reply::ok(&print(&id, &deletion)))
+}
+
+async fn has_events(edge: &Edge, call: &Call, id: &TenantId) -> Result<bool, ApiError> {
+    let usage = edge.engine.tenant_usage(&call.ctx).await?;
+    Ok(usage
+        .iter()
+        .any(|usage| *usage.tenant == *id.as_str() && (usage.events > 0 || usage.stored_bytes > 0)))
+}
+
+fn control(edge: &Edge) -> Result<&Arc<Control>, Error> {
+    match &edge.config.security {
+        Security::On(control) | Security::Off(Some(control)) => Ok(control),
+        Security::Off(None) => Err(Error::not_implemented("deleting tenants without a data folder")),
+    }
+}
+
+fn print(id: &TenantId, deletion: &Deletion) -> Value {
+    let done = deletion
+        .indices
+        .iter()
+        .filter(|index| index.state != IndexState::Waiting)
+        .count();
+    let state = |state: IndexState| match state {
+        IndexState::Waiting => "waiting",
+        IndexState::Purged => "events removed",
+        IndexState::Dropped => "index removed",
+    };
+    let indices: Vec<Value> = deletion
+        .indices
+        .iter()
+        .map(|index| {
+            json!({
+                "index": index.index,
+                "documents": index.documents,
+                "segments": index.segments,
+                "state": state(index.state),
+            })
+        })
+        .collect();
+    let mut answer = json!({
+        "tenant": id.as_str(),
+        "status": if deletion.is_done() { "done" } else { "running" },
+        "requested": deletion.requested_ms,
+        "started": deletion.started_ms,
+        "finished": deletion.finished_ms,
+        "api_keys_invalidated": deletion.api_keys,
+        "users_removed": deletion.users,
+        "documents_removed": deletion.documents_removed(),
+        "indices_done": done,
+        "indices": indices,
+        "snapshots": "there are none: this firn takes no snapshots",
+    });
+    if deletion.is_done() {
+        answer["caches"] = "cleared".into();
+    }
+    if let Some(error) = &deletion.error {
+        answer["error"] = error.as_str().into();
+    }
+    answer
+}

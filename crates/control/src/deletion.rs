@@ -1,0 +1,184 @@
+//! The deletion of a tenant: a task that is written down before it begins, goes on after a restart, and
+//! ends with a statement of what it removed.
+//!
+//! The record is made in the same change that closes the tenant ([`Control::begin_deletion`]); from then
+//! on nobody of it is let in. [`crate::Life`] does the rest, in steps that may be taken again.
+
+use std::sync::Arc;
+
+use firn_model::tenant::TenantId;
+use firn_model::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::control::Control;
+use crate::state::State;
+
+/// Statements kept: the oldest goes when there would be more. Each is some kilobytes of the control file.
+const STATEMENTS_MAX: usize = 500;
+
+/// How far the deletion of a tenant is, and what it removed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Deletion {
+    /// When it was asked for, ms since epoch UTC; so are the others.
+    pub requested_ms: i64,
+    /// When nothing more was written for the tenant, and its events were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_ms: Option<i64>,
+    /// When nothing of it was left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_ms: Option<i64>,
+    /// API keys that were invalidated.
+    pub api_keys: u64,
+    /// Users that were removed.
+    pub users: u64,
+    /// All indices that hold events by tenant, as long as it runs; then those that held any of it.
+    pub indices: Vec<IndexDeletion>,
+    /// Why the last attempt did not finish; it is tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// An index that holds or held events of the tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexDeletion {
+    /// Its name.
+    pub index: String,
+    /// Events found in it.
+    pub documents: u64,
+    /// Segments that held such events, deleted ones too, and were written anew or dropped.
+    #[serde(default)]
+    pub segments: u32,
+    /// What has become of them.
+    pub state: IndexState,
+}
+
+/// What has become of a tenant's events in an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IndexState {
+    /// They are still there.
+    Waiting,
+    /// They were removed from among those of others.
+    Purged,
+    /// The index was the tenant's own and is gone.
+    Dropped,
+}
+
+impl Deletion {
+    /// Whether nothing of the tenant is left.
+    pub fn is_done(&self) -> bool {
+        self.finished_ms.is_some()
+    }
+
+    /// Events in indices that are done with.
+    pub fn documents_removed(&self) -> u64 {
+        let done = self.indices.iter().filter(|index| index.state != IndexState::Waiting);
+        done.map(|index| index.documents).sum()
+    }
+
+    /// Notes that an index holds so many events; those that were removed from it before count too.
+    pub fn note_found(&mut self, name: &str, documents: u64) {
+        match self.indices.iter_mut().find(|index| index.index == name) {
+            Some(index) => {
+                index.documents += documents;
+                index.state = IndexState::Waiting;
+            }
+            None => self.indices.push(IndexDeletion {
+                index: name.to_owned(),
+                documents,
+                segments: 0,
+                state: IndexState::Waiting,
+            }),
+        }
+    }
+
+    /// Notes what has become of an index.
+    pub fn note_done(&mut self, name: &str, state: IndexState, segments: u32) {
+        for index in self.indices.iter_mut().filter(|index| index.index == name) {
+            index.state = state;
+            index.segments += segments;
+        }
+    }
+
+    /// Leaves out of the statement where nothing of the tenant was.
+    pub fn finish(&mut self, now_ms: i64) {
+        self.finished_ms = Some(now_ms);
+        self.indices
+            .retain(|index| index.documents > 0 || index.segments > 0 || index.state == IndexState::Dropped);
+    }
+}
+
+impl Control {
+    /// Closes a tenant and writes down that it is to be deleted. Asked again while that runs it does
+    /// nothing; after that it begins anew.
+    pub fn begin_deletion(&self, id: &TenantId) -> Result<()> {
+        self.change(|state, now_ms| {
+            if state.deletions.get(id).is_some_and(|deletion| !deletion.is_done()) {
+                return Ok(());
+            }
+            let users = state.users.values().filter(|user| user.tenant().as_ref() == Some(id));
+            let keys = state.api_keys.values().filter(|key| key.tenant() == Some(id));
+            let deletion = Deletion {
+                requested_ms: now_ms,
+                users: users.count() as u64,
+                api_keys: keys.count() as u64,
+                ..Deletion::default()
+            };
+            if state.tenants.contains_key(id) {
+                state.close_tenant(id, now_ms)?;
+            }
+            state.deletions.insert(id.clone(), Arc::new(deletion));
+            state.forget_old_statements();
+            Ok(())
+        })
+    }
+
+    /// The deletion of a tenant, running or done; [`ErrorKind::ResourceNotFound`] if there was none.
+    pub fn deletion(&self, id: &TenantId) -> Result<Arc<Deletion>> {
+        let deletion = self.state().deletions.get(id).cloned();
+        deletion.ok_or_else(|| {
+            Error::new(
+                ErrorKind::ResourceNotFound,
+                format!("tenant [{id}] is not being deleted and was not"),
+            )
+        })
+    }
+
+    /// Deletions that are not done, the longest waiting first.
+    pub fn deletions_under_way(&self) -> Vec<TenantId> {
+        let state = self.state();
+        let mut waiting: Vec<(i64, &TenantId)> = state
+            .deletions
+            .iter()
+            .filter(|(_, deletion)| !deletion.is_done())
+            .map(|(id, deletion)| (deletion.requested_ms, id))
+            .collect();
+        waiting.sort();
+        waiting.into_iter().map(|(_, id)| id.clone()).collect()
+    }
+
+    /// Writes down how far a deletion is.
+    pub(crate) fn note_deletion(&self, id: &TenantId, deletion: Deletion) -> Result<()> {
+        self.change(|state, _| {
+            if deletion.is_done() {
+                state.forget_tenant(id);
+            }
+            state.deletions.insert(id.clone(), Arc::new(deletion));
+            Ok(())
+        })
+    }
+}
+
+impl State {
+    fn forget_old_statements(&mut self) {
+        while self.deletions.len() > STATEMENTS_MAX {
+            let done = self
+                .deletions
+                .iter()
+                .filter_map(|(id, deletion)| Some((deletion.finished_ms?, id)));
+            let Some((_, oldest)) = done.min() else { return };
+            let oldest = oldest.clone();
+            self.deletions.remove(&oldest);
+        }
+    }
+}

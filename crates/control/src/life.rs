@@ -1,0 +1,307 @@
+//! What happens to events with time, without anybody asking: old ones go, and so do those of tenants
+//! that are deleted.
+//!
+//! The program calls [`Life::drop_old`] and [`Life::delete_tenants`] every now and then. Both look at
+//! what is there, decide by pure functions, and take steps that do no harm when they are taken twice;
+//! what fails is logged and tried again at the next call.
+
+use std::sync::Arc;
+
+use firn_engine::admin::PurgeRequest;
+use firn_engine::query::{Query, Term};
+use firn_engine::search::{IndexTarget, SearchRequest};
+use firn_engine::{Engine, RequestContext};
+use firn_model::metadata::{Command, IndexMetadata, Metadata, RolloverFacts};
+use firn_model::names::IndicesOptions;
+use firn_model::tenant::TenantId;
+use firn_model::{Error, Result};
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::control::Control;
+use crate::deletion::{Deletion, IndexState};
+use crate::retention::{Due, TenantRetention, due};
+
+/// A write that was on its way when its tenant was closed has ended after this. Only then it is looked
+/// whether anything is left.
+const WRITES_END_AFTER_MS: i64 = 5_000;
+
+/// Carries out lifecycles, retention and deletions.
+pub struct Life {
+    control: Arc<Control>,
+    engine: Arc<dyn Engine>,
+    tenant_retention: Mutex<TenantRetention>,
+}
+
+impl Life {
+    /// Over an engine, for the tenants of a record.
+    pub fn new(control: Arc<Control>, engine: Arc<dyn Engine>) -> Self {
+        Self {
+            control,
+            engine,
+            tenant_retention: Mutex::default(),
+        }
+    }
+
+    /// Drops what is too old by the lifecycles of data streams and the retention of tenants.
+    pub async fn drop_old(&self, now_ms: i64) {
+        if let Err(error) = self.follow_lifecycles(now_ms).await {
+            tracing::warn!(%error, "cannot look for backing indices that are too old");
+        }
+        self.purge_old_events(now_ms).await;
+    }
+
+    async fn follow_lifecycles(&self, now_ms: i64) -> Result<()> {
+        let ctx = RequestContext::new();
+        let metadata = self.engine.metadata(&ctx).await?;
+        for due in due(&metadata, now_ms) {
+            match due {
+                Due::Drop {
+                    stream,
+                    indices,
+                    before_ms,
+                } => {
+                    let command = Command::DeleteIndices { names: indices.clone() };
+                    match self.engine.execute(&ctx, command).await {
+                        Ok(_) => tracing::info!(
+                            stream,
+                            ?indices,
+                            older_than = firn_model::period::print_instant(before_ms),
+                            "dropped backing indices whose events are all older than their data stream keeps them"
+                        ),
+                        Err(error) => tracing::warn!(stream, ?indices, %error, "cannot drop backing indices"),
+                    }
+                }
+                Due::RollOver { stream, conditions } => {
+                    let command = Command::Rollover {
+                        target: stream.clone(),
+                        new_index: None,
+                        conditions,
+                        body: json!({}),
+                        dry_run: false,
+                        facts: RolloverFacts::default(),
+                    };
+                    match self.engine.execute(&ctx, command).await.map(|outcome| outcome.rollover) {
+                        Ok(Some(done)) if done.rolled_over => {
+                            tracing::info!(stream, index = done.new_index, "rolled over by the lifecycle");
+                        }
+                        Ok(_) => {}
+                        Err(error) => tracing::warn!(stream, %error, "cannot roll over"),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn purge_old_events(&self, now_ms: i64) {
+        let tenants: Vec<(TenantId, u64)> = self
+            .control
+            .tenants()
+            .iter()
+            .filter(|record| record.deleting_since_ms.is_none())
+            .filter_map(|record| {
+                let settings = self.control.tenant_settings(&record.id)?;
+                Some((record.id.clone(), settings.retention_ms?))
+            })
+            .collect();
+        let due = self.tenant_retention.lock().due(&tenants, now_ms);
+        for (tenant, before_ms) in due {
+            let request = PurgeRequest {
+                before_ms: Some(before_ms),
+                ..PurgeRequest::all_of(tenant.clone())
+            };
+            let purged = self.engine.purge_tenant(&RequestContext::new(), request).await;
+            match purged {
+                Ok(outcome) if outcome.is_complete() => {
+                    self.tenant_retention.lock().note_purged(&tenant, now_ms);
+                    if outcome.documents > 0 {
+                        tracing::info!(
+                            %tenant,
+                            documents = outcome.documents,
+                            older_than = firn_model::period::print_instant(before_ms),
+                            "removed events that are older than their tenant keeps them"
+                        );
+                    }
+                }
+                Ok(outcome) => {
+                    let why = outcome.shards.failures.first().map(|(_, _, error)| error.to_string());
+                    tracing::warn!(%tenant, error = why, "cannot remove old events of a tenant from every shard");
+                }
+                Err(error) => tracing::warn!(%tenant, %error, "cannot remove old events of a tenant"),
+            }
+        }
+    }
+
+    /// Goes on with deletions of tenants: whatever can be done now is done.
+    pub async fn delete_tenants(&self, now_ms: i64) {
+        for tenant in self.control.deletions_under_way() {
+            let Ok(deletion) = self.control.deletion(&tenant) else {
+                continue;
+            };
+            let mut deletion = Deletion::clone(&deletion);
+            let before = deletion.clone();
+            let outcome = self.delete_tenant(&tenant, &mut deletion, now_ms).await;
+            deletion.error = outcome.as_ref().err().map(Error::to_string);
+            if deletion.error.is_some() && deletion.error != before.error {
+                tracing::warn!(%tenant, error = deletion.error, "the deletion of a tenant is held up and tried again");
+            }
+            if deletion.is_done() {
+                tracing::info!(
+                    %tenant,
+                    documents = deletion.documents_removed(),
+                    indices = deletion.indices.len(),
+                    "a tenant was deleted"
+                );
+            }
+            if deletion != before
+                && let Err(error) = self.control.note_deletion(&tenant, deletion)
+            {
+                tracing::warn!(%tenant, %error, "cannot write down how far the deletion of a tenant is");
+            }
+        }
+    }
+
+    async fn delete_tenant(&self, tenant: &TenantId, deletion: &mut Deletion, now_ms: i64) -> Result<()> {
+        let ctx = RequestContext::new();
+        let closed = Command::SetTenantClosed {
+            tenant: tenant.as_str().to_owned(),
+            closed: true,
+        };
+        self.engine.execute(&ctx, closed).await?;
+        if deletion.started_ms.is_none() {
+            // Deleted events stay in files until a merge, so no index is left out because nothing can be
+            // found in it.
+            self.find_events(&ctx, tenant, deletion, true).await?;
+            deletion.started_ms = Some(now_ms);
+            self.control.note_deletion(tenant, deletion.clone())?;
+        }
+        self.remove_found(&ctx, tenant, deletion).await?;
+        let started_ms = deletion.started_ms.unwrap_or(now_ms);
+        // A clock that went back makes it wait once more, not for ever.
+        if (started_ms..started_ms.saturating_add(WRITES_END_AFTER_MS)).contains(&now_ms) {
+            return Ok(());
+        }
+        if self.find_events(&ctx, tenant, deletion, false).await? == 0 {
+            deletion.finish(now_ms);
+        }
+        Ok(())
+    }
+
+    /// Counts a tenant's events by index and notes where there are any, and which indices are its own;
+    /// or all that may hold any. How many there are.
+    async fn find_events(
+        &self,
+        ctx: &RequestContext,
+        tenant: &TenantId,
+        deletion: &mut Deletion,
+        note_all: bool,
+    ) -> Result<u64> {
+        let metadata = self.engine.metadata(ctx).await?;
+        let mut found = 0;
+        for index in metadata.indices.values() {
+            let Some(field) = &index.settings.tenant_field else {
+                continue;
+            };
+            let documents = self.count_events(ctx, tenant, index, field).await?;
+            let is_there = documents > 0 || is_own(index, tenant);
+            if is_there || note_all {
+                deletion.note_found(&index.name, documents);
+            }
+            found += if is_there { documents.max(1) } else { 0 };
+        }
+        Ok(found)
+    }
+
+    async fn count_events(
+        &self,
+        ctx: &RequestContext,
+        tenant: &TenantId,
+        index: &IndexMetadata,
+        field: &str,
+    ) -> Result<u64> {
+        if index.closed {
+            return Err(Error::new(
+                firn_model::ErrorKind::IndexClosed,
+                format!(
+                    "index [{}] is closed and may hold events of the tenant: open or delete it",
+                    index.name
+                ),
+            ));
+        }
+        let target = IndexTarget {
+            expression: vec![index.name.clone()],
+            options: IndicesOptions::default(),
+        };
+        self.engine.refresh(ctx, target.clone()).await?;
+        let body = json!({"size": 0, "track_total_hits": true});
+        let mut request = SearchRequest::parse(target, Some(&body))?;
+        request.allow_partial_results = false;
+        request.query = Query::Term(Term {
+            field: field.to_owned(),
+            value: tenant.as_str().into(),
+            boost: 1.0,
+            case_insensitive: false,
+        });
+        let response = self.engine.search(ctx, request).await?;
+        Ok(response.total.map_or(0, |total| total.value))
+    }
+
+    /// Removes what was found, index by index, and writes down each.
+    async fn remove_found(&self, ctx: &RequestContext, tenant: &TenantId, deletion: &mut Deletion) -> Result<()> {
+        let waiting: Vec<String> = deletion
+            .indices
+            .iter()
+            .filter(|index| index.state == IndexState::Waiting)
+            .map(|index| index.index.clone())
+            .collect();
+        for name in waiting {
+            let metadata = self.engine.metadata(ctx).await?;
+            let (state, segments) = match metadata.indices.get(&name) {
+                // Somebody else removed it.
+                None => (IndexState::Dropped, 0),
+                Some(index) if is_own(index, tenant) => {
+                    self.engine.execute(ctx, removal_of(index, &metadata)).await?;
+                    (IndexState::Dropped, 0)
+                }
+                Some(_) => {
+                    let request = PurgeRequest {
+                        index: Some(name.clone()),
+                        ..PurgeRequest::all_of(tenant.clone())
+                    };
+                    let outcome = self.engine.purge_tenant(ctx, request).await?;
+                    if let Some((_, _, error)) = outcome.shards.failures.into_iter().next() {
+                        return Err(error);
+                    }
+                    (
+                        IndexState::Purged,
+                        outcome.indices.iter().map(|index| index.segments).sum(),
+                    )
+                }
+            };
+            deletion.note_done(&name, state, segments);
+            self.control.note_deletion(tenant, deletion.clone())?;
+        }
+        Ok(())
+    }
+}
+
+fn is_own(index: &IndexMetadata, tenant: &TenantId) -> bool {
+    index.settings.tenant_owner.as_deref() == Some(tenant.as_str())
+}
+
+/// Removes an index, or the data stream whose write index it is.
+fn removal_of(index: &IndexMetadata, metadata: &Metadata) -> Command {
+    let stream = index
+        .data_stream
+        .as_ref()
+        .and_then(|stream| metadata.data_streams.get(stream));
+    match stream.filter(|stream| stream.indices.last() == Some(&index.name)) {
+        Some(stream) => Command::DeleteDataStream {
+            names: vec![stream.name.clone()],
+        },
+        None => Command::DeleteIndices {
+            names: vec![index.name.clone()],
+        },
+    }
+}

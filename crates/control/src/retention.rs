@@ -1,0 +1,294 @@
+//! What is too old: whole backing indices of data streams with a lifecycle, and events of tenants with
+//! a retention of their own. Pure; [`crate::Life`] carries it out.
+
+use std::collections::BTreeMap;
+
+use firn_model::metadata::{DataStream, Metadata};
+use firn_model::tenant::TenantId;
+use indexmap::IndexMap;
+use serde_json::{Value, json};
+
+const DAY_MS: i64 = 86_400_000;
+/// Purging rewrites segments, and nobody misses an event that goes a day later.
+const PURGE_EVERY_MS: i64 = DAY_MS;
+
+/// What a data stream's lifecycle asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Due {
+    /// These backing indices hold only events that are too old.
+    Drop {
+        /// The data stream.
+        stream: String,
+        /// Oldest first; never the one that is written to.
+        indices: Vec<String>,
+        /// Events before this are too old, ms since epoch UTC.
+        before_ms: i64,
+    },
+    /// The data stream may need another write index, if the conditions are met.
+    RollOver {
+        /// The data stream.
+        stream: String,
+        /// As of `_rollover`; empty: in any case.
+        conditions: IndexMap<String, Value>,
+    },
+}
+
+/// What the lifecycles of all data streams ask for now.
+pub(crate) fn due(metadata: &Metadata, now_ms: i64) -> Vec<Due> {
+    let mut due = Vec::new();
+    for stream in metadata.data_streams.values() {
+        let Some(lifecycle) = stream.lifecycle.as_ref().filter(|lifecycle| lifecycle.enabled) else {
+            continue;
+        };
+        if metadata.period_of(stream).is_none() {
+            due.push(Due::RollOver {
+                stream: stream.name.clone(),
+                conditions: rollover_conditions(lifecycle.data_retention_ms),
+            });
+        }
+        let Some(retention_ms) = lifecycle.data_retention_ms else {
+            continue;
+        };
+        let before_ms = now_ms.saturating_sub_unsigned(retention_ms);
+        let newest = stream.indices.last();
+        let mut indices: Vec<String> = Vec::new();
+        for (place, name) in stream.indices.iter().enumerate() {
+            if end_ms(metadata, stream, place).is_none_or(|end_ms| end_ms > before_ms) {
+                continue;
+            }
+            if newest == Some(name) {
+                // All of the stream is too old. It keeps its last index until there is one of today.
+                due.push(Due::RollOver {
+                    stream: stream.name.clone(),
+                    conditions: IndexMap::new(),
+                });
+            } else if metadata.write_index(stream, now_ms) != Some(name) {
+                indices.push(name.clone());
+            }
+        }
+        if !indices.is_empty() {
+            due.push(Due::Drop {
+                stream: stream.name.clone(),
+                indices,
+                before_ms,
+            });
+        }
+    }
+    due
+}
+
+/// Until when a backing index took events: the end of its period, or when the one after it was made.
+/// `None`: it still takes them.
+fn end_ms(metadata: &Metadata, stream: &DataStream, place: usize) -> Option<i64> {
+    let index = metadata.indices.get(&stream.indices[place])?;
+    if let Some(range) = &index.settings.time_range_ms {
+        return Some(range.end);
+    }
+    let next = metadata.indices.get(stream.indices.get(place + 1)?)?;
+    Some(next.created_ms)
+}
+
+/// When a data stream without periods gets another index: Elasticsearch's
+/// `cluster.lifecycle.default.rollover`, whose age follows the retention.
+fn rollover_conditions(retention_ms: Option<u64>) -> IndexMap<String, Value> {
+    let days = |days: u64| days * DAY_MS as u64;
+    let max_age = match retention_ms {
+        Some(retention) if retention <= days(1) => "1h",
+        Some(retention) if retention <= days(14) => "1d",
+        Some(retention) if retention <= days(90) => "7d",
+        _ => "30d",
+    };
+    [
+        ("max_age", json!(max_age)),
+        ("max_primary_shard_size", json!("50gb")),
+        ("max_primary_shard_docs", json!(200_000_000)),
+        ("min_docs", json!(1)),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}
+
+/// Remembers which tenant's events were purged when.
+#[derive(Debug, Default)]
+pub(crate) struct TenantRetention {
+    purged_ms: BTreeMap<TenantId, i64>,
+}
+
+impl TenantRetention {
+    /// The tenants whose turn it is, and before when their events are too old. Each comes once a day,
+    /// and after a start. A clock that went back makes nobody wait for more than that.
+    pub(crate) fn due(&mut self, tenants: &[(TenantId, u64)], now_ms: i64) -> Vec<(TenantId, i64)> {
+        self.purged_ms
+            .retain(|tenant, _| tenants.iter().any(|(other, _)| other == tenant));
+        let waits = |last_ms: &i64| (*last_ms..last_ms.saturating_add(PURGE_EVERY_MS)).contains(&now_ms);
+        tenants
+            .iter()
+            .filter(|(tenant, _)| !self.purged_ms.get(tenant).is_some_and(waits))
+            .map(|(tenant, retention_ms)| (tenant.clone(), now_ms.saturating_sub_unsigned(*retention_ms)))
+            .collect()
+    }
+
+    /// A tenant's old events are gone.
+    pub(crate) fn note_purged(&mut self, tenant: &TenantId, now_ms: i64) {
+        self.purged_ms.insert(tenant.clone(), now_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use firn_model::lifecycle::Lifecycle;
+    use firn_model::metadata::{Command, RolloverFacts};
+
+    use super::*;
+
+    /// 2026-01-01, a Thursday.
+    const NOW_MS: i64 = 1_767_225_600_000;
+
+    struct World {
+        metadata: Arc<Metadata>,
+        now_ms: i64,
+    }
+
+    impl World {
+        fn new(template: Value) -> Self {
+            let mut world = Self {
+                metadata: Arc::default(),
+                now_ms: NOW_MS,
+            };
+            let body = json!({"index_patterns": ["logs*"], "data_stream": {}, "template": template});
+            world.run(Command::PutIndexTemplate {
+                name: "logs".to_owned(),
+                body,
+                create: false,
+            });
+            world.run(Command::CreateDataStream {
+                name: "logs".to_owned(),
+            });
+            world
+        }
+
+        fn run(&mut self, command: Command) {
+            let applied = self.metadata.apply(&command, self.now_ms, &mut || "uuid".to_owned());
+            self.metadata = applied.unwrap().0;
+        }
+
+        fn roll_over(&mut self) {
+            self.run(Command::Rollover {
+                target: "logs".to_owned(),
+                new_index: None,
+                conditions: IndexMap::new(),
+                body: json!({}),
+                dry_run: false,
+                facts: RolloverFacts::default(),
+            });
+        }
+
+        fn keep(&mut self, retention: &str) {
+            let lifecycle = Lifecycle::parse(&json!({"data_retention": retention})).unwrap();
+            self.run(Command::PutDataStreamLifecycle {
+                names: vec!["logs".to_owned()],
+                lifecycle: Some(lifecycle),
+            });
+        }
+
+        /// What goes, and whether the stream needs another index whatever it holds.
+        fn due(&self) -> (Vec<String>, bool) {
+            let mut dropped = Vec::new();
+            let mut rolls = false;
+            for due in due(&self.metadata, self.now_ms) {
+                match due {
+                    Due::Drop { indices, .. } => dropped.extend(indices),
+                    Due::RollOver { conditions, .. } => rolls |= conditions.is_empty(),
+                }
+            }
+            (dropped, rolls)
+        }
+    }
+
+    #[test]
+    fn a_period_goes_when_all_of_it_is_too_old() {
+        let mut world = World::new(json!({"settings": {"index.period": "week"}}));
+        let weeks_ago = |weeks: i64| NOW_MS - weeks * 7 * DAY_MS;
+        world.run(Command::CreateBackingIndices {
+            stream: "logs".to_owned(),
+            times_ms: (1..=4).map(weeks_ago).collect(),
+        });
+        assert_eq!(world.due(), (vec![], false), "no lifecycle, nothing goes");
+        world.keep("10d");
+        let (dropped, _) = world.due();
+        // The week before last ended eleven days ago, the last one four.
+        assert_eq!(
+            dropped,
+            [
+                ".ds-logs-2025.12.01-000002",
+                ".ds-logs-2025.12.08-000003",
+                ".ds-logs-2025.12.15-000004"
+            ]
+        );
+        world.keep("11d");
+        assert_eq!(
+            world.due().0.len(),
+            2,
+            "the last instant of the week is not older than 11 days"
+        );
+        world.keep("3600d");
+        assert_eq!(world.due(), (vec![], false));
+    }
+
+    #[test]
+    fn the_write_index_stays_until_there_is_another() {
+        let mut world = World::new(json!({"settings": {"index.period": "day"}}));
+        world.keep("1h");
+        assert_eq!(world.due(), (vec![], false));
+        world.now_ms += 10 * DAY_MS;
+        assert_eq!(world.due(), (vec![], true));
+        world.roll_over();
+        assert_eq!(world.due(), (vec![".ds-logs-2026.01.01-000001".to_owned()], false));
+    }
+
+    #[test]
+    fn without_periods_an_index_ages_from_its_rollover() {
+        let mut world = World::new(json!({"lifecycle": {"data_retention": "5d"}}));
+        world.now_ms += 4 * DAY_MS;
+        world.roll_over();
+        world.now_ms += 4 * DAY_MS;
+        assert_eq!(world.due(), (vec![], false), "it took events four days ago");
+        world.now_ms += DAY_MS;
+        assert_eq!(world.due().0, [".ds-logs-2026.01.01-000001"]);
+        let rolls = due(&world.metadata, world.now_ms);
+        assert!(
+            matches!(&rolls[0], Due::RollOver { conditions, .. } if conditions["max_age"] == json!("1d")),
+            "{rolls:?}"
+        );
+    }
+
+    #[test]
+    fn a_lifecycle_that_is_off_does_nothing() {
+        let mut world = World::new(json!({"lifecycle": {"data_retention": "1d", "enabled": false}}));
+        world.roll_over();
+        world.now_ms += 100 * DAY_MS;
+        assert_eq!(due(&world.metadata, world.now_ms), []);
+    }
+
+    #[test]
+    fn tenants_come_once_a_day() {
+        let tenant = |name| TenantId::parse(name).unwrap();
+        let all = [(tenant("a"), 1000), (tenant("b"), 5)];
+        let mut retention = TenantRetention::default();
+        assert_eq!(
+            retention.due(&all, NOW_MS),
+            [(tenant("a"), NOW_MS - 1000), (tenant("b"), NOW_MS - 5)]
+        );
+        retention.note_purged(&tenant("a"), NOW_MS);
+        assert_eq!(retention.due(&all, NOW_MS + 1).len(), 1);
+        assert_eq!(retention.due(&all, NOW_MS + DAY_MS).len(), 2);
+        // The clock went back to before the last purge.
+        assert_eq!(retention.due(&all, NOW_MS - 1).len(), 2);
+        // Who has no retention any more is forgotten.
+        retention.due(&all[1..], NOW_MS + 1);
+        assert_eq!(retention.due(&all, NOW_MS + 2).len(), 2);
+    }
+}
