@@ -183,6 +183,7 @@ impl Life {
             return Ok(());
         }
         if self.find_events(&ctx, tenant, deletion, false).await? == 0 {
+            self.engine.clear_cache(&ctx, everything()).await?;
             deletion.finish(now_ms);
         }
         Ok(())
@@ -302,6 +303,16 @@ fn removal_of(index: &IndexMetadata, metadata: &Metadata) -> Command {
         },
         None => Command::DeleteIndices {
             names: vec![index.name.clone()],
+        },
+    }
+}
+
+fn everything() -> IndexTarget {
+    IndexTarget {
+        expression: Vec::new(),
+        options: IndicesOptions {
+            expand_hidden: true,
+            ..IndicesOptions::default()
         },
     }
 }

@@ -14,6 +14,7 @@ fn purge(node: &Node, ctx: &RequestContext, tenant: &str, before_ms: Option<i64>
     let request = PurgeRequest {
         tenant: TenantId::parse(tenant).unwrap(),
         before_ms,
+        index: None,
     };
     node.run(node.engine.purge_tenant(ctx, request))
 }
