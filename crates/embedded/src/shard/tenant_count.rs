@@ -44,8 +44,12 @@ impl TenantColumns {
         let mut times = None;
         if time_range_ms.is_some() {
             times = columns.column_opt::<i64>("num.@timestamp").map_err(tantivy_error)?;
-            // Instants are whole numbers; whatever else stands there is not understood.
-            if times.is_none() {
+            // Instants are whole numbers; whatever else stands there is not understood. Nothing stands
+            // there if a merge dropped all that had one.
+            let others = columns
+                .dynamic_column_handles("num.@timestamp")
+                .map_err(tantivy_error)?;
+            if times.is_none() && !others.is_empty() {
                 return Ok(None);
             }
         }

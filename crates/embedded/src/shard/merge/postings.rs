@@ -105,12 +105,11 @@ fn is_text(term: &[u8]) -> bool {
 }
 
 /// A document of the term at hand, by its place.
-#[derive(Clone, Copy)]
 struct Entry {
     place: u32,
     freq: u32,
-    /// Where its positions start.
-    positions: usize,
+    /// Where its positions are; empty for fields without.
+    positions: Range<usize>,
 }
 
 /// The documents of one term. Its memory is used for the next one.
@@ -173,7 +172,7 @@ impl List {
                 self.entries.push(Entry {
                     place,
                     freq: postings.term_freq(),
-                    positions: start,
+                    positions: start..self.positions.len(),
                 });
             }
             postings.advance();
@@ -207,21 +206,20 @@ impl List {
         output: &mut FieldSerializer<'_>,
         within: &Range<u32>,
     ) -> Result<()> {
-        let own = |found: &dyn Fn(u32) -> usize| found(within.start)..found(within.end);
         if with_freqs {
-            let entries = own(&|place| self.entries.partition_point(|entry| entry.place < place));
-            let entries = &self.entries[entries];
+            let position = |place| self.entries.partition_point(|entry| entry.place < place);
+            let entries = &self.entries[position(within.start)..position(within.end)];
             if !entries.is_empty() {
                 output.new_term(term, entries.len() as u32, true)?;
                 for entry in entries {
-                    let count = self.positions.len().min(entry.positions + entry.freq as usize);
-                    let positions = &self.positions[entry.positions.min(count)..count];
+                    let positions = &self.positions[entry.positions.clone()];
                     output.write_doc(entry.place - within.start, entry.freq, positions);
                 }
                 output.close_term()?;
             }
         } else {
-            let places = &self.places[own(&|place| self.places.partition_point(|own| *own < place))];
+            let position = |place| self.places.partition_point(|own| *own < place);
+            let places = &self.places[position(within.start)..position(within.end)];
             if !places.is_empty() {
                 output.new_term(term, places.len() as u32, false)?;
                 for place in places {

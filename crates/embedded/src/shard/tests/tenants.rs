@@ -153,6 +153,18 @@ fn nanoseconds_are_told_in_milliseconds() {
 }
 
 #[test]
+fn what_is_left_without_times_is_known() {
+    let (disk, dir) = sim();
+    let shard = Harness::create(Arc::new(disk), &dir);
+    shard.index(Some("timed"), r#"{"tenant":"a","@timestamp":7}"#);
+    shard.index(None, r#"{"tenant":"a"}"#);
+    shard.shard.refresh().unwrap();
+    shard.delete("timed").unwrap();
+    shard.shard.force_merge(1, false).unwrap();
+    assert_eq!(statistics(&shard)[0].rows, [rows("a", 1, None, 0..1)]);
+}
+
+#[test]
 fn without_the_field_or_its_column_nothing_is_known() {
     let (disk, dir) = sim();
     let shard = Harness::create(Arc::new(disk), &dir);
