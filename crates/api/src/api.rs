@@ -107,7 +107,11 @@ impl Api {
             opaque_id: parts.headers.get("x-opaque-id").cloned(),
         };
         let mut recording = self.edge.recording(&parts, started);
-        let outcome = self.answer(&parts, body, started, &mut shape, &mut recording).await;
+        // What it may know of in errors, once that is known.
+        let mut known: Option<RequestContext> = None;
+        let outcome = self
+            .answer(&parts, body, started, &mut shape, &mut recording, &mut known)
+            .await;
         let error = outcome.as_ref().err().and_then(ApiError::error_type);
         let response = match outcome {
             Ok(reply) => shape.response(reply).await,
@@ -122,7 +126,10 @@ impl Api {
                         "a request failed"
                     );
                 }
-                let metadata = self.edge.engine.metadata(&RequestContext::new()).await.ok();
+                let metadata = match &known {
+                    Some(ctx) => self.edge.engine.metadata(ctx).await.ok(),
+                    None => None,
+                };
                 shape.error_response(&error, metadata.as_deref()).await
             }
         };
@@ -144,6 +151,7 @@ impl Api {
         started: Instant,
         shape: &mut Shape,
         recording: &mut Recording,
+        known: &mut Option<RequestContext>,
     ) -> Result<Reply, ApiError>
     where
         B: Body<Data = Bytes>,
@@ -197,9 +205,12 @@ impl Api {
                 .as_ref()
                 .and_then(|value| value.to_str().ok())
                 .map(str::to_owned),
+            action: route.action,
             scope: Arc::new(scope),
             work: recording.work(),
         };
+        *known = Some(ctx.clone());
+        let told = ctx.clone();
         let _task = self.edge.tasks.start(
             route.action,
             format!("{} {path}", parts.method),
@@ -221,6 +232,7 @@ impl Api {
             .catch_unwind()
             .await
             .unwrap_or_else(|_| Err(Error::internal("a bug: the request's handler panicked, see the log").into()))
+            .map_err(|error| error.told(&told))
     }
 
     /// Who sends the request. Asked before anything of it is looked at but the head.

@@ -1,6 +1,6 @@
 //! From an error to a status and Elasticsearch's error body. Nothing else in firn builds statuses.
 
-use firn_engine::{Error, ErrorKind};
+use firn_engine::{Error, ErrorKind, RequestContext};
 use firn_model::metadata::Metadata;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -139,6 +139,14 @@ impl ApiError {
     /// A 400 in Elasticsearch's numbered sentence.
     pub(crate) fn validation(problems: &[String]) -> Self {
         Self::Engine(Error::validation(problems))
+    }
+
+    /// What whoever asked may know of it ([`RequestContext::tell`]).
+    pub(crate) fn told(self, ctx: &RequestContext) -> Self {
+        match self {
+            Self::Engine(error) => Self::Engine(ctx.tell(error)),
+            other => other,
+        }
     }
 
     /// The status of the answer.

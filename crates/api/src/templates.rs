@@ -152,7 +152,7 @@ pub(crate) async fn simulate_index(edge: Arc<Edge>, call: Call) -> Result<Reply,
     let mut empty = Metadata::clone(&metadata);
     empty.indices.clear();
     empty.data_streams.clear();
-    let (after, _) = apply(&empty, &Command::AutoCreate { name })?;
+    let (after, _) = apply(&empty, &Command::AutoCreate { name, tenant: None })?;
     let index = after
         .indices
         .values()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use firn_model::ids::id_of_key;
 use tantivy::{DocId, SegmentReader};
 
 use crate::derived::Derived;
@@ -54,6 +55,18 @@ pub struct ShardSnapshot {
     pub index_tag: u32,
     /// The shard's number.
     pub shard: u32,
+    /// The field that names a document's tenant. Then stored ids are keys ([`firn_model::ids::key_of`]).
+    pub tenant_field: Option<Arc<str>>,
     /// Newest time range first.
     pub segments: Vec<Arc<Segment>>,
+}
+
+impl ShardSnapshot {
+    /// The id of a document that is stored under a key.
+    pub fn id_of(&self, stored: String) -> String {
+        match self.tenant_field {
+            Some(_) => id_of_key(&stored).to_owned(),
+            None => stored,
+        }
+    }
 }

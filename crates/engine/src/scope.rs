@@ -5,6 +5,8 @@ use std::sync::Arc;
 use firn_model::names::matches_pattern;
 use firn_model::tenant::TenantId;
 
+use crate::{Error, ErrorKind};
+
 /// What a request may touch: whose events, and in which indices.
 ///
 /// Authentication makes it, [`crate::RequestContext`] carries it, and the engine reads nothing outside of
@@ -67,6 +69,23 @@ impl Scope {
         }
     }
 
+    /// The refusal of what is out of reach, in Elasticsearch's words.
+    pub fn refusal(&self, action: &str, indices: &str) -> Error {
+        let action = match action {
+            "" => "the action".to_owned(),
+            named => format!("action [{named}]"),
+        };
+        let by = self
+            .subject
+            .as_ref()
+            .map(|subject| format!(" for {subject}"))
+            .unwrap_or_default();
+        Error::new(
+            ErrorKind::Forbidden,
+            format!("{action} is unauthorized{by} on indices [{indices}]"),
+        )
+    }
+
     /// Its share of the node where others wait too.
     pub fn weight(&self) -> u32 {
         self.weight
@@ -85,6 +104,19 @@ impl Scope {
     /// Whether nothing is out of reach.
     pub fn is_unlimited(&self) -> bool {
         self.tenant.is_none() && self.names.is_empty()
+    }
+
+    /// The patterns that limit names: one of each list has to match.
+    pub fn names(&self) -> &[Arc<[String]>] {
+        &self.names
+    }
+
+    /// Whether what one of them asked for may be used by the other: they reach the same and were made
+    /// for the same asker, or this one reaches everything.
+    pub fn may_use(&self, opened_by: &Scope) -> bool {
+        let same =
+            self.tenant == opened_by.tenant && self.names == opened_by.names && self.subject == opened_by.subject;
+        same || self.is_unlimited()
     }
 
     /// Whether an index, alias or data stream of this name is within reach, as far as names tell.
@@ -115,5 +147,16 @@ mod tests {
         assert!(Scope::operator().is_unlimited() && !scope.is_unlimited());
         let narrower = scope.within(vec!["*-2026".to_owned()]);
         assert!(narrower.allows_name("events-2026") && !narrower.allows_name("web"));
+    }
+
+    #[test]
+    fn refusals_name_the_action_and_who_asked() {
+        let scope = Scope::operator().within(vec!["a".to_owned()]).of("user [u]");
+        let error = scope.refusal("indices:data/read/search", "b");
+        assert_eq!(error.kind(), ErrorKind::Forbidden);
+        assert_eq!(
+            error.reason(),
+            "action [indices:data/read/search] is unauthorized for user [u] on indices [b]"
+        );
     }
 }

@@ -72,6 +72,9 @@ pub struct RequestContext {
     pub started: Instant,
     /// `X-Opaque-Id` of the client, for logs and `_tasks`.
     pub opaque_id: Option<String>,
+    /// What the client does, as Elasticsearch names it (`indices:data/read/search`). Empty: nothing
+    /// that a client asked for.
+    pub action: &'static str,
     /// What the request may touch.
     pub scope: Arc<Scope>,
     /// What it costs, counted by the engine.
@@ -85,8 +88,20 @@ impl RequestContext {
             cancel: Cancel::default(),
             started: Instant::now(),
             opaque_id: None,
+            action: "",
             scope: Arc::default(),
             work: Arc::default(),
+        }
+    }
+
+    /// What a client is told instead of `error`: where not all is within reach, a name that is not
+    /// there and one that is out of reach are refused in the same words.
+    pub fn tell(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::IndexNotFound if !self.scope.is_unlimited() => {
+                self.scope.refusal(self.action, error.index().unwrap_or_default())
+            }
+            _ => error,
         }
     }
 

@@ -66,6 +66,24 @@ impl AutoId {
     }
 }
 
+/// Stands between a tenant and an id; no tenant has it in its name.
+const AFTER_TENANT: char = '\u{1f}';
+
+/// The key under which an index that holds events by tenant keeps a document with an id of its own: the
+/// id belongs to the tenant, so no two tenants can have, find or replace the same one. Ids that firn made
+/// are their own keys.
+pub fn key_of(tenant: &str, id: &str) -> String {
+    format!("{tenant}{AFTER_TENANT}{id}")
+}
+
+/// The id in a key of [`key_of`]; what is no such key is an id that firn made.
+pub fn id_of_key(key: &str) -> &str {
+    key.split_once(AFTER_TENANT).map_or(key, |(_, id)| id)
+}
+
+/// What a key is longer than its id, at most.
+pub const KEY_EXTRA_BYTES_MAX: usize = crate::tenant::TenantId::BYTES_MAX + 1;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +126,20 @@ mod tests {
     fn tags_are_stable() {
         assert_ne!(AutoId::tag_of("a"), AutoId::tag_of("b"));
         assert_eq!(AutoId::tag_of(""), 0);
+    }
+
+    #[test]
+    fn ids_of_tenants_have_keys_of_their_own() {
+        assert_eq!(id_of_key(&key_of("a", "1")), "1");
+        assert_eq!(id_of_key(&key_of("a", "b\u{1f}1")), "b\u{1f}1");
+        assert_ne!(key_of("a", "b\u{1f}1"), key_of("b", "1"));
+        let made = AutoId {
+            index_tag: 1,
+            shard: 2,
+            seq_no: 3,
+        }
+        .encode();
+        assert_eq!(id_of_key(&made), made);
+        assert_eq!(AutoId::decode(&key_of("a", &made)), None);
     }
 }

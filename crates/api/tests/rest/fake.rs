@@ -209,7 +209,10 @@ impl Fake {
 
     fn write(&self, index: &str, id: Option<String>, operation: &Operation) -> Result<(String, String, Written)> {
         if names::resolve_write(index, &self.metadata_now(), NOW_MS).is_err() {
-            self.apply(&Command::AutoCreate { name: index.to_owned() })?;
+            self.apply(&Command::AutoCreate {
+                name: index.to_owned(),
+                tenant: None,
+            })?;
         }
         let index = names::resolve_write(index, &self.metadata_now(), NOW_MS)?.index;
         let mut state = self.state.lock().unwrap();

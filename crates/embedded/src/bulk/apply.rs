@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use firn_engine::Scope;
 use firn_engine::document::{BulkItem, BulkItemResponse, Operation, Written};
 use firn_model::ids::AutoId;
 use firn_model::{Error, ErrorKind, Result};
@@ -11,7 +12,7 @@ use firn_storage::wal::Position;
 use parking_lot::Mutex;
 
 use super::map_window::{Work, WorkItem};
-use super::update::update;
+use super::update::Updating;
 use super::{Progress, Touched, source_of};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot, add_us};
@@ -38,16 +39,22 @@ struct Applied {
 }
 
 /// Applies all works, those of different shards in parallel.
-pub(super) fn apply_groups(core: &Arc<Core>, items: &Arc<Vec<BulkItem>>, works: Vec<Work>, progress: &mut Progress) {
+pub(super) fn apply_groups(
+    core: &Arc<Core>,
+    scope: &Arc<Scope>,
+    items: &Arc<Vec<BulkItem>>,
+    works: Vec<Work>,
+    progress: &mut Progress,
+) {
     let works: Vec<_> = works
         .into_iter()
         .flat_map(|work| split_unordered(items, work))
         .map(|work| Mutex::new(Some(work)))
         .collect();
-    let (shared, shared_items) = (Arc::clone(core), Arc::clone(items));
+    let (shared, shared_items, scope) = (Arc::clone(core), Arc::clone(items), Arc::clone(scope));
     let applied = run_indexed(&core.write_pool, works.len(), move |number| {
         let work = works[number].lock().take();
-        work.map(|work| apply_one(&shared, &shared_items, work))
+        work.map(|work| apply_one(&shared, &scope, &shared_items, work))
     });
     for applied in applied.into_iter().flatten() {
         record(applied, progress);
@@ -93,10 +100,11 @@ fn record(applied: Applied, progress: &mut Progress) {
     touched.items.extend(positions);
 }
 
-fn apply_one(core: &Core, items: &[BulkItem], work: Work) -> Applied {
+fn apply_one(core: &Core, scope: &Scope, items: &[BulkItem], work: Work) -> Applied {
     let started = Instant::now();
     let mut run = Run {
         core,
+        scope,
         index: &work.index,
         slot: &work.slot,
         results: Vec::with_capacity(work.items.len()),
@@ -129,6 +137,7 @@ fn apply_one(core: &Core, items: &[BulkItem], work: Work) -> Applied {
 /// One shard's items being applied.
 struct Run<'a> {
     core: &'a Core,
+    scope: &'a Scope,
     index: &'a IndexState,
     slot: &'a ShardSlot,
     results: Vec<(usize, BulkItemResponse)>,
@@ -150,8 +159,18 @@ impl Run<'_> {
                 (Operation::Update(changes), _) => {
                     // It reads what the items before it wrote.
                     self.apply_batch(shard);
-                    let outcome = update(self.core, self.index, shard, item, changes, planned.routing.as_deref());
                     let id = item.id.clone().unwrap_or_default();
+                    let updating = Updating {
+                        core: self.core,
+                        scope: self.scope,
+                        index: self.index,
+                        shard,
+                        id: &id,
+                        key: planned.key.as_deref().unwrap_or(&id),
+                        routing: planned.routing.as_deref(),
+                        update: changes,
+                    };
+                    let outcome = updating.run(item.expect);
                     match outcome {
                         Ok(updated) => {
                             self.position = self.position.max(updated.position);
@@ -164,7 +183,7 @@ impl Run<'_> {
                     let id = item.id.clone().unwrap_or_default();
                     self.batch_items.push((planned.position, Some(id.clone())));
                     self.batch.push(ShardOp::Delete {
-                        id,
+                        id: planned.key.unwrap_or(id),
                         expect: item.expect,
                         routing: planned.routing,
                     });
@@ -172,7 +191,7 @@ impl Run<'_> {
                 (_, Some(Ok(document))) => {
                     self.batch_items.push((planned.position, item.id.clone()));
                     self.batch.push(ShardOp::Index {
-                        id: item.id.clone(),
+                        id: planned.key.or_else(|| item.id.clone()),
                         create: matches!(item.operation, Operation::Create { .. }),
                         document: Box::new(document),
                         expect: item.expect,

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use firn_engine::Scope;
 use firn_engine::document::BulkItem;
 use firn_model::mapping::Mapping;
 use firn_model::{Error, ErrorKind, Result};
 
+use super::owner::{check_owner, stamped};
 use super::periods::check_time;
 use super::plan::{Group, Planned};
 use super::source_of;
@@ -41,6 +43,8 @@ struct Wanted {
     index: Arc<str>,
     /// Backing indices of data streams want a timestamp.
     needs_timestamp: bool,
+    /// Its tenant, where events are held by tenant.
+    owner: Option<String>,
 }
 
 /// What a task found.
@@ -53,22 +57,29 @@ struct Chunk {
 }
 
 /// Maps the documents of all groups.
-pub(super) fn map_groups(core: &Arc<Core>, items: &Arc<Vec<BulkItem>>, groups: Vec<Group>) -> Vec<Work> {
+pub(super) fn map_groups(
+    core: &Arc<Core>,
+    scope: &Arc<Scope>,
+    items: &Arc<Vec<BulkItem>>,
+    groups: Vec<Group>,
+) -> Vec<Work> {
     let mut wanted = Vec::new();
     for group in &groups {
         let needs_timestamp = group.index.metadata.mapping.data_stream_timestamp;
+        let by_tenant = group.index.metadata.settings.tenant_field.is_some();
         for planned in &group.items {
             if source_of(&items[planned.position]).is_some() {
                 wanted.push(Wanted {
                     position: planned.position,
                     index: Arc::clone(&group.index.name),
                     needs_timestamp,
+                    owner: planned.routing.clone().filter(|_| by_tenant),
                 });
             }
         }
     }
     let first = wanted.iter().map(|wanted| wanted.position).min().unwrap_or(0);
-    let mut documents = map_documents(core, items, wanted, first);
+    let mut documents = map_documents(core, scope, items, wanted, first);
     groups
         .into_iter()
         .map(|group| Work {
@@ -92,6 +103,7 @@ pub(super) fn map_groups(core: &Arc<Core>, items: &Arc<Vec<BulkItem>>, groups: V
 /// The documents by position from `first` on.
 fn map_documents(
     core: &Arc<Core>,
+    scope: &Arc<Scope>,
     items: &Arc<Vec<BulkItem>>,
     mut wanted: Vec<Wanted>,
     first: usize,
@@ -101,7 +113,7 @@ fn map_documents(
     for pass in 0..MAPPING_PASSES {
         let mut new_fields: BTreeMap<Arc<str>, Mapping> = BTreeMap::new();
         let mut again = Vec::new();
-        for chunk in map_in_parallel(core, items, wanted, pass) {
+        for chunk in map_in_parallel(core, scope, items, wanted, pass) {
             for (position, document) in chunk.done {
                 documents[position - first] = Some(document);
             }
@@ -132,9 +144,15 @@ fn map_documents(
     documents
 }
 
-fn map_in_parallel(core: &Arc<Core>, items: &Arc<Vec<BulkItem>>, wanted: Vec<Wanted>, pass: usize) -> Vec<Chunk> {
+fn map_in_parallel(
+    core: &Arc<Core>,
+    scope: &Arc<Scope>,
+    items: &Arc<Vec<BulkItem>>,
+    wanted: Vec<Wanted>,
+    pass: usize,
+) -> Vec<Chunk> {
     let state = core.state();
-    let items = Arc::clone(items);
+    let (items, scope) = (Arc::clone(items), Arc::clone(scope));
     let chunk_count = wanted.len().div_ceil(CHUNK_DOCUMENTS);
     run_indexed(&core.write_pool, chunk_count, move |number| {
         let first = number * CHUNK_DOCUMENTS;
@@ -151,16 +169,32 @@ fn map_in_parallel(core: &Arc<Core>, items: &Arc<Vec<BulkItem>>, wanted: Vec<Wan
                     found.insert((&document.index, index)).1.clone()
                 }
             };
-            map_one(index, &items[document.position], document, pass, &mut chunk);
+            map_one(&scope, index, &items[document.position], document, pass, &mut chunk);
         }
         chunk
     })
 }
 
-fn map_one(index: Result<&Arc<IndexState>>, item: &BulkItem, wanted: &Wanted, pass: usize, chunk: &mut Chunk) {
+fn map_one(
+    scope: &Scope,
+    index: Result<&Arc<IndexState>>,
+    item: &BulkItem,
+    wanted: &Wanted,
+    pass: usize,
+    chunk: &mut Chunk,
+) {
     let Some(source) = source_of(item) else { return };
     let mapped = index.and_then(|index| {
+        let tenant_field = index.metadata.settings.tenant_field.as_deref();
+        let stamped = match (tenant_field, &wanted.owner) {
+            (Some(field), Some(owner)) => stamped(source, field, owner),
+            _ => None,
+        };
+        let source = stamped.as_ref().unwrap_or(source);
         let mapped = map_document(&index.compiled, source, item.id.as_deref(), unmapped_in(pass))?;
+        if let Some(field) = tenant_field {
+            check_owner(scope, &mapped.document, field, wanted.owner.as_deref())?;
+        }
         if wanted.needs_timestamp {
             check_timestamp(source)?;
         }

@@ -10,6 +10,7 @@ mod apply;
 mod complete;
 mod map_window;
 mod merge_source;
+mod owner;
 mod periods;
 mod plan;
 pub(crate) mod pressure;
@@ -20,12 +21,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use firn_engine::RequestContext;
 use firn_engine::document::{BulkItem, BulkItemResponse, BulkRequest, BulkResponse, Operation};
+use firn_engine::{RequestContext, Scope};
 use firn_model::Result;
 use firn_storage::wal::Position;
 use tokio::sync::oneshot;
 
+pub(crate) use self::owner::{Located, locate};
 pub(crate) use self::plan::shard_of_id;
 
 use crate::engine::state::{IndexState, ShardSlot};
@@ -47,7 +49,7 @@ pub(crate) async fn bulk(core: &Arc<Core>, ctx: &RequestContext, request: BulkRe
     let bytes = request.items.iter().map(pressure::item_bytes).sum();
     let permit = core.pressure.admit(&flow, bytes)?;
     let (sender, receiver) = oneshot::channel();
-    let shared = Arc::clone(core);
+    let (shared, scope) = (Arc::clone(core), Arc::clone(&ctx.scope));
     core.write_pool.spawn(&flow, move || {
         shared.disk_watch.look_if_near();
         let answer = move |response| {
@@ -55,7 +57,7 @@ pub(crate) async fn bulk(core: &Arc<Core>, ctx: &RequestContext, request: BulkRe
             // The receiver is gone if the client is.
             let _ = sender.send(response);
         };
-        run(&shared, request, Box::new(answer));
+        run(&shared, &scope, request, Box::new(answer));
     })?;
     receiver.await.map_err(|_| panicked())
 }
@@ -83,21 +85,21 @@ pub(crate) struct Touched {
     pub(crate) items: Vec<usize>,
 }
 
-fn run(core: &Arc<Core>, request: BulkRequest, answer: Answer) {
+fn run(core: &Arc<Core>, scope: &Arc<Scope>, request: BulkRequest, answer: Answer) {
     let items = Arc::new(request.items);
     let mut progress = Progress {
         responses: (0..items.len()).map(|_| None).collect(),
         touched: BTreeMap::new(),
     };
-    let targets = plan::Targets::new(core, &items);
+    let targets = plan::Targets::new(core, scope, &items);
     let mut rounds = plan::Rounds::new(core);
     let mut start = 0;
     while start < items.len() {
         let window = window_from(&items, start);
         start = window.end;
-        let groups = plan::plan(core, &items, window, &targets, &mut rounds, &mut progress);
-        let works = map_window::map_groups(core, &items, groups);
-        apply::apply_groups(core, &items, works, &mut progress);
+        let groups = plan::plan(core, scope, &items, window, &targets, &mut rounds, &mut progress);
+        let works = map_window::map_groups(core, scope, &items, groups);
+        apply::apply_groups(core, scope, &items, works, &mut progress);
     }
     complete::complete(core, request.refresh, progress, answer);
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use firn_engine::Scope;
 use firn_engine::document::{BulkItem, BulkItemResponse, Operation};
 use firn_model::ids::AutoId;
 use firn_model::metadata::Command;
@@ -12,6 +13,7 @@ use firn_model::names::{WriteTarget, resolve_date_math, resolve_write};
 use firn_model::routing::shard_for;
 use firn_model::{Error, ErrorKind, Result};
 
+use super::owner::{Located, locate, owner_of};
 use super::{Progress, periods, tenant};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot, State};
@@ -34,8 +36,10 @@ pub(super) struct Group {
 pub(super) struct Planned {
     /// In the bulk.
     pub(super) position: usize,
-    /// Its own, or its alias's.
+    /// Its own, or its alias's; where events are held by tenant, its tenant.
     pub(super) routing: Option<String>,
+    /// What the shard knows the document by, if that is not its id.
+    pub(super) key: Option<String>,
 }
 
 /// Where each name of a bulk leads; missing indices are made on the way.
@@ -69,7 +73,7 @@ impl Rounds {
 
 impl Targets {
     /// Resolves all names, making what is missing and may be made.
-    pub(super) fn new(core: &Core, items: &[BulkItem]) -> Self {
+    pub(super) fn new(core: &Core, scope: &Scope, items: &[BulkItem]) -> Self {
         let mut by_name: HashMap<String, Result<WriteTarget>> = HashMap::new();
         // By name: whether some item may make it.
         let mut names: BTreeMap<&str, bool> = BTreeMap::new();
@@ -85,7 +89,7 @@ impl Targets {
             last = Some((&item.index, *made));
         }
         for (name, makes) in names {
-            by_name.insert(name.to_owned(), resolve_or_make(core, name, makes));
+            by_name.insert(name.to_owned(), resolve_or_make(core, scope, name, makes));
         }
         let by_time = periods::place(core, items, &by_name);
         Self { by_name, by_time }
@@ -103,15 +107,21 @@ impl Targets {
     }
 }
 
-fn resolve_or_make(core: &Core, name: &str, makes: bool) -> Result<WriteTarget> {
+fn resolve_or_make(core: &Core, scope: &Scope, name: &str, makes: bool) -> Result<WriteTarget> {
     let now_ms = core.now_ms();
-    match resolve_write(name, &core.state().metadata, now_ms) {
+    let resolve = || resolve_write(name, &core.view(&core.state(), scope), now_ms);
+    match resolve() {
         Err(error) if error.kind() == ErrorKind::IndexNotFound && makes => {
+            let made = resolve_date_math(name, now_ms)?;
+            if !scope.allows_name(&made) {
+                return Err(error);
+            }
             core.disk_watch.check(name)?;
             core.execute(Command::AutoCreate {
-                name: resolve_date_math(name, now_ms)?,
+                name: made,
+                tenant: scope.tenant_id().cloned(),
             })?;
-            resolve_write(name, &core.state().metadata, now_ms)
+            resolve()
         }
         resolved => resolved,
     }
@@ -120,6 +130,7 @@ fn resolve_or_make(core: &Core, name: &str, makes: bool) -> Result<WriteTarget> 
 /// Groups a window of items by shard. Items that cannot be planned are answered.
 pub(super) fn plan(
     core: &Core,
+    scope: &Scope,
     items: &[BulkItem],
     window: Range<usize>,
     targets: &Targets,
@@ -162,12 +173,11 @@ pub(super) fn plan(
         let planned = found.and_then(|(target, index, table)| {
             last = Some((&item.index, target, index, table));
             check(core, item, target, index)?;
-            let routing = routing_of(item, target, index)?;
-            tenant::check_open(routing.as_deref(), index, &state.metadata)?;
-            let number = shard_of(item, routing.as_deref(), index, rounds);
-            Ok((index, table, number, routing))
+            let place = place_of(scope, item, target, index, rounds)?;
+            tenant::check_open(place.1.as_deref(), index, &state.metadata)?;
+            Ok((index, table, place))
         });
-        let (index, table, number, routing) = match planned {
+        let (index, table, (number, routing, key)) = match planned {
             Ok(planned) => planned,
             Err(error) => {
                 progress.responses[position] = Some(refused(item, error));
@@ -182,7 +192,7 @@ pub(super) fn plan(
             });
             groups.len() - 1
         });
-        groups[group].items.push(Planned { position, routing });
+        groups[group].items.push(Planned { position, routing, key });
     }
     groups
 }
@@ -255,34 +265,72 @@ fn source_is_whole(item: &BulkItem) -> bool {
     super::source_of(item).is_some()
 }
 
-fn routing_of(item: &BulkItem, target: &WriteTarget, index: &IndexState) -> Result<Option<String>> {
-    let given = match (&item.routing, &target.routing) {
-        (Some(given), Some(alias)) if given != alias => {
-            return Err(Error::illegal_argument(format!(
-                "Alias [{}] has index routing associated with it [{alias}], and was provided with routing value \
-                 [{given}], rejecting operation",
-                item.index
-            )));
-        }
-        (Some(routing), _) | (None, Some(routing)) => Some(routing),
-        (None, None) => None,
-    };
-    let routing = match &index.metadata.settings.tenant_field {
-        Some(field) => tenant::routing(item, given.map(String::as_str), &index.name, field)?,
-        None => given.cloned(),
-    };
-    if routing.is_none() && index.metadata.mapping.routing_required {
-        return Err(Error::new(
-            ErrorKind::RoutingMissing,
-            format!(
-                "routing is required for [{}]/[{}]",
-                index.name,
-                item.id.as_deref().unwrap_or("null")
-            ),
-        )
-        .with_index(&*index.name));
+/// An item's shard, routing, and key.
+fn place_of(
+    scope: &Scope,
+    item: &BulkItem,
+    target: &WriteTarget,
+    index: &IndexState,
+    rounds: &mut Rounds,
+) -> Result<(u32, Option<String>, Option<String>)> {
+    let routing = given_routing(item, target)?;
+    // An index of a data stream by time is found past the view, which holds for its name.
+    if scope
+        .tenant_id()
+        .is_some_and(|tenant| !index.metadata.settings.is_for(tenant))
+    {
+        return Err(Error::index_not_found(&item.index));
     }
-    Ok(routing)
+    let Some(field) = &index.metadata.settings.tenant_field else {
+        check_required(item, routing, index)?;
+        return Ok((shard_of(item, routing, index, rounds), routing.map(str::to_owned), None));
+    };
+    let owner = owner_of(scope, item, routing, index, field)?;
+    let located = match (&item.id, owner.as_deref()) {
+        // Only its owner says which document an event with such an id replaces.
+        (Some(id), None) if source_is_whole(item) => return Err(routing_missing(index, id)),
+        (Some(id), owner) => locate(index, owner, id)?,
+        (None, Some(owner)) => Located {
+            shard: index.metadata.shard_of_routed(owner, |count| rounds.next(count)),
+            key: None,
+        },
+        (None, None) => Located {
+            shard: rounds.next(index.shards.len() as u32),
+            key: None,
+        },
+    };
+    Ok((located.shard, owner, located.key))
+}
+
+/// The routing of an item or of the alias that it names.
+fn given_routing<'a>(item: &'a BulkItem, target: &'a WriteTarget) -> Result<Option<&'a str>> {
+    match (&item.routing, &target.routing) {
+        (Some(given), Some(alias)) if given != alias => Err(Error::illegal_argument(format!(
+            "Alias [{}] has index routing associated with it [{alias}], and was provided with routing value [{given}], \
+             rejecting operation",
+            item.index
+        ))),
+        (Some(routing), _) | (None, Some(routing)) => Ok(Some(routing)),
+        (None, None) => Ok(None),
+    }
+}
+
+fn check_required(item: &BulkItem, routing: Option<&str>, index: &IndexState) -> Result<()> {
+    match routing {
+        None if index.metadata.mapping.routing_required => {
+            Err(routing_missing(index, item.id.as_deref().unwrap_or("null")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The refusal of an id that says nothing without a routing.
+pub(super) fn routing_missing(index: &IndexState, id: &str) -> Error {
+    Error::new(
+        ErrorKind::RoutingMissing,
+        format!("routing is required for [{}]/[{id}]", index.name),
+    )
+    .with_index(&*index.name)
 }
 
 fn shard_of(item: &BulkItem, routing: Option<&str>, index: &IndexState, rounds: &mut Rounds) -> u32 {

@@ -54,18 +54,6 @@ pub(super) fn check_open(routing: Option<&str>, index: &IndexState, metadata: &M
     }
 }
 
-/// Fails if a document, as an update made it, would not be of the tenant that it is routed by.
-pub(super) fn check_unchanged(source: &[u8], routing: Option<&str>, index: &str, field: &str) -> Result<()> {
-    let tenant = tenant_in(source, field)?;
-    if tenant.as_deref() == routing {
-        return Ok(());
-    }
-    Err(Error::illegal_argument(format!(
-        "the value of [{field}] of a document cannot be changed in index [{index}], which holds events by tenant: delete \
-         the document and write it anew"
-    )))
-}
-
 /// The tenant that a source names, as the mapper will read it. A source that is no JSON names none, and
 /// fails in the mapper.
 fn tenant_in<'s>(source: &'s [u8], field: &str) -> Result<Option<Cow<'s, str>>> {
@@ -131,7 +119,6 @@ fn other_routing(index: &str, field: &str, given: &str, tenant: Option<&str>) ->
 #[cfg(test)]
 mod tests {
     use firn_engine::document::Expectation;
-    use serde_json::json;
 
     use super::*;
 
@@ -195,20 +182,5 @@ mod tests {
             routing(&delete, Some("acme"), "logs", "tenant").unwrap().as_deref(),
             Some("acme")
         );
-    }
-
-    #[test]
-    fn an_update_keeps_the_tenant() {
-        let source = json!({"tenant": "acme"}).to_string();
-        check_unchanged(source.as_bytes(), Some("acme"), "logs", "tenant").unwrap();
-        check_unchanged(b"{}", None, "logs", "tenant").unwrap();
-        for (source, routing) in [
-            (source.as_str(), None),
-            (source.as_str(), Some("b")),
-            ("{}", Some("acme")),
-        ] {
-            let error = check_unchanged(source.as_bytes(), routing, "logs", "tenant").unwrap_err();
-            assert!(error.reason().contains("cannot be changed"), "{error}");
-        }
     }
 }

@@ -1,15 +1,16 @@
 //! Partial updates: read, merge, write if nobody else did meanwhile.
 
 use bytes::Bytes;
-use firn_engine::document::{BulkItem, Effect, Expectation, StoredDocument, Update, Written};
+use firn_engine::Scope;
+use firn_engine::document::{Effect, Expectation, StoredDocument, Update, Written};
 use firn_engine::source::SourceFilter;
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::wal::Position;
 use serde_json::{Map, Value};
 
 use super::merge_source::merge_source;
+use super::owner::{check_owner, stamped};
 use super::periods::check_time;
-use super::tenant;
 use crate::engine::Core;
 use crate::engine::state::IndexState;
 use crate::shard::{Shard, ShardOp};
@@ -34,32 +35,77 @@ enum Plan {
     Noop(StoredDocument),
 }
 
-/// Updates one document, trying again after conflicts as often as the request allows.
-pub(super) fn update(
-    core: &Core,
-    index: &IndexState,
-    shard: &Shard,
-    item: &BulkItem,
-    update: &Update,
-    routing: Option<&str>,
-) -> Result<Updated> {
-    let id = item.id.as_deref().unwrap_or_default();
-    let mut tries_left = update.retry_on_conflict;
-    loop {
-        let stored = shard.get(id, true)?;
-        let result = match plan(id, item.expect, update, stored, routing)? {
-            Plan::Noop(stored) => return noop(update, stored),
-            Plan::Write {
-                source,
-                create,
-                expect,
-                routing,
-            } => write(core, index, shard, id, source, create, expect, routing, update),
-        };
-        match result {
-            Err(error) if error.kind() == ErrorKind::VersionConflict && tries_left > 0 => tries_left -= 1,
-            result => return result,
+/// An update of one document.
+pub(super) struct Updating<'a> {
+    pub(super) core: &'a Core,
+    pub(super) scope: &'a Scope,
+    pub(super) index: &'a IndexState,
+    pub(super) shard: &'a Shard,
+    /// As the client names it.
+    pub(super) id: &'a str,
+    /// As the shard knows it.
+    pub(super) key: &'a str,
+    pub(super) routing: Option<&'a str>,
+    pub(super) update: &'a Update,
+}
+
+impl Updating<'_> {
+    /// Updates the document, trying again after conflicts as often as the request allows.
+    pub(super) fn run(&self, expect: Expectation) -> Result<Updated> {
+        let update = self.update;
+        let mut tries_left = update.retry_on_conflict;
+        loop {
+            let stored = self.shard.get(self.key, true)?.filter(|stored| self.may_change(stored));
+            let result = match plan(self.id, expect, update, stored, self.routing)? {
+                Plan::Noop(stored) => return noop(update, stored),
+                Plan::Write {
+                    source,
+                    create,
+                    expect,
+                    routing,
+                } => self.write(source, create, expect, routing),
+            };
+            match result {
+                Err(error) if error.kind() == ErrorKind::VersionConflict && tries_left > 0 => tries_left -= 1,
+                result => return result,
+            }
         }
+    }
+
+    /// A document of another tenant is not there.
+    fn may_change(&self, stored: &StoredDocument) -> bool {
+        let by_tenant = self.index.metadata.settings.tenant_field.is_some();
+        !by_tenant || self.routing.is_none() || stored.routing.as_deref() == self.routing
+    }
+
+    fn write(&self, source: Bytes, create: bool, expect: Expectation, routing: Option<String>) -> Result<Updated> {
+        let tenant_field = self.index.metadata.settings.tenant_field.as_deref();
+        let owner = routing.as_deref();
+        let stamped = tenant_field
+            .zip(owner)
+            .and_then(|(field, owner)| stamped(&source, field, owner));
+        let source = stamped.unwrap_or(source);
+        let document = self.core.map_adding_fields(&self.index.name, &source, Some(self.id))?;
+        if let Some(field) = tenant_field {
+            check_owner(self.scope, &document, field, owner)?;
+        }
+        check_time(self.index, &document)?;
+        let mut applied = self.shard.apply(vec![ShardOp::Index {
+            id: Some(self.key.to_owned()),
+            create,
+            document: Box::new(document),
+            expect,
+            routing,
+        }])?;
+        let mut written = applied
+            .results
+            .pop()
+            .ok_or_else(|| Error::internal("a batch of one has one result"))??;
+        written.get = filtered(self.update.source.as_ref(), &source)?;
+        Ok(Updated {
+            written,
+            position: applied.durable,
+        })
     }
 }
 
@@ -137,41 +183,6 @@ fn check_expectation(id: &str, expect: Expectation, stored: &StoredDocument) -> 
              [if_primary_term]",
         )),
     }
-}
-
-#[allow(clippy::too_many_arguments)] // One call, straight from the plan's parts.
-fn write(
-    core: &Core,
-    index: &IndexState,
-    shard: &Shard,
-    id: &str,
-    source: Bytes,
-    create: bool,
-    expect: Expectation,
-    routing: Option<String>,
-    update: &Update,
-) -> Result<Updated> {
-    if let Some(field) = &index.metadata.settings.tenant_field {
-        tenant::check_unchanged(&source, routing.as_deref(), &index.name, field)?;
-    }
-    let document = core.map_adding_fields(&index.name, &source, Some(id))?;
-    check_time(index, &document)?;
-    let mut applied = shard.apply(vec![ShardOp::Index {
-        id: Some(id.to_owned()),
-        create,
-        document: Box::new(document),
-        expect,
-        routing,
-    }])?;
-    let mut written = applied
-        .results
-        .pop()
-        .ok_or_else(|| Error::internal("a batch of one has one result"))??;
-    written.get = filtered(update.source.as_ref(), &source)?;
-    Ok(Updated {
-        written,
-        position: applied.durable,
-    })
 }
 
 fn noop(update: &Update, stored: StoredDocument) -> Result<Updated> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use firn_engine::RequestContext;
 use firn_engine::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, ShardsOutcome};
 use firn_engine::search::IndexTarget;
 use firn_model::names::resolve;
@@ -12,19 +13,19 @@ use super::state::{IndexState, ShardSlot};
 
 impl Core {
     /// Makes everything written so far searchable.
-    pub(super) fn refresh(&self, target: &IndexTarget) -> Result<ShardsOutcome> {
+    pub(super) fn refresh(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<ShardsOutcome> {
         let now_ms = self.now_ms();
-        self.for_each_shard(target, |_, slot| slot.refresh(now_ms).map(|_| ()))
+        self.for_each_shard(ctx, target, |_, slot| slot.refresh(now_ms).map(|_| ()))
     }
 
     /// Makes segments durable and trims the WAL.
-    pub(super) fn flush(&self, target: &IndexTarget) -> Result<ShardsOutcome> {
-        self.for_each_shard(target, |_, slot| slot.flush().map(|_| ()))
+    pub(super) fn flush(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<ShardsOutcome> {
+        self.for_each_shard(ctx, target, |_, slot| slot.flush().map(|_| ()))
     }
 
     /// Lets go what the request cache holds.
-    pub(super) fn clear_cache(&self, target: &IndexTarget) -> Result<ShardsOutcome> {
-        self.for_each_shard(target, |_, slot| {
+    pub(super) fn clear_cache(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<ShardsOutcome> {
+        self.for_each_shard(ctx, target, |_, slot| {
             let shard = slot.shard()?;
             for segment in &shard.snapshot().segments {
                 self.request_cache.forget(segment.reader.segment_id());
@@ -34,14 +35,14 @@ impl Core {
     }
 
     /// Merges segments now.
-    pub(super) fn force_merge(&self, request: &ForceMergeRequest) -> Result<ShardsOutcome> {
+    pub(super) fn force_merge(&self, ctx: &RequestContext, request: &ForceMergeRequest) -> Result<ShardsOutcome> {
         if request.only_expunge_deletes && request.max_num_segments.is_some() {
             return Err(Error::illegal_argument(
                 "cannot set only_expunge_deletes and max_num_segments at the same time, those two parameters are \
                  mutually exclusive",
             ));
         }
-        self.for_each_shard(&request.target, |index, slot| {
+        self.for_each_shard(ctx, &request.target, |index, slot| {
             // A merge needs room for what it writes beside what it reads.
             self.disk_watch.check(&index.name)?;
             let shard = slot.shard()?;
@@ -59,11 +60,14 @@ impl Core {
     /// Shards of closed indices are skipped, as Elasticsearch does; others that fail are named.
     fn for_each_shard(
         &self,
+        ctx: &RequestContext,
         target: &IndexTarget,
         work: impl Fn(&IndexState, &ShardSlot) -> Result<()>,
     ) -> Result<ShardsOutcome> {
         let state = self.state();
-        let resolved = resolve(&target.expression, target.options, &state.metadata, self.now_ms())?;
+        let view = self.view(&state, &ctx.scope);
+        let resolved =
+            resolve(&target.expression, target.options, &view, self.now_ms()).map_err(|error| ctx.tell(error))?;
         let mut outcome = ShardsOutcome::default();
         for target in resolved {
             let Some(index) = state.indices.get(&target.name).map(Arc::clone) else {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use firn_engine::Scope;
 use firn_engine::context::{CloseContexts, ClosedContext, ContextKind, PointInTimeInfo};
 use firn_engine::search::SearchRequest;
 use firn_model::{Error, ErrorKind, Result};
@@ -37,6 +38,8 @@ struct Open {
 pub(super) struct Context {
     pub(super) id: String,
     kind: ContextKind,
+    /// Of the request that opened it: for others it is not there.
+    scope: Arc<Scope>,
     /// Later ones have larger numbers.
     number: u64,
     pub(super) created_ms: i64,
@@ -169,6 +172,7 @@ impl Contexts {
     /// Holds shards. `scroll` makes it a scroll.
     pub(super) fn open(
         &self,
+        scope: &Arc<Scope>,
         shards: Vec<Addressed>,
         keep_alive_ms: u64,
         now_ms: i64,
@@ -179,7 +183,7 @@ impl Contexts {
             None => ContextKind::PointInTime,
         };
         let mut open = self.open.lock();
-        open.check_room(kind)?;
+        open.check_room(kind, scope)?;
         open.count += 1;
         let id = new_id(kind, &mut open.random);
         let mut shards: Vec<HeldShard> = shards.into_iter().map(|shard| HeldShard::new(shard, kind)).collect();
@@ -187,6 +191,7 @@ impl Contexts {
         let context = Arc::new(Context {
             id: id.clone(),
             kind,
+            scope: Arc::clone(scope),
             number: open.count,
             created_ms: now_ms,
             shards: Mutex::new(shards),
@@ -204,6 +209,7 @@ impl Contexts {
     /// Finds a context to read from; `keep_alive_ms` is what it lives on for afterwards.
     pub(super) fn use_context<'a>(
         &'a self,
+        scope: &Scope,
         kind: ContextKind,
         id: &str,
         keep_alive_ms: Option<u64>,
@@ -211,7 +217,7 @@ impl Contexts {
     ) -> Result<InUse<'a>> {
         check_id(kind, id)?;
         let open = self.open.lock();
-        let context = open.by_id.get(id).map(Arc::clone).ok_or_else(|| missing(id))?;
+        let context = open.find(scope, id).map(Arc::clone).ok_or_else(|| missing(id))?;
         let mut life = context.life.lock();
         if life.is_over(now_ms()) {
             return Err(missing(id));
@@ -223,7 +229,7 @@ impl Contexts {
     }
 
     /// Closes contexts; one entry for each named, or for each that was open.
-    pub(super) fn close(&self, kind: ContextKind, which: &CloseContexts) -> Result<Vec<ClosedContext>> {
+    pub(super) fn close(&self, scope: &Scope, kind: ContextKind, which: &CloseContexts) -> Result<Vec<ClosedContext>> {
         if let CloseContexts::Ids(ids) = which {
             ids.iter().try_for_each(|id| check_id(kind, id))?;
         }
@@ -231,11 +237,12 @@ impl Contexts {
             let mut open = self.open.lock();
             let ids = match which {
                 CloseContexts::Ids(ids) => ids.clone(),
-                CloseContexts::All => open.ids(kind),
+                CloseContexts::All => open.ids(scope, kind),
             };
             ids.into_iter()
                 .map(|id| {
-                    let context = open.by_id.remove(&id);
+                    let is_there = open.find(scope, &id).is_some();
+                    let context = is_there.then(|| open.by_id.remove(&id)).flatten();
                     (id, context)
                 })
                 .collect()
@@ -309,9 +316,9 @@ impl Contexts {
     }
 
     /// The points in time that are open, oldest first.
-    pub(super) fn points_in_time(&self) -> Vec<PointInTimeInfo> {
+    pub(super) fn points_in_time(&self, scope: &Scope) -> Vec<PointInTimeInfo> {
         let open = self.open.lock();
-        let mut found: Vec<&Arc<Context>> = open.of_kind(ContextKind::PointInTime).collect();
+        let mut found: Vec<&Arc<Context>> = open.within(scope, ContextKind::PointInTime).collect();
         found.sort_by_key(|context| context.number);
         found
             .into_iter()
@@ -363,31 +370,58 @@ impl Open {
         self.by_id.values().filter(move |context| context.kind == kind)
     }
 
-    fn ids(&self, kind: ContextKind) -> Vec<String> {
-        self.of_kind(kind).map(|context| context.id.clone()).collect()
+    /// Those that a scope may use.
+    fn within<'a>(&'a self, scope: &'a Scope, kind: ContextKind) -> impl Iterator<Item = &'a Arc<Context>> {
+        self.of_kind(kind).filter(|context| scope.may_use(&context.scope))
     }
 
-    fn check_room(&self, kind: ContextKind) -> Result<()> {
-        let count = self.of_kind(kind).count();
-        match kind {
-            ContextKind::Scroll if count >= self.limits.scrolls_max => Err(Error::new(
-                ErrorKind::TooManyScrollContexts,
-                format!(
-                    "Trying to create too many scroll contexts. Must be less than or equal to: [{}]. This limit can be \
+    fn find(&self, scope: &Scope, id: &str) -> Option<&Arc<Context>> {
+        self.by_id.get(id).filter(|context| scope.may_use(&context.scope))
+    }
+
+    fn ids(&self, scope: &Scope, kind: ContextKind) -> Vec<String> {
+        self.within(scope, kind).map(|context| context.id.clone()).collect()
+    }
+
+    /// Whether one more may be opened, by anybody and by this tenant.
+    fn check_room(&self, kind: ContextKind, scope: &Scope) -> Result<()> {
+        let max = match kind {
+            ContextKind::Scroll => self.limits.scrolls_max,
+            ContextKind::PointInTime => self.limits.points_in_time_max,
+        };
+        check_room(kind, self.of_kind(kind).count(), max)?;
+        let Some(tenant) = scope.tenant_id() else {
+            return Ok(());
+        };
+        let own = self
+            .of_kind(kind)
+            .filter(|context| context.scope.tenant_id() == Some(tenant));
+        check_room(kind, own.count(), max.div_ceil(TENANT_SHARE))
+    }
+}
+
+/// One tenant may have this part of all contexts open, so that others find room.
+const TENANT_SHARE: usize = 4;
+
+fn check_room(kind: ContextKind, count: usize, max: usize) -> Result<()> {
+    match kind {
+        ContextKind::Scroll if count >= max => Err(Error::new(
+            ErrorKind::TooManyScrollContexts,
+            format!(
+                "Trying to create too many scroll contexts. Must be less than or equal to: [{}]. This limit can be \
                      set by changing the [search.max_open_scroll_context] setting.",
-                    self.limits.scrolls_max
-                ),
-            )),
-            ContextKind::PointInTime if count >= self.limits.points_in_time_max => Err(Error::new(
-                ErrorKind::Rejected,
-                format!(
-                    "Trying to create too many Point In Time contexts. Must be less than or equal to: [{}]. This limit \
+                max
+            ),
+        )),
+        ContextKind::PointInTime if count >= max => Err(Error::new(
+            ErrorKind::Rejected,
+            format!(
+                "Trying to create too many Point In Time contexts. Must be less than or equal to: [{}]. This limit \
                      can be set by changing the [search.max_open_pit_context] setting.",
-                    self.limits.points_in_time_max
-                ),
-            )),
-            _ => Ok(()),
-        }
+                max
+            ),
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -407,8 +441,7 @@ fn number_segments(shards: &mut [HeldShard]) {
     }
 }
 
-/// Names of contexts: what kind, then 256 random bits. Nobody can guess one, so having it is the
-/// right to read it.
+/// Names of contexts: what kind, then 256 random bits, so that nobody guesses one.
 fn new_id(kind: ContextKind, random: &mut fastrand::Rng) -> String {
     format!("{}{}{}", prefix(kind), fresh_uuid(random), fresh_uuid(random))
 }
@@ -473,7 +506,7 @@ mod tests {
     use super::*;
 
     fn open(contexts: &Contexts, keep_alive_ms: u64) -> Result<Arc<Context>> {
-        contexts.open(Vec::new(), keep_alive_ms, 0, None)
+        contexts.open(&Arc::default(), Vec::new(), keep_alive_ms, 0, None)
     }
 
     #[test]
@@ -481,17 +514,23 @@ mod tests {
         let contexts = Contexts::new(7);
         let context = open(&contexts, 1000).unwrap();
         let used = contexts
-            .use_context(ContextKind::PointInTime, &context.id, None, &|| 900)
+            .use_context(&Scope::operator(), ContextKind::PointInTime, &context.id, None, &|| 900)
             .unwrap();
         contexts.expire(50_000);
-        assert_eq!(contexts.points_in_time().len(), 1, "in use");
+        assert_eq!(contexts.points_in_time(&Scope::operator()).len(), 1, "in use");
         drop(used);
         contexts.expire(1900);
-        assert_eq!(contexts.points_in_time().len(), 1, "counts from its last use");
+        assert_eq!(
+            contexts.points_in_time(&Scope::operator()).len(),
+            1,
+            "counts from its last use"
+        );
         contexts.expire(1901);
-        assert!(contexts.points_in_time().is_empty());
+        assert!(contexts.points_in_time(&Scope::operator()).is_empty());
         let error = contexts
-            .use_context(ContextKind::PointInTime, &context.id, None, &|| 1901)
+            .use_context(&Scope::operator(), ContextKind::PointInTime, &context.id, None, &|| {
+                1901
+            })
             .err()
             .unwrap();
         assert_eq!(error.kind(), ErrorKind::SearchContextMissing);
@@ -508,16 +547,54 @@ mod tests {
         open(&contexts, 1000).unwrap();
         assert_eq!(open(&contexts, 1000).err().unwrap().kind(), ErrorKind::Rejected);
         let ids = CloseContexts::Ids(vec![first.id.clone()]);
-        contexts.close(ContextKind::PointInTime, &ids).unwrap();
+        contexts
+            .close(&Scope::operator(), ContextKind::PointInTime, &ids)
+            .unwrap();
         open(&contexts, 1000).unwrap();
         assert_eq!(
             contexts
-                .close(ContextKind::PointInTime, &CloseContexts::All)
+                .close(&Scope::operator(), ContextKind::PointInTime, &CloseContexts::All)
                 .unwrap()
                 .len(),
             2
         );
-        assert!(contexts.points_in_time().is_empty());
+        assert!(contexts.points_in_time(&Scope::operator()).is_empty());
+    }
+
+    #[test]
+    fn what_a_tenant_opened_is_not_there_for_another() {
+        let contexts = Contexts::new(7);
+        let scope = |name: &str| Scope::tenant(firn_model::tenant::TenantId::parse(name).unwrap());
+        let (own, other) = (Arc::new(scope("a")), scope("b"));
+        let context = contexts.open(&own, Vec::new(), 1000, 0, None).unwrap();
+        let kind = ContextKind::PointInTime;
+        let found = |scope: &Scope| contexts.use_context(scope, kind, &context.id, None, &|| 0).is_ok();
+        assert!(found(&own) && found(&Scope::operator()) && !found(&other));
+        assert!(
+            !found(&scope("a").of("API key id [x]")),
+            "another credential of the tenant"
+        );
+        assert!(contexts.points_in_time(&other).is_empty());
+        assert!(contexts.close(&other, kind, &CloseContexts::All).unwrap().is_empty());
+        let ids = CloseContexts::Ids(vec![context.id.clone()]);
+        assert_eq!(contexts.close(&other, kind, &ids).unwrap()[0].shard_count, 0);
+        assert!(found(&own), "still there");
+        assert_eq!(contexts.close(&own, kind, &CloseContexts::All).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn one_tenant_leaves_room_for_others() {
+        let contexts = Contexts::new(7);
+        contexts.set_limits(ContextLimits {
+            points_in_time_max: 8,
+            ..ContextLimits::default()
+        });
+        let scope = |name: &str| Arc::new(Scope::tenant(firn_model::tenant::TenantId::parse(name).unwrap()));
+        let open = |name: &str| contexts.open(&scope(name), Vec::new(), 1000, 0, None).map(|_| ());
+        open("a").unwrap();
+        open("a").unwrap();
+        assert_eq!(open("a").unwrap_err().kind(), ErrorKind::Rejected);
+        open("b").unwrap();
     }
 
     #[test]

@@ -17,11 +17,12 @@ pub(crate) mod mapping;
 mod open;
 mod paging;
 mod purge;
-mod searching;
+pub(crate) mod searching;
 pub(crate) mod state;
 mod stats;
 mod terms_enum;
 mod usage;
+mod view;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -48,6 +49,7 @@ use tokio::sync::oneshot;
 use self::contexts::Contexts;
 pub use self::open::{DamagedShard, RecoveryReport};
 use self::state::{ShardFactory, State};
+use self::view::{Views, check_command};
 use crate::bulk::pressure::Pressure;
 use crate::catalog::Catalog;
 use crate::config::EmbeddedConfig;
@@ -90,6 +92,8 @@ pub(crate) struct Core {
     pub(crate) search_memory: Arc<NodeMemory>,
     /// What segments answered.
     pub(crate) request_cache: Arc<RequestCache>,
+    /// What scopes let be seen of the metadata.
+    pub(crate) views: Views,
     /// Open scrolls and points in time.
     pub(crate) contexts: Contexts,
     /// Picks the shard of documents whose id firn makes.
@@ -203,35 +207,47 @@ impl Drop for Embedded {
 
 #[async_trait]
 impl Engine for Embedded {
-    async fn metadata(&self, _ctx: &RequestContext) -> Result<Arc<Metadata>> {
-        Ok(Arc::clone(&self.core.state.load().metadata))
+    async fn metadata(&self, ctx: &RequestContext) -> Result<Arc<Metadata>> {
+        let state = self.core.state();
+        Ok(self.core.view(&state, &ctx.scope))
     }
 
     async fn execute(&self, ctx: &RequestContext, command: Command) -> Result<Outcome> {
         self.core.check_open()?;
+        check_command(ctx, &command)?;
         let core = Arc::clone(&self.core);
-        run_on(&self.core.maintenance_pool, ctx, move || {
+        let outcome = run_on(&self.core.maintenance_pool, ctx, move || {
             let opens = matches!(command, Command::SetClosed { closed: false, .. });
             let outcome = core.execute(command)?;
             if opens {
                 core.open_waiting_shards();
             }
             Ok(outcome)
-        })
-        .await
+        });
+        let mut outcome = outcome.await.map_err(|error| ctx.tell(error))?;
+        if !ctx.scope.is_unlimited() {
+            let state = self.core.state();
+            outcome.metadata = Some(self.core.view(&state, &ctx.scope));
+        }
+        Ok(outcome)
     }
 
     async fn bulk(&self, ctx: &RequestContext, request: BulkRequest) -> Result<BulkResponse> {
         self.core.check_open()?;
-        let response = crate::bulk::bulk(&self.core, ctx, request).await?;
+        let mut response = crate::bulk::bulk(&self.core, ctx, request).await?;
         ctx.work.add_bulk(&response);
+        for item in &mut response.items {
+            if let Err(error) = &item.result {
+                item.result = Err(ctx.tell(error.clone()));
+            }
+        }
         Ok(response)
     }
 
     async fn get(&self, ctx: &RequestContext, requests: Vec<GetRequest>) -> Result<Vec<Result<GetResult>>> {
         self.core.check_open()?;
-        let core = Arc::clone(&self.core);
-        run_on(&self.core.get_pool, ctx, move || Ok(core.get_all(&requests))).await
+        let (core, its) = (Arc::clone(&self.core), ctx.clone());
+        run_on(&self.core.get_pool, ctx, move || Ok(core.get_all(&its, &requests))).await
     }
 
     async fn explain_query(
@@ -270,8 +286,8 @@ impl Engine for Embedded {
         searching::on_search_pool(&self.core, ctx, move |core, ctx| core.open_point_in_time(ctx, &request)).await
     }
 
-    async fn points_in_time(&self, _ctx: &RequestContext) -> Result<Vec<PointInTimeInfo>> {
-        Ok(self.core.contexts.points_in_time())
+    async fn points_in_time(&self, ctx: &RequestContext) -> Result<Vec<PointInTimeInfo>> {
+        Ok(self.core.contexts.points_in_time(&ctx.scope))
     }
 
     async fn scroll(&self, ctx: &RequestContext, request: ScrollRequest) -> Result<SearchResponse> {
@@ -284,35 +300,38 @@ impl Engine for Embedded {
 
     async fn close_contexts(
         &self,
-        _ctx: &RequestContext,
+        ctx: &RequestContext,
         kind: ContextKind,
         which: CloseContexts,
     ) -> Result<Vec<ClosedContext>> {
-        self.core.contexts.close(kind, &which)
+        self.core.contexts.close(&ctx.scope, kind, &which)
     }
 
     async fn refresh(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
         self.core.check_open()?;
-        let core = Arc::clone(&self.core);
-        run_on(&self.core.maintenance_pool, ctx, move || core.refresh(&target)).await
+        let (core, its) = (Arc::clone(&self.core), ctx.clone());
+        run_on(&self.core.maintenance_pool, ctx, move || core.refresh(&its, &target)).await
     }
 
     async fn flush(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
         self.core.check_open()?;
-        let core = Arc::clone(&self.core);
-        run_on(&self.core.maintenance_pool, ctx, move || core.flush(&target)).await
+        let (core, its) = (Arc::clone(&self.core), ctx.clone());
+        run_on(&self.core.maintenance_pool, ctx, move || core.flush(&its, &target)).await
     }
 
     async fn clear_cache(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
         self.core.check_open()?;
-        let core = Arc::clone(&self.core);
-        run_on(&self.core.maintenance_pool, ctx, move || core.clear_cache(&target)).await
+        let (core, its) = (Arc::clone(&self.core), ctx.clone());
+        run_on(&self.core.maintenance_pool, ctx, move || {
+            core.clear_cache(&its, &target)
+        })
+        .await
     }
 
     async fn force_merge(&self, ctx: &RequestContext, request: ForceMergeRequest) -> Result<ShardsOutcome> {
         self.core.check_open()?;
-        let core = Arc::clone(&self.core);
-        run_on(&self.core.merge_pool, ctx, move || core.force_merge(&request)).await
+        let (core, its) = (Arc::clone(&self.core), ctx.clone());
+        run_on(&self.core.merge_pool, ctx, move || core.force_merge(&its, &request)).await
     }
 
     async fn purge_tenant(&self, ctx: &RequestContext, request: PurgeRequest) -> Result<PurgeOutcome> {
@@ -325,8 +344,8 @@ impl Engine for Embedded {
     }
 
     async fn stats(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>> {
-        let core = Arc::clone(&self.core);
-        run_on(&self.core.get_pool, ctx, move || core.stats(&target)).await
+        let (core, its) = (Arc::clone(&self.core), ctx.clone());
+        run_on(&self.core.get_pool, ctx, move || core.stats(&its, &target)).await
     }
 
     async fn node_stats(&self, _ctx: &RequestContext) -> Result<NodeStats> {

@@ -44,7 +44,7 @@ impl Core {
                 .push((failed.index.clone(), failed.shard, failed.error.clone()));
         }
         shards.successful = shards.total - shards.failures.len() as u32;
-        let context = self.contexts.open(addressed, keep_alive_ms, now_ms, None)?;
+        let context = self.contexts.open(&ctx.scope, addressed, keep_alive_ms, now_ms, None)?;
         self.forget_vanished(&context.id, ContextKind::PointInTime);
         Ok(OpenedPointInTime {
             id: context.id.clone(),
@@ -70,7 +70,7 @@ impl Core {
         let clock = || self.now_ms();
         let used = self
             .contexts
-            .use_context(ContextKind::PointInTime, &pit.id, keep_alive_ms, &clock)?;
+            .use_context(&ctx.scope, ContextKind::PointInTime, &pit.id, keep_alive_ms, &clock)?;
         let held = used.held()?;
         let (response, _) =
             self.search_shards(&held.slots, held.shards, Arc::new(request), ctx, self.now_ms(), None)?;
@@ -100,16 +100,19 @@ impl Core {
             total: None,
             max_score: None,
         };
-        let context = self.contexts.open(addressed, keep_alive_ms, now_ms, Some(scroll))?;
+        let context = self
+            .contexts
+            .open(&ctx.scope, addressed, keep_alive_ms, now_ms, Some(scroll))?;
         self.forget_vanished(&context.id, ContextKind::Scroll);
         let clock = || self.now_ms();
         let outcome = self
             .contexts
-            .use_context(ContextKind::Scroll, &context.id, None, &clock)
+            .use_context(&ctx.scope, ContextKind::Scroll, &context.id, None, &clock)
             .and_then(|used| self.read_page(ctx, &used, Some(Arc::new(first))));
         if outcome.is_err() {
             // Nobody has its id.
             self.contexts.close(
+                &ctx.scope,
                 ContextKind::Scroll,
                 &firn_engine::context::CloseContexts::Ids(vec![context.id.clone()]),
             )?;
@@ -126,7 +129,7 @@ impl Core {
         let clock = || self.now_ms();
         let used = self
             .contexts
-            .use_context(ContextKind::Scroll, &request.id, keep_alive_ms, &clock)?;
+            .use_context(&ctx.scope, ContextKind::Scroll, &request.id, keep_alive_ms, &clock)?;
         self.read_page(ctx, &used, None)
     }
 

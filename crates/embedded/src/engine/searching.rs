@@ -36,15 +36,15 @@ pub(super) async fn on_search_pool<T: Send + 'static>(
     work: impl FnOnce(&Core, &RequestContext) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let mut guard = CancelOnDrop(Some(ctx.cancel.clone()));
-    let (shared, request_ctx, ctx) = (Arc::clone(core), ctx, ctx.clone());
-    let outcome = run_on(&core.search_pool, request_ctx, move || {
+    let (shared, its) = (Arc::clone(core), ctx.clone());
+    let outcome = run_on(&core.search_pool, ctx, move || {
         // It may have waited long in the queue.
-        ctx.check()?;
-        work(&shared, &ctx)
+        its.check()?;
+        work(&shared, &its)
     })
     .await;
     guard.0 = None;
-    outcome
+    outcome.map_err(|error| ctx.tell(error))
 }
 
 /// Which shards a request is about.
@@ -139,7 +139,7 @@ impl Core {
     /// Searches on the calling thread, one of the search pool, and on those that come free.
     pub(super) fn search_now(&self, ctx: &RequestContext, mut request: SearchRequest) -> Result<SearchResponse> {
         request.check_context()?;
-        self.resolve_boosts(&mut request)?;
+        self.resolve_boosts(ctx, &mut request)?;
         if request.point_in_time.is_some() {
             return self.search_point_in_time(ctx, request);
         }
@@ -158,15 +158,15 @@ impl Core {
     }
 
     /// Puts the concrete indices into `indices_boost`.
-    fn resolve_boosts(&self, request: &mut SearchRequest) -> Result<()> {
+    fn resolve_boosts(&self, ctx: &RequestContext, request: &mut SearchRequest) -> Result<()> {
         if request.indices_boost.is_empty() {
             return Ok(());
         }
-        let state = self.state();
+        let view = self.view(&self.state(), &ctx.scope);
         let mut boosts = Vec::new();
         for (expression, boost) in &request.indices_boost {
             let expression = std::slice::from_ref(expression);
-            let named = resolve(expression, request.target.options, &state.metadata, self.now_ms())?;
+            let named = resolve(expression, request.target.options, &view, self.now_ms())?;
             boosts.extend(named.into_iter().map(|index| (index.name, *boost)));
         }
         request.indices_boost = boosts;
@@ -217,10 +217,12 @@ impl Core {
         now_ms: i64,
     ) -> Result<(Vec<Addressed>, u32)> {
         let state = self.state();
+        let view = self.view(&state, &ctx.scope);
         let target = wanted.target;
+        check_routing(ctx, wanted.routing)?;
         let mut addressed = Vec::new();
         let mut skipped: Vec<Place<'_>> = Vec::new();
-        let resolved = resolve(&target.expression, target.options, &state.metadata, now_ms)?;
+        let resolved = resolve(&target.expression, target.options, &view, now_ms)?;
         for target in &resolved {
             let index = state.index(&target.name)?;
             let tenant = match restriction(ctx, index) {
@@ -229,7 +231,9 @@ impl Core {
             };
             check_docvalue_fields(wanted.docvalue_fields, index)?;
             let filters = target.filters.iter().map(Query::parse).collect::<Result<Vec<_>>>()?;
-            let matching = wanted.query.and_then(|query| matching_shards(index, query, now_ms));
+            let matching = wanted
+                .query
+                .and_then(|query| matching_shards(ctx, index, query, now_ms));
             for number in shard_numbers(target, wanted.routing, tenant.as_ref(), &index.metadata) {
                 if !wanted.only_shards.is_empty() && !wanted.only_shards.contains(&number) {
                     continue;
@@ -333,13 +337,18 @@ struct Place<'a> {
 }
 
 /// The shards of an index that may hold a match, by what the query says of time and tenant; `None`: all.
-fn matching_shards(index: &IndexState, query: &Query, now_ms: i64) -> Option<Vec<u32>> {
+/// What a tenant's own query says of tenants is not looked at: what is left out is counted in the answer,
+/// and would tell who lies where.
+fn matching_shards(ctx: &RequestContext, index: &IndexState, query: &Query, now_ms: i64) -> Option<Vec<u32>> {
     let metadata = &index.metadata;
     if let Some(range) = &metadata.settings.time_range_ms
         && let Some((first, last)) = narrow::window(&metadata.mapping, query, now_ms)
         && (last < range.start || first >= range.end || first > last)
     {
         return Some(Vec::new());
+    }
+    if ctx.scope.tenant_id().is_some() {
+        return None;
     }
     let tenants = narrow::tenants(metadata.settings.tenant_field.as_deref()?, query)?;
     Some(
@@ -348,6 +357,24 @@ fn matching_shards(index: &IndexState, query: &Query, now_ms: i64) -> Option<Vec
             .flat_map(|tenant| metadata.shards_of_routing(tenant))
             .collect(),
     )
+}
+
+/// A tenant's documents lie where the tenant does. Another routing would tell who else lies there.
+fn check_routing(ctx: &RequestContext, routing: &[String]) -> Result<()> {
+    let Some(tenant) = ctx.scope.tenant_id() else {
+        return Ok(());
+    };
+    match routing.iter().find(|routing| *routing != tenant.as_str()) {
+        Some(other) => Err(foreign_routing(other, tenant.as_str())),
+        None => Ok(()),
+    }
+}
+
+/// The refusal of a routing that is not that of a document's tenant.
+pub(crate) fn foreign_routing(routing: &str, tenant: &str) -> Error {
+    Error::illegal_argument(format!(
+        "routing [{routing}] is refused: the documents are routed by their tenant [{tenant}]"
+    ))
 }
 
 /// Whose documents a request sees of an index: `Some(None)` everybody's, `None` nobody's.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use firn_engine::RequestContext;
 use firn_engine::admin::{IndexStats, NodeStats, SegmentStats, ShardStats};
 use firn_engine::search::IndexTarget;
 use firn_model::Result;
@@ -14,9 +15,11 @@ use crate::segment::Segment;
 
 impl Core {
     /// Every shard of the target, by index name.
-    pub(super) fn stats(&self, target: &IndexTarget) -> Result<Vec<IndexStats>> {
+    pub(super) fn stats(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<Vec<IndexStats>> {
         let state = self.state();
-        let resolved = resolve(&target.expression, target.options, &state.metadata, self.now_ms())?;
+        let view = self.view(&state, &ctx.scope);
+        let resolved =
+            resolve(&target.expression, target.options, &view, self.now_ms()).map_err(|error| ctx.tell(error))?;
         let mut indices: Vec<IndexStats> = resolved
             .iter()
             .filter_map(|target| state.indices.get(&target.name))

@@ -124,6 +124,13 @@ impl MappedDocument {
         self.arena.capacity() + self.entries.capacity() * size_of::<Entry>() + self.extra_paths.capacity() * 8
     }
 
+    /// The values that a keyword field at the top level is indexed with, in any order.
+    pub(crate) fn keywords(&self, field: &str) -> impl Iterator<Item = &str> {
+        let of_field = move |entry: &&Entry| entry.class == 0 && self.path(entry) == field;
+        let entries = self.entries.iter().filter(of_field);
+        entries.filter_map(|entry| self.leaf(entry.value).as_str())
+    }
+
     /// Names of fields whose value did not fit, sorted.
     pub(crate) fn ignored(&self) -> Vec<String> {
         let mut names: Vec<String> = self

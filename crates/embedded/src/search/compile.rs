@@ -13,7 +13,7 @@ use super::marks::Marks;
 use super::query::text::Kind;
 use super::statistics::{FieldStatistics, Statistics};
 use super::weight::Compiled;
-use super::{field, query};
+use super::{TenantRestriction, field, query};
 use crate::schema;
 use crate::segment::ShardSnapshot;
 
@@ -24,6 +24,8 @@ pub(super) struct Compiler<'a> {
     pub(super) mapping: &'a Mapping,
     /// `index.query.default_field`.
     pub(super) default_fields: &'a [String],
+    /// Whose documents are searched, if not everybody's.
+    pub(super) tenant: Option<&'a TenantRestriction>,
     pub(super) now_ms: i64,
     /// What keeps the compiled query within bounds.
     pub(super) guard: &'a Guard,

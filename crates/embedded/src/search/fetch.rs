@@ -247,7 +247,7 @@ impl<'a> HitReader<'a> {
             hit.matched_queries = matched.read(doc);
         }
         if let Some(stored) = stored.filter(|_| !shape.no_stored_fields) {
-            hit.id = stored.id.unwrap_or_else(|| {
+            hit.id = stored.id.map(|key| snapshot.id_of(key)).unwrap_or_else(|| {
                 AutoId {
                     index_tag: snapshot.index_tag,
                     shard: snapshot.shard as u16,

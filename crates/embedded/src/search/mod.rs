@@ -105,6 +105,7 @@ impl ShardSearch {
             snapshot: &self.snapshot,
             mapping: &self.mapping,
             default_fields: &self.default_fields,
+            tenant: self.tenant.as_ref(),
             now_ms,
             guard,
             statistics: None,

@@ -16,8 +16,6 @@ use crate::mapper::MappedDocument;
 
 /// Bytes of sources that a buffer keeps so that reads by id need no refresh.
 const KEPT_BYTES_MAX: usize = 16 << 20;
-/// The longest id, bytes, as in Elasticsearch.
-const ID_BYTES_MAX: usize = 512;
 
 impl Shard {
     pub(super) fn apply_batch(&self, ops: Vec<ShardOp>) -> Result<Applied> {
@@ -136,16 +134,18 @@ impl Shard {
     }
 
     fn check_index(&self, state: &State, id: &str, write: &IndexWrite) -> Result<(Option<Found>, u64)> {
-        if id.len() > ID_BYTES_MAX {
+        let shown = self.config.shown_id(id);
+        if id.len() > self.config.key_bytes_max() {
             return Err(Error::illegal_argument(format!(
-                "id [{}…] is too long, must be no longer than {ID_BYTES_MAX} bytes but was: {}",
-                id.chars().take(40).collect::<String>(),
+                "id [{}…] is too long, must be no longer than {} bytes but was: {}",
+                shown.chars().take(40).collect::<String>(),
+                self.config.key_bytes_max(),
                 id.len()
             )));
         }
         if made_seq_no(&self.config, id).is_some_and(|seq_no| seq_no >= state.next_seq_no) {
             return Err(Error::illegal_argument(format!(
-                "id [{id}] has the form of an id that this index has yet to make"
+                "id [{shown}] has the form of an id that this index has yet to make"
             )));
         }
         let found = state.find(&self.config, id)?;
@@ -153,7 +153,7 @@ impl Shard {
         match found {
             Some(found) if write.create => {
                 let reason = format!(
-                    "[{id}]: version conflict, document already exists (current version [{}])",
+                    "[{shown}]: version conflict, document already exists (current version [{}])",
                     found.version
                 );
                 Err(Error::new(ErrorKind::VersionConflict, reason).with_index(&*self.config.index))

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use firn_model::ids::{KEY_EXTRA_BYTES_MAX, id_of_key};
 use firn_model::settings::Durability;
 use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
@@ -59,6 +60,23 @@ pub struct ShardConfig {
 }
 
 impl ShardConfig {
+    /// What a client calls a document that the shard knows by `key`.
+    pub(super) fn shown_id<'a>(&self, key: &'a str) -> &'a str {
+        match self.tenant_field {
+            Some(_) => id_of_key(key),
+            None => key,
+        }
+    }
+
+    /// The longest key of a document, bytes: ids as in Elasticsearch, and what stands before them.
+    pub(super) fn key_bytes_max(&self) -> usize {
+        const ID_BYTES_MAX: usize = 512;
+        match self.tenant_field {
+            Some(_) => ID_BYTES_MAX + KEY_EXTRA_BYTES_MAX,
+            None => ID_BYTES_MAX,
+        }
+    }
+
     /// The default limits.
     pub fn new(
         index: impl Into<Arc<str>>,

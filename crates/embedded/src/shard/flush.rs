@@ -174,6 +174,7 @@ impl Shard {
             index: Arc::clone(&self.config.index),
             index_tag: self.config.index_tag,
             shard: self.config.shard,
+            tenant_field: self.config.tenant_field.clone(),
             segments,
         };
         self.published.store(Arc::new(Published {

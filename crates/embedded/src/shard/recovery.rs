@@ -110,6 +110,7 @@ impl Shard {
             index: Arc::clone(&config.index),
             index_tag: config.index_tag,
             shard: config.shard,
+            tenant_field: config.tenant_field.clone(),
             segments: Vec::new(),
         };
         Self {

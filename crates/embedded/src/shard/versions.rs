@@ -116,7 +116,7 @@ pub(super) fn check(
         .map(|found| (found.version, found.seq_no))
         .or(tombstone.map(|tombstone| (tombstone.version, tombstone.seq_no)));
     let conflict = |reason: String| {
-        let reason = format!("[{id}]: version conflict, {reason}");
+        let reason = format!("[{}]: version conflict, {reason}", config.shown_id(id));
         Err(Error::new(ErrorKind::VersionConflict, reason).with_index(&*config.index))
     };
     match expect {

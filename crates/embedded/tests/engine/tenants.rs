@@ -112,12 +112,9 @@ fn a_routing_that_is_not_the_tenant_is_refused() {
     node.write(routed(index("logs", "a", json!({"tenant": "acme"})), "acme"));
     let change = |doc: Value| routed(update("logs", "a", doc), "acme");
     node.write(change(json!({"n": 2})));
-    let error = node.write_error(change(json!({"tenant": null})));
-    assert!(error.reason().contains("cannot be changed"), "{error}");
-    assert_eq!(
-        node.write_error(change(json!({"tenant": "zeta"}))).kind(),
-        ErrorKind::IllegalArgument
-    );
+    for other in [json!({"tenant": null}), json!({"tenant": "zeta"})] {
+        assert_eq!(node.write_error(change(other)).kind(), ErrorKind::IllegalArgument);
+    }
 }
 
 fn search(node: &Node, ctx: &RequestContext, routing: Option<&str>, query: Value) -> (u64, u32, u32) {

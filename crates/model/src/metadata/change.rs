@@ -22,9 +22,12 @@ impl Change<'_> {
                 mappings,
                 aliases,
             } => self.create_index_command(name, settings, mappings.as_ref(), aliases.as_ref()),
-            Command::AutoCreate { name } => {
+            Command::AutoCreate { name, tenant } => {
                 let name = self.date_math(name)?;
-                self.auto_create(&name)
+                match tenant {
+                    Some(tenant) => self.auto_create_for(&name, tenant),
+                    None => self.auto_create(&name),
+                }
             }
             Command::DeleteIndices { names } => self.delete_indices(names),
             Command::SetClosed { names, closed } => self.set_closed(names, *closed),

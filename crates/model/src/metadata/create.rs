@@ -225,18 +225,8 @@ impl Change<'_> {
             return Ok(());
         }
         validate_index_name(name)?;
-        let template = self.next.find_template(name, false);
-        match template.and_then(|(template_name, template)| Some((template_name, template.allow_auto_create?))) {
-            Some((_, true)) => {}
-            Some((template_name, false)) => {
-                return Err(not_created(
-                    name,
-                    &format!("composable template [{template_name}] forbids index auto creation"),
-                ));
-            }
-            None => self.check_auto_create(name)?,
-        }
-        match template {
+        self.check_auto_creation(name)?;
+        match self.next.find_template(name, false) {
             Some((_, template)) if template.data_stream.is_some() => self.create_data_stream(name),
             Some((_, template)) => {
                 let content = self.next.compose(template)?;
@@ -255,6 +245,19 @@ impl Change<'_> {
                 },
                 TemplateContent::default(),
             ),
+        }
+    }
+
+    /// Whether a write may make this index: its template says so, or else a setting.
+    pub(super) fn check_auto_creation(&self, name: &str) -> Result<()> {
+        let template = self.next.find_template(name, false);
+        match template.and_then(|(template_name, template)| Some((template_name, template.allow_auto_create?))) {
+            Some((_, true)) => Ok(()),
+            Some((template_name, false)) => Err(not_created(
+                name,
+                &format!("composable template [{template_name}] forbids index auto creation"),
+            )),
+            None => self.check_auto_create(name),
         }
     }
 

@@ -14,10 +14,12 @@ mod json;
 mod parse;
 mod periods;
 mod print;
+mod private_indices;
 mod rollover;
 mod template_commands;
 mod templates;
 mod tenant_indices;
+mod view;
 
 #[cfg(test)]
 mod tests;
@@ -30,12 +32,15 @@ use serde_json::{Map, Value};
 
 pub use cluster_commands::cluster_setting_defaults;
 pub use periods::NEW_PERIODS_MAX;
+pub use private_indices::PRIVATE_INDICES_MAX;
 pub use templates::TIMESTAMP;
+pub use view::Viewer;
 
 use crate::lifecycle::Lifecycle;
 use crate::mapping::Mapping;
 use crate::placement::Placement;
 use crate::settings::{IndexSettings, SettingsMap};
+use crate::tenant::TenantId;
 
 /// Everything named on a node. Parts are shared, so a clone is cheap.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -185,6 +190,8 @@ pub enum Command {
     AutoCreate {
         /// The name.
         name: String,
+        /// Who writes; `None`: an operator.
+        tenant: Option<TenantId>,
     },
     /// Deletes concrete indices, already resolved. A data stream's write index is refused.
     DeleteIndices {

@@ -1,6 +1,7 @@
 //! Index names and index expressions.
 
 mod date_math;
+mod private;
 mod resolve;
 mod validate;
 
@@ -10,6 +11,7 @@ mod tests;
 use serde_json::Value;
 
 pub use date_math::resolve_date_math;
+pub use private::{known_as, private_index_name};
 pub use resolve::{is_hidden, resolve, resolve_write};
 pub use validate::{validate_alias_name, validate_data_stream_name, validate_index_name};
 

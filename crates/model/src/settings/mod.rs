@@ -22,6 +22,7 @@ pub use flat::{flatten, nest, to_strings};
 
 use crate::dates::DateFormat;
 use crate::period::{Period, print_instant};
+use crate::tenant::TenantId;
 use crate::{Error, Result};
 
 const TIME_START: &str = "index.time.start";
@@ -186,6 +187,14 @@ impl IndexSettings {
             .filter(|definition| !definition.default.is_empty() && !self.typed.contains_key(definition.name))
             .map(|definition| (definition.name.to_owned(), definition.default.into()))
             .collect()
+    }
+}
+
+impl IndexSettings {
+    /// Whether a tenant reaches the index: it holds events by tenant, and does not belong to another.
+    pub fn is_for(&self, tenant: &TenantId) -> bool {
+        let owner = self.tenant_owner.as_deref();
+        self.tenant_field.is_some() && owner.is_none_or(|owner| owner == tenant.as_str())
     }
 }
 

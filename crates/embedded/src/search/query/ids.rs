@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use firn_engine::query::Ids;
 use firn_model::Result;
-use firn_model::ids::AutoId;
+use firn_model::ids::{AutoId, id_of_key, key_of};
 use tantivy::Term;
+use tantivy::schema::Field;
 
 use super::super::column::{self, NumColumn, Number, Place};
 use super::super::compile::Compiler;
-use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
+use super::super::weight::{ColumnWeight, Compiled, TermFinder, TermsWeight, Test};
 use crate::schema;
 
 pub(in super::super) fn compile(compiler: &Compiler, ids: &Ids) -> Result<Compiled> {
@@ -35,22 +36,9 @@ pub(in super::super) fn by_ids(compiler: &Compiler, ids: &[String]) -> Result<Co
             _ => drop(given.insert(id.as_str())),
         }
     }
-    let field = schema::fields().id;
     let mut parts = Vec::new();
     if !given.is_empty() {
-        let terms: Vec<Term> = given.iter().map(|id| Term::from_field_text(field, id)).collect();
-        parts.push(Compiled::Some(Box::new(TermsWeight {
-            field,
-            find: Box::new(move |reader, found| {
-                let index = reader.inverted_index(field)?;
-                for term in &terms {
-                    if let Some(info) = index.get_term_info(term)? {
-                        found(&info)?;
-                    }
-                }
-                Ok(())
-            }),
-        })));
+        parts.push(by_keys(compiler, given));
     }
     if !made.is_empty() {
         // A made id belongs to the write that created the document, and is the sequence number
@@ -77,4 +65,68 @@ pub(in super::super) fn by_ids(compiler: &Compiler, ids: &[String]) -> Result<Co
         })))));
     }
     Ok(Compiled::any(parts, false))
+}
+
+/// Documents with ids of their own, which are terms: as they are, or as keys of tenants.
+fn by_keys(compiler: &Compiler, ids: BTreeSet<&str>) -> Compiled {
+    let field = schema::fields().id;
+    let find: Box<TermFinder> = match (&compiler.snapshot.tenant_field, compiler.tenant) {
+        (None, _) => find_terms(field, ids.iter().map(|id| Term::from_field_text(field, id)).collect()),
+        (Some(_), Some(restriction)) => {
+            let tenant = restriction.tenant.as_str();
+            let key = |id: &&str| Term::from_field_text(field, &key_of(tenant, id));
+            find_terms(field, ids.iter().map(key).collect())
+        }
+        (Some(tenant_field), None) => {
+            let ids: BTreeSet<String> = ids.into_iter().map(str::to_owned).collect();
+            find_of_any_tenant(field, Arc::clone(tenant_field), ids)
+        }
+    };
+    Compiled::Some(Box::new(TermsWeight { field, find }))
+}
+
+fn find_terms(field: Field, terms: Vec<Term>) -> Box<TermFinder> {
+    Box::new(move |reader, found| {
+        let index = reader.inverted_index(field)?;
+        for term in &terms {
+            if let Some(info) = index.get_term_info(term)? {
+                found(&info)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// For those who see everybody's documents: each tenant may have one with such an id.
+fn find_of_any_tenant(field: Field, tenant_field: Arc<str>, ids: BTreeSet<String>) -> Box<TermFinder> {
+    Box::new(move |reader, found| {
+        let index = reader.inverted_index(field)?;
+        let Some(tenants) =
+            column::open_strings(reader, schema::Class::Keyword, &tenant_field).map_err(column::into_tantivy)?
+        else {
+            return Ok(());
+        };
+        let terms = index.terms();
+        if tenants.num_terms() * ids.len() > terms.num_terms() {
+            let mut stream = terms.stream()?;
+            while stream.advance() {
+                if std::str::from_utf8(stream.key()).is_ok_and(|key| ids.contains(id_of_key(key))) {
+                    found(stream.value())?;
+                }
+            }
+            return Ok(());
+        }
+        let mut stream = tenants.dictionary().stream()?;
+        while stream.advance() {
+            let Ok(tenant) = std::str::from_utf8(stream.key()) else {
+                continue;
+            };
+            for id in &ids {
+                if let Some(info) = index.get_term_info(&Term::from_field_text(field, &key_of(tenant, id)))? {
+                    found(&info)?;
+                }
+            }
+        }
+        Ok(())
+    })
 }

@@ -213,6 +213,7 @@ impl Shard {
                 index: self.index.into(),
                 index_tag: 7,
                 shard: self.number,
+                tenant_field: None,
                 segments: self.segments.clone(),
             }),
             mapping: Arc::clone(&self.mapping),
@@ -255,6 +256,7 @@ fn copy_of(segment: &Segment) -> Segment {
 fn snapshot_parts(snapshot: &ShardSnapshot) -> ShardSnapshot {
     ShardSnapshot {
         index: Arc::clone(&snapshot.index),
+        tenant_field: snapshot.tenant_field.clone(),
         segments: Vec::new(),
         ..*snapshot
     }

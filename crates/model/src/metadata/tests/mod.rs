@@ -1,6 +1,7 @@
 mod periods;
 mod rollover;
 mod templates;
+mod view;
 
 use serde_json::json;
 
@@ -110,7 +111,10 @@ fn create_with(name: &str, body: Value) -> Command {
 }
 
 fn auto_create(name: &str) -> Command {
-    Command::AutoCreate { name: name.to_owned() }
+    Command::AutoCreate {
+        name: name.to_owned(),
+        tenant: None,
+    }
 }
 
 fn delete(names: &[&str]) -> Command {

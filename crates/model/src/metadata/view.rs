@@ -1,0 +1,162 @@
+//! What of all that exists a request may know of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{AliasMetadata, DataStream, IndexMetadata, Metadata};
+use crate::names::known_as;
+use crate::settings::SettingsMap;
+use crate::tenant::TenantId;
+
+/// Whose view it is.
+pub struct Viewer<'a> {
+    /// Sees only indices that hold events by tenant, and of those none that belong to another.
+    pub tenant: Option<&'a TenantId>,
+    /// Whether a name may be known, as far as names tell.
+    pub allows_name: &'a dyn Fn(&str) -> bool,
+}
+
+impl Metadata {
+    /// What there is for `viewer`: everything else is not hidden in it, but absent, so that whoever
+    /// resolves names against it finds a foreign name exactly as a missing one.
+    ///
+    /// An index is there if its own name or that of its data stream is allowed. Aliases with a filter
+    /// are not there for tenants, nor those with the routing of somebody else: both may name what
+    /// belongs to others. Neither are templates, cluster settings and what operators note about data
+    /// streams. Mappings are whole: which fields a tenant's events have is not known here.
+    pub fn view(&self, viewer: &Viewer<'_>) -> Metadata {
+        let mut indices: BTreeMap<String, Arc<IndexMetadata>> = self
+            .indices
+            .iter()
+            .filter(|(_, index)| viewer.sees(index))
+            .map(|(name, index)| (name.clone(), viewer.index(index)))
+            .collect();
+        let data_streams: BTreeMap<String, Arc<DataStream>> = self
+            .data_streams
+            .values()
+            .filter_map(|stream| Some((stream.name.clone(), viewer.data_stream(stream, &indices)?)))
+            .collect();
+        if let Some(tenant) = viewer.tenant {
+            name_private(&mut indices, &data_streams, tenant);
+        }
+        let is_tenant = viewer.tenant.is_some();
+        let is_known = |name: &str| viewer.tenant.is_none_or(|tenant| tenant.as_str() == name);
+        Metadata {
+            version: self.version,
+            indices,
+            data_streams,
+            component_templates: hidden_if(is_tenant, &self.component_templates),
+            index_templates: hidden_if(is_tenant, &self.index_templates),
+            cluster_settings: match is_tenant {
+                true => SettingsMap::new(),
+                false => self.cluster_settings.clone(),
+            },
+            cluster_uuid: self.cluster_uuid.clone(),
+            closed_tenants: Arc::new(
+                self.closed_tenants
+                    .iter()
+                    .filter(|closed| is_known(closed))
+                    .cloned()
+                    .collect(),
+            ),
+            // It names the tenants that it places.
+            placement: self.placement.clone().filter(|_| !is_tenant),
+        }
+    }
+}
+
+fn hidden_if<T: Clone>(hidden: bool, map: &BTreeMap<String, T>) -> BTreeMap<String, T> {
+    match hidden {
+        true => BTreeMap::new(),
+        false => map.clone(),
+    }
+}
+
+impl Viewer<'_> {
+    fn sees(&self, index: &IndexMetadata) -> bool {
+        let within_reach = self.tenant.is_none_or(|tenant| index.settings.is_for(tenant));
+        let own_name = || match self.tenant.and_then(|tenant| private_name(index, tenant)) {
+            Some(name) => (self.allows_name)(name),
+            None => (self.allows_name)(&index.name),
+        };
+        let by_stream = || index.data_stream.as_deref().is_some_and(self.allows_name);
+        within_reach && (own_name() || by_stream())
+    }
+
+    fn sees_alias(&self, name: &str, alias: &AliasMetadata) -> bool {
+        let is_own = |routing: &Option<String>| match (routing, self.tenant) {
+            (Some(routing), Some(tenant)) => routing == tenant.as_str(),
+            _ => true,
+        };
+        let names_nobody_else = self.tenant.is_none() || alias.filter.is_none();
+        names_nobody_else && is_own(&alias.index_routing) && is_own(&alias.search_routing) && (self.allows_name)(name)
+    }
+
+    /// The same index if nothing of it has to go: most views share most of it.
+    fn index(&self, index: &Arc<IndexMetadata>) -> Arc<IndexMetadata> {
+        let aliases: BTreeMap<String, AliasMetadata> = index
+            .aliases
+            .iter()
+            .filter(|(name, alias)| self.sees_alias(name, alias))
+            .map(|(name, alias)| (name.clone(), alias.clone()))
+            .collect();
+        if aliases.len() == index.aliases.len() {
+            return Arc::clone(index);
+        }
+        Arc::new(IndexMetadata {
+            aliases,
+            ..IndexMetadata::clone(index)
+        })
+    }
+
+    fn data_stream(
+        &self,
+        stream: &Arc<DataStream>,
+        indices: &BTreeMap<String, Arc<IndexMetadata>>,
+    ) -> Option<Arc<DataStream>> {
+        let backing: Vec<String> = stream
+            .indices
+            .iter()
+            .filter(|name| indices.contains_key(*name))
+            .cloned()
+            .collect();
+        if backing.is_empty() || !(self.allows_name)(&stream.name) {
+            return None;
+        }
+        Some(Arc::new(DataStream {
+            name: stream.name.clone(),
+            indices: backing,
+            generation: stream.generation,
+            template: stream.template.clone(),
+            meta: stream.meta.clone().filter(|_| self.tenant.is_none()),
+            hidden: stream.hidden,
+            lifecycle: stream.lifecycle.clone(),
+        }))
+    }
+}
+
+/// The name that a tenant gave an index of its own.
+fn private_name<'a>(index: &'a IndexMetadata, tenant: &TenantId) -> Option<&'a str> {
+    let is_own = index.settings.tenant_owner.as_deref() == Some(tenant.as_str());
+    known_as(tenant, &index.name).filter(|_| is_own)
+}
+
+/// Gives a tenant's own indices the names that it gave them, as aliases, where nothing else that it
+/// sees has that name.
+fn name_private(
+    indices: &mut BTreeMap<String, Arc<IndexMetadata>>,
+    data_streams: &BTreeMap<String, Arc<DataStream>>,
+    tenant: &TenantId,
+) {
+    let aliases = indices.values().flat_map(|index| index.aliases.keys());
+    let mut taken: BTreeSet<String> = aliases.chain(data_streams.keys()).cloned().collect();
+    taken.extend(indices.keys().cloned());
+    for index in indices.values_mut() {
+        let Some(name) = private_name(index, tenant).map(str::to_owned) else {
+            continue;
+        };
+        if taken.insert(name.clone()) {
+            Arc::make_mut(index).aliases.insert(name, AliasMetadata::default());
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Names of the indices that tenants make for themselves.
+//!
+//! Tenants share one node but no names: each may call an index what it likes, and none may find out by
+//! trying which names others took, or take one before them. So such an index has a name made of the
+//! tenant and of what the tenant calls it, and only the tenant's view shows it under the latter.
+
+use super::validate_index_name;
+use crate::Result;
+use crate::tenant::TenantId;
+
+/// Stands between the two; no tenant has it in its name.
+const AFTER_TENANT: char = '~';
+/// Stands before a capital of the tenant's name, in lower case: index names have no capitals.
+const CAPITAL: char = '^';
+
+/// What an index is called that a tenant calls `name`; an error if that is not the name of an index.
+pub fn private_index_name(tenant: &TenantId, name: &str) -> Result<String> {
+    validate_index_name(name)?;
+    let private = format!("{}{name}", prefix(tenant));
+    validate_index_name(&private)?;
+    Ok(private)
+}
+
+/// What a tenant calls an index that was made for it alone.
+pub fn known_as<'a>(tenant: &TenantId, index: &'a str) -> Option<&'a str> {
+    index.strip_prefix(&prefix(tenant)).filter(|name| !name.is_empty())
+}
+
+fn prefix(tenant: &TenantId) -> String {
+    let mut prefix = String::with_capacity(tenant.as_str().len() + 1);
+    for letter in tenant.as_str().chars() {
+        if letter.is_ascii_uppercase() {
+            prefix.push(CAPITAL);
+        }
+        prefix.push(letter.to_ascii_lowercase());
+    }
+    prefix.push(AFTER_TENANT);
+    prefix
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tenants_share_no_names() {
+        let private = |tenant: &str, name: &str| private_index_name(&TenantId::parse(tenant).unwrap(), name).unwrap();
+        let names = [
+            private("acme", "logs"),
+            private("Acme", "logs"),
+            private("acme-eu", "logs"),
+            private("acme", "eu-logs"),
+            private("a", "cme~logs"),
+        ];
+        assert_eq!(names[..2], ["acme~logs".to_owned(), "^acme~logs".to_owned()]);
+        let different: std::collections::BTreeSet<&String> = names.iter().collect();
+        assert_eq!(different.len(), names.len());
+    }
+
+    #[test]
+    fn a_tenant_knows_its_own_by_its_name() {
+        let tenant = TenantId::parse("Acme").unwrap();
+        assert_eq!(known_as(&tenant, "^acme~logs"), Some("logs"));
+        for other in ["acme~logs", "^acme~", "logs", "x^acme~logs"] {
+            assert_eq!(known_as(&tenant, other), None, "{other}");
+        }
+        for invalid in ["_x", "A", "a b", ""] {
+            assert!(private_index_name(&tenant, invalid).is_err(), "{invalid}");
+        }
+        assert!(
+            private_index_name(&tenant, &"x".repeat(251)).is_err(),
+            "too long together"
+        );
+    }
+}
