@@ -2,7 +2,7 @@
 //!
 //! This crate is the outside of the program: the command line, settings, environment, clock and
 //! signals. It picks the engine and wires it to the edge, and holds the tools that come along:
-//! `ingest`, `generate`, `demo` and `bench`.
+//! `ingest`, `generate`, `demo`, `bench` and `layout`.
 
 // A program for a terminal: its output is for people, and goes there on purpose. Logs go
 // through tracing.
@@ -16,6 +16,7 @@ mod generate;
 mod ingest;
 mod keystore;
 mod lifecycle;
+mod layout;
 mod logging;
 mod metrics;
 mod process;

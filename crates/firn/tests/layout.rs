@@ -1,4 +1,4 @@
-//! `firn bench layout` from loading to the report.
+//! `firn bench layout` from loading to the report, and `firn layout advise` on what it has loaded.
 
 mod support;
 
@@ -56,15 +56,73 @@ fn check_well_formed(page: &str) {
     assert_eq!(open, Vec::<String>::new());
 }
 
+/// The advice on days with three shards each, as text and as JSON.
+fn check_advice(node: &Node) {
+    let advise = |more: &[&str]| {
+        let mut arguments = vec!["layout", "advise", "--url", node.client().base()];
+        arguments.extend(["--repeats", "2", "--by", "event_class"]);
+        arguments.extend(more);
+        let output = firn(&arguments);
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let daily = ["--index", "bench-layout-daily-*", "--retention-days", "30"];
+    let text = advise(&daily);
+    for part in [
+        "20,000 events of 12 tenants over 21.0 days",
+        "in 21 indices with 63 shards",
+        "tenant-001 (large)",
+        "for each shard asked",
+        "- period: ",
+        "by volume alone",
+        "\"index.tenant.field\": \"tenant\"",
+    ] {
+        assert!(text.contains(part), "[{part}] is not in\n{text}");
+    }
+    let mut more = daily.to_vec();
+    more.push("--json");
+    let found: Value = serde_json::from_str(&advise(&more)).expect("JSON");
+    assert_eq!(found["volumes"]["events"], 20_000);
+    assert_eq!(found["volumes"]["tenants"].as_array().map(Vec::len), Some(12));
+    // Three windows of each of three tenants; the longest holds everything.
+    let measured = found["measured"].as_array().expect("measures");
+    assert_eq!(measured.len(), 9);
+    assert_eq!(measured[2]["events"], found["volumes"]["tenants"][0]["events"]);
+    assert_eq!(measured[2]["shards"], 63);
+    // A month and two weeks would keep too long what is to be gone after thirty days.
+    let candidates = found["advice"]["candidates"].as_array().expect("candidates");
+    let refused: Vec<_> = candidates
+        .iter()
+        .filter(|of| of["refused"].is_string())
+        .map(|of| &of["period"])
+        .collect();
+    assert_eq!(refused, ["two_weeks", "month"]);
+    assert!(found["advice"]["period"] == "day" || found["advice"]["period"] == "week");
+    assert_eq!(found["advice"]["shards"], 1);
+
+    let output = firn(&[
+        "layout",
+        "advise",
+        "--url",
+        node.client().base(),
+        "--tenant-field",
+        "nobody",
+    ]);
+    assert!(!output.status.success());
+    assert!(
+        stderr(&output).contains("no event of [*] has both [nobody] and [@timestamp]"),
+        "{}",
+        stderr(&output)
+    );
+}
+
 #[test]
 fn layouts_are_loaded_asked_and_found_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = node(&folder.path().join("first"));
     let other = node(&folder.path().join("other"));
     let (html, markdown) = (folder.path().join("layout.html"), folder.path().join("layout.md"));
-    let all_layouts = "daily,routed-daily,routed-weekly,routed-two-weekly,routed-monthly";
-    let mut vs = vec!["--subjects", all_layouts];
-    vs.extend(["--vs", other.client().base(), "--vs-subjects", "daily"]);
+    let vs = vec!["--vs", other.client().base(), "--vs-subjects", "daily"];
     let mut more = vs.clone();
     let (html_name, markdown_name) = (html.display().to_string(), markdown.display().to_string());
     more.extend(["--html", &html_name, "--markdown", &markdown_name]);
@@ -89,6 +147,7 @@ fn layouts_are_loaded_asked_and_found_again() {
         "0 routed-weekly",
         "0 routed-two-weekly",
         "0 routed-monthly",
+        "0 own",
         "1 daily",
     ];
     assert_eq!(layouts(&report, true), all);
@@ -98,7 +157,7 @@ fn layouts_are_loaded_asked_and_found_again() {
         .iter()
         .map(|of| of["stored"]["shards"].as_u64())
         .collect();
-    assert_eq!(shards, [63, 63, 21, 28, 28, 63].map(Some));
+    assert_eq!(shards, [63, 63, 21, 28, 28, 6, 63].map(Some));
     // 3 tenants, 2 windows, 5 measures, 3 modes.
     let rows = report["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 90);
@@ -114,12 +173,18 @@ fn layouts_are_loaded_asked_and_found_again() {
             .all(|times| times["runs"] == 2)
     }));
 
+    assert_eq!(report["figures"].as_array().expect("figures").len(), 2);
+
     let page = std::fs::read_to_string(&html).expect("a page");
     check_well_formed(&page);
-    // 6 sections of 3 charts, and 6 squares in the legend of each.
-    assert_eq!(page.matches("<svg").count(), 6 * (3 + 6));
+    // 6 sections of 3 charts, and 7 squares in the legend of each.
+    assert_eq!(page.matches("<svg").count(), 6 * (3 + 7));
     let tables = std::fs::read_to_string(&markdown).expect("tables");
     assert!(tables.contains("daily×3 routed") && tables.contains(" %)"), "{tables}");
+
+    let placement = first.client().get("/_firn/placement").expect("an answer");
+    assert_eq!(placement.status, 404, "the table is as it was: {}", placement.text());
+    check_advice(&first);
 
     // What is whole is kept, what is not is loaded again.
     let indices = first

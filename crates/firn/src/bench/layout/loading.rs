@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 
-use super::period::Span;
+use super::period::{Span, spans};
 use super::subjects::{Layout, Subject};
 use super::volumes::{START_MS, Source, Volume, place};
 use super::{mark, own};
@@ -49,6 +49,8 @@ pub(super) fn load(
     subjects: &[Subject],
 ) -> anyhow::Result<Vec<Option<f64>>> {
     let mut targets = Vec::new();
+    // Indices take the table when they are made, which is while they are loaded.
+    let mut placed = None;
     for subject in subjects {
         let side = &sides[subject.server];
         let context = || format!("preparing {} on {}", subject.name, side.server.version);
@@ -58,7 +60,10 @@ pub(super) fn load(
         }
         let spans = match subject.layout.cut() {
             Some(_) => create_indices(source, side, subject),
-            None => own::create(source, volumes, manner.own_shards, side, subject).map(|()| Vec::new()),
+            None => {
+                placed = Some((side, own::present_placement(side).with_context(context)?));
+                own::create(source, volumes, manner.own_shards, side, subject).map(|()| Vec::new())
+            }
         };
         targets.push(Target {
             subject,
@@ -67,9 +72,15 @@ pub(super) fn load(
             seconds: 0.0,
         });
     }
-    if !targets.is_empty() {
-        send_all(manner, source, &mut targets)?;
+    let sent = if targets.is_empty() {
+        Ok(())
+    } else {
+        send_all(manner, source, &mut targets)
+    };
+    if let Some((side, earlier)) = placed {
+        own::restore_placement(side, earlier.as_ref())?;
     }
+    sent?;
     for target in &mut targets {
         let started = Instant::now();
         let (client, path) = (&target.side.client, target.subject.path());
@@ -121,7 +132,7 @@ fn create_indices(source: &Source, side: &Side, subject: &Subject) -> anyhow::Re
         "mappings": mark::mappings(source)?,
     });
     let mut created = Vec::new();
-    for span in period.spans(START_MS, source.end_ms())? {
+    for span in spans(period, START_MS, source.end_ms())? {
         let index = format!("{}-{}", subject.name, span.name);
         let path = format!("/{}", encode_segment(&index));
         if side.client.exists(&path)? {
@@ -259,12 +270,13 @@ pub(super) fn look(side: &Side, subject: &Subject) -> anyhow::Result<Stored> {
 
 #[cfg(test)]
 mod tests {
+    use firn_model::period::Period;
+
     use super::*;
-    use crate::bench::layout::period::Period;
 
     fn action_of(layout: Layout, line: &str) -> anyhow::Result<String> {
         let end_ms = START_MS + 21 * super::super::period::DAY_MS;
-        let spans = Period::Week.spans(START_MS, end_ms)?;
+        let spans = spans(Period::Week, START_MS, end_ms)?;
         let name = |span: Span| (span.clone(), format!("b-x-{}", span.name));
         let spans: Vec<_> = spans.into_iter().map(name).collect();
         let mut body = Vec::new();

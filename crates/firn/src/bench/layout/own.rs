@@ -1,6 +1,7 @@
 //! firn's own layout: a data stream held by tenant, an index a week, shards by volume, and the
 //! placement table made from the volumes.
 
+use anyhow::bail;
 use serde_json::{Map, Value, json};
 
 use super::mark;
@@ -9,6 +10,8 @@ use super::volumes::{Source, Volume};
 use crate::bench::core::Side;
 use crate::client::encode_segment;
 
+/// Where the server's placement table is read and set.
+const PLACEMENT: &str = "/_firn/placement";
 /// NDJSON of a shard's week that is still merged and searched quickly by one thread.
 const SHARD_WEEK_BYTES: u64 = 5_000_000_000;
 /// A placement table is for two shards or more.
@@ -37,6 +40,26 @@ pub(super) fn placement(volumes: &[Volume], shards: u32) -> Value {
     json!({"number_of_shards": shards, "tenants": tenants})
 }
 
+/// The placement table that the server has; `None`: it has none.
+pub(super) fn present_placement(side: &Side) -> anyhow::Result<Option<Value>> {
+    let answer = side.client.send("GET", PLACEMENT, None);
+    let answer = answer.map_err(|failure| anyhow::anyhow!("{PLACEMENT}: {failure}"))?;
+    match answer.status {
+        200 => Ok(Some(serde_json::from_slice(&answer.body)?)),
+        404 => Ok(None),
+        _ => bail!("{PLACEMENT}: {}", answer.problem()),
+    }
+}
+
+/// Gives the server back the table it had: indices keep the one they were made with.
+pub(super) fn restore_placement(side: &Side, earlier: Option<&Value>) -> anyhow::Result<()> {
+    match earlier {
+        Some(table) => side.client.json("PUT", PLACEMENT, Some(table)),
+        None => side.client.json("DELETE", PLACEMENT, None),
+    }
+    .map(|_| ())
+}
+
 /// Sets placement and template, and makes the empty data stream, afresh.
 pub(super) fn create(
     source: &Source,
@@ -51,7 +74,7 @@ pub(super) fn create(
     if client.exists(&format!("/{name}"))? {
         client.json("DELETE", &stream, None)?;
     }
-    client.json("PUT", "/_firn/placement", Some(&placement(volumes, shards)))?;
+    client.json("PUT", PLACEMENT, Some(&placement(volumes, shards)))?;
     let template = json!({
         "index_patterns": [subject.name],
         "data_stream": {},

@@ -1,8 +1,8 @@
 //! The layouts that are measured: the same events, cut into indices and shards in different ways.
 
 use clap::ValueEnum;
+use firn_model::period::Period;
 
-use super::period::Period;
 use crate::client::encode_segment;
 
 /// A way to lay events out.

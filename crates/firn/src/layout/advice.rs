@@ -1,0 +1,376 @@
+//! The deciding: facts in, a layout with its reasons out. It asks nobody and reads no clock.
+
+use std::collections::BTreeMap;
+
+use firn_model::period::Period;
+use serde::Serialize;
+
+use super::cost::Cost;
+use super::placing::place;
+
+/// Stored bytes of a shard: large enough that few are asked, small enough that merging or moving
+/// one takes minutes. Elasticsearch's own advice is 10 to 50 GB.
+const SHARD_BYTES_TARGET: f64 = 20e9;
+/// What one shard writes, about half of what a core was measured to take.
+const SHARD_EVENTS_PER_SECOND: f64 = 20_000.0;
+/// The busiest second of a day by the mean one.
+const BUSIEST_BY_MEAN: f64 = 3.0;
+/// Shards of a node: each has open files and memory of its own. `cluster.max_shards_per_node` of
+/// Elasticsearch is the same.
+const SHARDS_KEPT_MAX: f64 = 1000.0;
+/// Whole indices are dropped, so up to one period more than the retention is kept: at most a quarter
+/// of it.
+const RETENTION_PARTS_MIN: f64 = 4.0;
+/// Less is within what measuring tells: the shorter period wins.
+const DIFFERENCE_MIN: f64 = 0.05;
+const DAY_SECONDS: f64 = 86_400.0;
+
+/// A tenant's volume.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Tenant {
+    pub(super) tenant: String,
+    pub(super) events: u64,
+    /// Time that its questions took, ms; 0 without a traffic record.
+    pub(super) asked_ms: f64,
+}
+
+/// What is known about the data.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Facts {
+    /// The largest first; those that the list has no room for are missing.
+    pub(super) tenants: Vec<Tenant>,
+    /// All tenants, about.
+    pub(super) tenant_count: u64,
+    pub(super) events: u64,
+    /// Stored.
+    pub(super) bytes: u64,
+    /// Between the first event and the last.
+    pub(super) days: f64,
+    /// Events of the day that has most.
+    pub(super) busiest_day_events: u64,
+    /// How long events are kept, if anybody said so.
+    pub(super) retention_days: Option<f64>,
+    /// The span of time that questions are usually about.
+    pub(super) question_days: f64,
+    /// Cost of the questions as measured.
+    pub(super) costs: Costs,
+}
+
+/// Costs by kind of question.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Costs {
+    pub(super) sample: Cost,
+    pub(super) histogram: Cost,
+}
+
+/// A period, what it would come to, and why not if not.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Candidate {
+    pub(super) period: &'static str,
+    pub(super) shards: u32,
+    /// Stored bytes of one shard when its period is over.
+    pub(super) shard_bytes: f64,
+    /// Shards that a question about a tenant asks.
+    pub(super) shards_asked: f64,
+    /// Shards at the end of the retention.
+    pub(super) shards_kept: f64,
+    /// Of the middle tenant, by the measured costs.
+    pub(super) sample_ms: f64,
+    pub(super) histogram_ms: f64,
+    pub(super) refused: Option<String>,
+}
+
+/// What to do, and why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Advice {
+    pub(super) period: &'static str,
+    pub(super) shards: u32,
+    /// By tenant; who is missing stays with its hash.
+    pub(super) placement: BTreeMap<String, Vec<u32>>,
+    pub(super) reasons: Vec<Reason>,
+    pub(super) candidates: Vec<Candidate>,
+}
+
+/// A rule that spoke, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Reason {
+    pub(super) rule: &'static str,
+    pub(super) because: String,
+}
+
+/// Decides. `None`: there is nothing to decide about.
+pub(super) fn advise(facts: &Facts) -> Option<Advice> {
+    let middle = facts.tenants.get(facts.tenants.len() / 2)?;
+    let candidates: Vec<Candidate> = Period::ALL
+        .into_iter()
+        .map(|period| candidate(facts, middle, period))
+        .collect();
+    let time = |candidate: &Candidate| candidate.sample_ms + candidate.histogram_ms;
+    let mut chosen: Option<&Candidate> = None;
+    // The shortest first: a longer one has to be clearly better.
+    for candidate in candidates.iter().filter(|candidate| candidate.refused.is_none()) {
+        if chosen.is_none_or(|chosen| time(candidate) < time(chosen) * (1.0 - DIFFERENCE_MIN)) {
+            chosen = Some(candidate);
+        }
+    }
+    // Days always keep within the retention; too many shards are then the lesser evil.
+    let chosen = chosen.unwrap_or(&candidates[0]);
+    let loads = loads(facts);
+    let placing = place(&loads, chosen.shards);
+    let mut reasons = vec![
+        period_reason(facts, &candidates, chosen),
+        shards_reason(facts, chosen),
+        Reason {
+            rule: "shards asked",
+            because: format!(
+                "a tenant's events of a period lie in one shard, so a question about {:.0} days asks {:.1} shards",
+                facts.question_days, chosen.shards_asked
+            ),
+        },
+    ];
+    if facts.retention_days.is_none() {
+        reasons.push(Reason {
+            rule: "retention",
+            because: "how long events are kept is not known (--retention-days says it); the advice is that for a year"
+                .to_owned(),
+        });
+    }
+    reasons.push(placement_reason(facts, chosen, &placing));
+    Some(Advice {
+        period: chosen.period,
+        shards: chosen.shards,
+        placement: placing.tenants,
+        reasons,
+        candidates,
+    })
+}
+
+fn candidate(facts: &Facts, middle: &Tenant, period: Period) -> Candidate {
+    let days = period_days(period);
+    let retention_days = facts.retention_days.unwrap_or(365.0);
+    let bytes = facts.bytes as f64 / facts.days.max(1.0) * days;
+    let by_bytes = (bytes / SHARD_BYTES_TARGET).ceil();
+    let shards = by_bytes.max(shards_to_write(facts)).max(1.0);
+    // A window begins somewhere within a period, and so meets one more than fit into it.
+    let asked = facts.question_days / days + 1.0;
+    let events = middle.events as f64 / facts.days.max(1.0) * facts.question_days;
+    let kept = shards * (retention_days / days + 1.0);
+    let refused = if retention_days < days * RETENTION_PARTS_MIN && period != Period::Day {
+        Some(format!(
+            "dropping whole indices would keep up to {:.0} % more than {retention_days:.0} days",
+            days / retention_days * 100.0
+        ))
+    } else if kept > SHARDS_KEPT_MAX {
+        Some(format!(
+            "{kept:.0} shards are more than the {SHARDS_KEPT_MAX:.0} of a node"
+        ))
+    } else {
+        None
+    };
+    Candidate {
+        period: period.name(),
+        shards: shards as u32,
+        shard_bytes: bytes / shards,
+        shards_asked: asked,
+        shards_kept: kept,
+        sample_ms: facts.costs.sample.of(asked, events),
+        histogram_ms: facts.costs.histogram.of(asked, events),
+        refused,
+    }
+}
+
+/// Shards that the busiest second needs.
+fn shards_to_write(facts: &Facts) -> f64 {
+    let busiest = facts.busiest_day_events as f64 / DAY_SECONDS * BUSIEST_BY_MEAN;
+    (busiest / SHARD_EVENTS_PER_SECOND).ceil()
+}
+
+fn period_days(period: Period) -> f64 {
+    match period {
+        Period::Day => 1.0,
+        Period::Week => 7.0,
+        Period::TwoWeeks => 14.0,
+        Period::Month => 365.25 / 12.0,
+    }
+}
+
+/// How heavy each tenant is: its part of the volume, and as much its part of the time that
+/// questions took where that is known.
+fn loads(facts: &Facts) -> Vec<(&str, f64)> {
+    let asked_ms: f64 = facts.tenants.iter().map(|tenant| tenant.asked_ms).sum();
+    let events: f64 = facts.tenants.iter().map(|tenant| tenant.events as f64).sum();
+    let part = |value: f64, total: f64| if total > 0.0 { value / total } else { 0.0 };
+    let load = |tenant: &Tenant| part(tenant.events as f64, events) + part(tenant.asked_ms, asked_ms);
+    facts
+        .tenants
+        .iter()
+        .map(|tenant| (tenant.tenant.as_str(), load(tenant)))
+        .collect()
+}
+
+fn period_reason(facts: &Facts, candidates: &[Candidate], chosen: &Candidate) -> Reason {
+    let mut because = format!(
+        "with a {} an index, {:.0} days of the middle tenant are expected to take {:.2} ms (sample) and {:.2} ms \
+         (histogram)",
+        chosen.period.replace('_', " "),
+        facts.question_days,
+        chosen.sample_ms,
+        chosen.histogram_ms
+    );
+    for other in candidates.iter().filter(|other| other.period != chosen.period) {
+        because.push_str(&match &other.refused {
+            Some(reason) => format!("; {}: {reason}", other.period),
+            None => format!(
+                "; {}: {:.2} and {:.2} ms",
+                other.period, other.sample_ms, other.histogram_ms
+            ),
+        });
+    }
+    Reason {
+        rule: "period",
+        because,
+    }
+}
+
+fn shards_reason(facts: &Facts, chosen: &Candidate) -> Reason {
+    let to_write = shards_to_write(facts);
+    let because = match f64::from(chosen.shards) {
+        shards if shards > 1.0 && to_write >= shards => format!(
+            "the busiest day has {} events; a shard writes {SHARD_EVENTS_PER_SECOND:.0} a second",
+            facts.busiest_day_events
+        ),
+        _ => format!(
+            "a shard grows to {:.2} GB in its period; up to {:.0} GB one shard merges in minutes",
+            chosen.shard_bytes / 1e9,
+            SHARD_BYTES_TARGET / 1e9
+        ),
+    };
+    Reason {
+        rule: "shard count",
+        because,
+    }
+}
+
+fn placement_reason(facts: &Facts, chosen: &Candidate, placing: &super::placing::Placing) -> Reason {
+    let because = if chosen.shards == 1 {
+        "one shard holds every tenant of a period: there is nothing to place".to_owned()
+    } else {
+        format!(
+            "{} of {} tenants are placed, the tail is left to its hash: the fullest shard gets {:.0} % of the mean \
+             instead of {:.0} %",
+            placing.tenants.len(),
+            facts.tenant_count,
+            placing.crowding * 100.0,
+            placing.crowding_by_hash * 100.0
+        )
+    };
+    Reason {
+        rule: "placement",
+        because,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(shard_ms: f64) -> Cost {
+        Cost {
+            base_ms: 0.2,
+            shard_ms,
+            event_ms: 0.0,
+        }
+    }
+
+    /// 20 tenants, each with 9 % less than the one before.
+    fn facts(events_per_day: f64, event_bytes: f64, retention_days: f64, shard_ms: f64) -> Facts {
+        let days = 21.0;
+        let events = events_per_day * days;
+        let tenant = |number: i32| Tenant {
+            tenant: format!("tenant-{number:02}"),
+            events: (events * 0.1 * 0.91_f64.powi(number)) as u64,
+            asked_ms: 0.0,
+        };
+        Facts {
+            tenants: (0..20).map(tenant).collect(),
+            tenant_count: 20,
+            events: events as u64,
+            bytes: (events * event_bytes) as u64,
+            days,
+            busiest_day_events: events_per_day as u64,
+            retention_days: Some(retention_days),
+            question_days: 21.0,
+            costs: Costs {
+                sample: cost(shard_ms),
+                histogram: cost(shard_ms),
+            },
+        }
+    }
+
+    #[track_caller]
+    fn check(facts: &Facts, period: &str, shards: u32) -> Advice {
+        let advice = advise(facts).unwrap();
+        assert_eq!((advice.period, advice.shards), (period, shards), "{advice:#?}");
+        advice
+    }
+
+    #[test]
+    fn longer_periods_win_as_far_as_retention_allows() {
+        check(&facts(1e5, 300.0, 365.0, 0.1), "month", 1);
+        check(&facts(1e5, 300.0, 90.0, 0.1), "two_weeks", 1);
+        check(&facts(1e5, 300.0, 30.0, 0.1), "week", 1);
+        check(&facts(1e5, 300.0, 7.0, 0.1), "day", 1);
+    }
+
+    #[test]
+    fn where_shards_cost_nothing_the_shortest_period_is_enough() {
+        check(&facts(1e5, 300.0, 365.0, 0.0), "day", 1);
+    }
+
+    #[test]
+    fn shards_grow_with_bytes_and_with_the_rate() {
+        // 30 GB a day: 210 in a week.
+        let advice = check(&facts(1e8, 300.0, 30.0, 0.1), "week", 11);
+        assert!(
+            advice
+                .candidates
+                .iter()
+                .all(|candidate| candidate.shard_bytes <= SHARD_BYTES_TARGET)
+        );
+        // Small events, but 35,000 a second at the busiest.
+        check(&facts(1e9, 1.0, 30.0, 0.1), "week", 2);
+    }
+
+    #[test]
+    fn too_many_shards_are_refused() {
+        let advice = advise(&facts(1e8, 300.0, 3650.0, 0.0)).unwrap();
+        assert!(
+            advice.candidates[0]
+                .refused
+                .as_ref()
+                .unwrap()
+                .contains("more than the 1000")
+        );
+        assert_ne!(advice.period, "day");
+    }
+
+    #[test]
+    fn large_tenants_are_placed_and_questions_weigh() {
+        let mut facts = facts(1e8, 300.0, 30.0, 0.1);
+        let quiet = advise(&facts).unwrap();
+        assert!(quiet.placement.contains_key("tenant-00"));
+        assert_eq!(quiet.reasons.last().unwrap().rule, "placement");
+        // Whoever asks most is heavy however few events it has.
+        facts.tenants[19].asked_ms = 1e6;
+        let busy = advise(&facts).unwrap();
+        assert_ne!(busy.placement, quiet.placement);
+        assert!(busy.placement["tenant-19"].len() > 1);
+    }
+
+    #[test]
+    fn nothing_is_advised_about_nothing() {
+        let mut facts = facts(1e5, 300.0, 365.0, 0.1);
+        facts.tenants.clear();
+        assert_eq!(advise(&facts), None);
+    }
+}

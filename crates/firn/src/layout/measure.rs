@@ -1,0 +1,170 @@
+//! Measures what questions about single tenants cost as the data lies now.
+
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::advice::Costs;
+use super::cost::{Cost, Point};
+use super::gather::{Place, Volumes};
+
+/// Smaller tenants say little about anything.
+const SMALL_EVENTS_MIN: u64 = 300;
+const SAMPLE_HITS: u64 = 100;
+const DAY_MS: i64 = 86_400_000;
+/// Lengths of windows besides that of the usual question: how the costs depend on shards and events
+/// is read from their differences.
+const WINDOW_DAYS: [i64; 2] = [1, 7];
+
+/// A question about a tenant as it was measured.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Measured {
+    /// `large`, `middle`, `small`.
+    pub(super) size: &'static str,
+    pub(super) tenant: String,
+    pub(super) days: i64,
+    /// Events of the tenant in the window.
+    pub(super) events: u64,
+    /// Shards that had to answer.
+    pub(super) shards: u64,
+    /// Medians.
+    pub(super) sample_ms: f64,
+    pub(super) histogram_ms: f64,
+}
+
+/// What is asked.
+pub(super) struct Questions<'a> {
+    pub(super) place: &'a Place<'a>,
+    /// The field that splits the histogram, if any.
+    pub(super) by: Option<&'a str>,
+    /// The span that questions are usually about.
+    pub(super) question_days: u32,
+    pub(super) repeats: usize,
+}
+
+/// What an answer tells about its cost.
+struct Answered {
+    seconds: f64,
+    shards: u64,
+    events: u64,
+}
+
+impl Questions<'_> {
+    /// Asks about a large, a middle and a small tenant.
+    pub(super) fn run(&self, volumes: &Volumes) -> anyhow::Result<Vec<Measured>> {
+        let tenants = &volumes.tenants;
+        let small = tenants.iter().rposition(|tenant| tenant.events >= SMALL_EVENTS_MIN);
+        let last = tenants.len().checked_sub(1).context("there is no tenant")?;
+        let chosen = [
+            ("large", 0),
+            ("middle", tenants.len() / 2),
+            ("small", small.unwrap_or(last)),
+        ];
+        let mut measured = Vec::new();
+        for (size, position) in chosen {
+            for days in WINDOW_DAYS.into_iter().chain([i64::from(self.question_days)]) {
+                let tenant = &tenants[position].tenant;
+                eprintln!("asking for {days} days of [{tenant}]");
+                measured.push(self.measure(size, tenant, days, volumes.time_ms.1)?);
+            }
+        }
+        Ok(measured)
+    }
+
+    fn measure(&self, size: &'static str, tenant: &str, days: i64, last_ms: i64) -> anyhow::Result<Measured> {
+        let (mut samples, mut histograms) = (Vec::new(), Vec::new());
+        let (mut events, mut shards) = (0, 0);
+        // The first one of each warms up.
+        for number in 0..=self.repeats {
+            // Every window is another one, so that nothing kept from before answers it.
+            let window = (last_ms + 1 - days * DAY_MS - number as i64, last_ms + 1);
+            let sample = self.ask(tenant, window, false)?;
+            let histogram = self.ask(tenant, window, true)?;
+            (events, shards) = (histogram.events, histogram.shards);
+            if number > 0 {
+                samples.push(sample.seconds);
+                histograms.push(histogram.seconds);
+            }
+        }
+        Ok(Measured {
+            size,
+            tenant: tenant.to_owned(),
+            days,
+            events,
+            shards,
+            sample_ms: median_ms(samples),
+            histogram_ms: median_ms(histograms),
+        })
+    }
+
+    fn ask(&self, tenant: &str, window: (i64, i64), histogram: bool) -> anyhow::Result<Answered> {
+        let (place, time) = (self.place, self.place.time_field);
+        let mut body = json!({"query": {"bool": {"filter": [
+            {"term": {place.tenant_field: tenant}},
+            {"range": {time: {"gte": window.0, "lt": window.1, "format": "epoch_millis"}}},
+        ]}}});
+        if histogram {
+            let mut days = json!({"date_histogram": {"field": time, "calendar_interval": "day"}});
+            if let Some(by) = self.by {
+                days["aggs"] = json!({"by": {"terms": {"field": by}}});
+            }
+            body["size"] = 0.into();
+            body["track_total_hits"] = true.into();
+            body["aggs"] = json!({"days": days});
+        } else {
+            body["size"] = SAMPLE_HITS.into();
+            body["sort"] = json!([{time: "desc"}]);
+        }
+        let (path, body) = (place.search_path(), body.to_string());
+        let started = Instant::now();
+        let answer = place
+            .client
+            .send("POST", &path, Some(("application/json", body.as_bytes())));
+        let seconds = started.elapsed().as_secs_f64();
+        let answer = answer.map_err(|failure| anyhow::anyhow!("{path}: {failure}"))?;
+        if answer.status != 200 {
+            bail!("{path}: {}: {body}", answer.problem());
+        }
+        let answer: Value = serde_json::from_slice(&answer.body).with_context(|| format!("{path}: not JSON"))?;
+        let shards = |name: &str| answer["_shards"][name].as_u64().unwrap_or(0);
+        Ok(Answered {
+            seconds,
+            shards: shards("total") - shards("skipped").min(shards("total")),
+            events: answer.pointer("/hits/total/value").and_then(Value::as_u64).unwrap_or(0),
+        })
+    }
+}
+
+/// The costs that explain what was measured.
+pub(super) fn costs(measured: &[Measured]) -> Option<Costs> {
+    let fit = |ms: fn(&Measured) -> f64| {
+        let point = |of: &Measured| Point {
+            shards: of.shards as f64,
+            events: of.events as f64,
+            ms: ms(of),
+        };
+        Cost::fit(&measured.iter().map(point).collect::<Vec<_>>())
+    };
+    Some(Costs {
+        sample: fit(|of| of.sample_ms)?,
+        histogram: fit(|of| of.histogram_ms)?,
+    })
+}
+
+fn median_ms(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    seconds.get(seconds.len() / 2).map_or(0.0, |seconds| seconds * 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median_ms(vec![0.003, 0.001, 0.002]), 2.0);
+        assert_eq!(median_ms(Vec::new()), 0.0);
+    }
+}

@@ -1,0 +1,130 @@
+//! `firn layout`: how data should lie, from how it lies and what that costs.
+//!
+//! `advise` asks a server for its volumes ([`gather`]), measures some questions ([`measure`]), and
+//! decides ([`advice`], [`cost`] and [`placing`], which ask nobody). It changes nothing: what it
+//! recommends is printed, with its reasons and the requests that would do it.
+
+mod advice;
+mod cost;
+mod gather;
+mod measure;
+mod placing;
+mod print;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde::Serialize;
+
+use self::advice::{Advice, Facts};
+use self::gather::{Place, Volumes};
+use self::measure::{Measured, Questions};
+use crate::client::{Client, Credentials};
+
+/// Arguments of `firn layout`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LayoutArgs {
+    #[command(subcommand)]
+    command: LayoutCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum LayoutCommand {
+    /// Recommend period, shard count and placement for the data of a server, with reasons
+    Advise(AdviseArgs),
+}
+
+/// Arguments of `firn layout advise`.
+#[derive(Debug, clap::Args)]
+struct AdviseArgs {
+    /// The server; it is only read
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9200")]
+    url: String,
+    #[command(flatten)]
+    credentials: Credentials,
+    /// Data streams and indices that belong together
+    #[arg(long, value_name = "PATTERN", default_value = "*")]
+    index: String,
+    /// The keyword field that says whose an event is
+    #[arg(long, value_name = "FIELD", default_value = "tenant")]
+    tenant_field: String,
+    /// When it happened
+    #[arg(long, value_name = "FIELD", default_value = "@timestamp")]
+    time_field: String,
+    /// Measure histograms by the values of this field
+    #[arg(long, value_name = "FIELD")]
+    by: Option<String>,
+    /// The span of time that questions are usually about
+    #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    question_days: u32,
+    /// How long events are kept [default: as the data streams say]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=36500))]
+    retention_days: Option<u32>,
+    /// How often each question is measured
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeats: u16,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// All that was found.
+#[derive(Debug, Serialize)]
+struct Found {
+    url: String,
+    index: String,
+    volumes: Volumes,
+    measured: Vec<Measured>,
+    facts: Facts,
+    advice: Advice,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &LayoutArgs) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        LayoutCommand::Advise(args) => advise(args),
+    }
+}
+
+fn advise(args: &AdviseArgs) -> anyhow::Result<ExitCode> {
+    let client = Client::new(&args.url, &args.credentials, false)?;
+    let place = Place {
+        client: &client,
+        expression: &args.index,
+        tenant_field: &args.tenant_field,
+        time_field: &args.time_field,
+    };
+    let volumes = place.volumes()?;
+    let questions = Questions {
+        place: &place,
+        by: args.by.as_deref(),
+        question_days: args.question_days,
+        repeats: usize::from(args.repeats),
+    };
+    let measured = questions.run(&volumes)?;
+    let facts = Facts {
+        tenants: volumes.tenants.clone(),
+        tenant_count: volumes.tenant_count,
+        events: volumes.events,
+        bytes: volumes.bytes,
+        days: volumes.days(),
+        busiest_day_events: volumes.busiest_day_events,
+        retention_days: args.retention_days.map(f64::from).or(volumes.retention_days),
+        question_days: f64::from(args.question_days),
+        costs: measure::costs(&measured).context("nothing was measured")?,
+    };
+    let found = Found {
+        url: client.base().to_owned(),
+        index: args.index.clone(),
+        advice: advice::advise(&facts).context("there is no tenant to advise about")?,
+        volumes,
+        measured,
+        facts,
+    };
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&found)?);
+    } else {
+        print!("{}", found.text(&args.tenant_field));
+    }
+    Ok(ExitCode::SUCCESS)
+}

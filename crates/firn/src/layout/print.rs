@@ -1,0 +1,129 @@
+//! The advice for people.
+
+use std::fmt::Write;
+
+use serde_json::json;
+
+use super::Found;
+use crate::ingest::grouped;
+
+impl Found {
+    /// Facts, measures, advice, reasons, and how to follow it.
+    pub(super) fn text(&self, tenant_field: &str) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.write(tenant_field, &mut text);
+        text
+    }
+
+    fn write(&self, tenant_field: &str, text: &mut String) -> std::fmt::Result {
+        let (volumes, facts, advice) = (&self.volumes, &self.facts, &self.advice);
+        writeln!(
+            text,
+            "{} on {}: {} events of {} tenants over {:.1} days, {:.1} MB in {} indices with {} shards\n",
+            self.index,
+            self.url,
+            grouped(volumes.events),
+            grouped(volumes.tenant_count),
+            facts.days,
+            volumes.bytes as f64 / 1e6,
+            volumes.indices,
+            volumes.shards
+        )?;
+        writeln!(
+            text,
+            "{:<28} {:>5} {:>12} {:>7} {:>11} {:>13}",
+            "measured", "days", "events", "shards", "sample, ms", "histogram, ms"
+        )?;
+        for row in &self.measured {
+            writeln!(
+                text,
+                "{:<28} {:>5} {:>12} {:>7} {:>11.2} {:>13.2}",
+                format!("{} ({})", row.tenant, row.size),
+                row.days,
+                grouped(row.events),
+                row.shards,
+                row.sample_ms,
+                row.histogram_ms
+            )?;
+        }
+        for (name, cost) in [("sample", facts.costs.sample), ("histogram", facts.costs.histogram)] {
+            writeln!(
+                text,
+                "a {name} costs about {:.2} ms, {:.4} ms for each shard asked, and {:.4} ms for each 1,000 events",
+                cost.base_ms,
+                cost.shard_ms,
+                cost.event_ms * 1000.0
+            )?;
+        }
+        writeln!(
+            text,
+            "\nadvice: index.period {}, {} {}, {}",
+            advice.period,
+            advice.shards,
+            if advice.shards == 1 { "shard" } else { "shards" },
+            match advice.placement.len() {
+                0 => "no placement".to_owned(),
+                count => format!("{count} tenants placed"),
+            }
+        )?;
+        for reason in &advice.reasons {
+            writeln!(text, "- {}: {}", reason.rule, reason.because)?;
+        }
+        let traffic = match volumes.traffic_known {
+            true => "volume and the time that questions took, from the traffic record, weigh the same",
+            false => "by volume alone: there is no traffic record to tell who asks how much",
+        };
+        writeln!(text, "- load: {traffic}")?;
+        self.write_effect(text)?;
+        self.write_requests(tenant_field, text)
+    }
+
+    /// What the usual question takes now and would take then.
+    fn write_effect(&self, text: &mut String) -> std::fmt::Result {
+        let (facts, advice) = (&self.facts, &self.advice);
+        let Some(chosen) = (advice.candidates.iter()).find(|candidate| candidate.period == advice.period) else {
+            return Ok(());
+        };
+        writeln!(
+            text,
+            "\n{:<28} {:>17} {:>20}",
+            format!("expected, {:.0} days", facts.question_days),
+            "sample, ms",
+            "histogram, ms"
+        )?;
+        let usual = |row: &&super::Measured| row.days as f64 == facts.question_days;
+        for row in self.measured.iter().filter(usual) {
+            let then = |cost: super::cost::Cost| cost.of(chosen.shards_asked.min(row.shards as f64), row.events as f64);
+            writeln!(
+                text,
+                "{:<28} {:>8.2} → {:>6.2} {:>11.2} → {:>6.2}",
+                format!("{} ({})", row.tenant, row.size),
+                row.sample_ms,
+                then(facts.costs.sample),
+                row.histogram_ms,
+                then(facts.costs.histogram)
+            )?;
+        }
+        Ok(())
+    }
+
+    /// How to follow the advice.
+    fn write_requests(&self, tenant_field: &str, text: &mut String) -> std::fmt::Result {
+        let advice = &self.advice;
+        let settings = json!({
+            "index.tenant.field": tenant_field,
+            "index.period": advice.period,
+            "index.number_of_shards": advice.shards,
+        });
+        writeln!(text, "\nin the template of the data stream:\n{settings:#}")?;
+        if !advice.placement.is_empty() {
+            let table = json!({"number_of_shards": advice.shards, "tenants": advice.placement});
+            writeln!(
+                text,
+                "PUT /_firn/placement, for the indices made from then on:\n{table}"
+            )?;
+        }
+        Ok(())
+    }
+}
