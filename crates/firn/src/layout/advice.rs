@@ -77,7 +77,17 @@ pub(super) struct Candidate {
     /// Of the middle tenant, by the measured costs.
     pub(super) sample_ms: f64,
     pub(super) histogram_ms: f64,
-    pub(super) refused: Option<String>,
+    pub(super) refused: Option<Refused>,
+}
+
+/// The rule that speaks against a candidate, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub(super) enum Refused {
+    /// It would keep events too long.
+    Retention(String),
+    /// It would need too many shards.
+    Shards(String),
 }
 
 /// What to do, and why.
@@ -113,8 +123,10 @@ pub(super) fn advise(facts: &Facts) -> Option<Advice> {
             chosen = Some(candidate);
         }
     }
-    // Days always keep within the retention; too many shards are then the lesser evil.
-    let chosen = chosen.unwrap_or(&candidates[0]);
+    // Where every period needs more shards than a node should have, the fewest are the lesser evil.
+    let keeps = |candidate: &&Candidate| !matches!(candidate.refused, Some(Refused::Retention(_)));
+    let by_shards = |a: &&Candidate, b: &&Candidate| a.shards_kept.total_cmp(&b.shards_kept);
+    let chosen = chosen.or_else(|| candidates.iter().filter(keeps).min_by(by_shards))?;
     let loads = loads(facts);
     let placing = place(&loads, chosen.shards);
     let mut reasons = vec![
@@ -156,14 +168,14 @@ fn candidate(facts: &Facts, middle: &Tenant, period: Period) -> Candidate {
     let events = middle.events as f64 / facts.days.max(1.0) * facts.question_days;
     let kept = shards * (retention_days / days + 1.0);
     let refused = if retention_days < days * RETENTION_PARTS_MIN && period != Period::Day {
-        Some(format!(
+        Some(Refused::Retention(format!(
             "dropping whole indices would keep up to {:.0} % more than {retention_days:.0} days",
             days / retention_days * 100.0
-        ))
+        )))
     } else if kept > SHARDS_KEPT_MAX {
-        Some(format!(
+        Some(Refused::Shards(format!(
             "{kept:.0} shards are more than the {SHARDS_KEPT_MAX:.0} of a node"
-        ))
+        )))
     } else {
         None
     };
@@ -219,7 +231,7 @@ fn period_reason(facts: &Facts, candidates: &[Candidate], chosen: &Candidate) ->
     );
     for other in candidates.iter().filter(|other| other.period != chosen.period) {
         because.push_str(&match &other.refused {
-            Some(reason) => format!("; {}: {reason}", other.period),
+            Some(Refused::Retention(reason) | Refused::Shards(reason)) => format!("; {}: {reason}", other.period),
             None => format!(
                 "; {}: {:.2} and {:.2} ms",
                 other.period, other.sample_ms, other.histogram_ms
@@ -240,8 +252,8 @@ fn shards_reason(facts: &Facts, chosen: &Candidate) -> Reason {
             facts.busiest_day_events
         ),
         _ => format!(
-            "a shard grows to {:.2} GB in its period; up to {:.0} GB one shard merges in minutes",
-            chosen.shard_bytes / 1e9,
+            "a shard grows to {} MB in its period; one of up to {:.0} GB merges in minutes",
+            crate::ingest::grouped((chosen.shard_bytes / 1e6).ceil() as u64),
             SHARD_BYTES_TARGET / 1e9
         ),
     };
@@ -343,15 +355,12 @@ mod tests {
 
     #[test]
     fn too_many_shards_are_refused() {
-        let advice = advise(&facts(1e8, 300.0, 3650.0, 0.0)).unwrap();
-        assert!(
-            advice.candidates[0]
-                .refused
-                .as_ref()
-                .unwrap()
-                .contains("more than the 1000")
-        );
-        assert_ne!(advice.period, "day");
+        let advice = check(&facts(1e7, 300.0, 3650.0, 0.0), "two_weeks", 3);
+        let refused = |number: usize| matches!(advice.candidates[number].refused, Some(Refused::Shards(_)));
+        assert_eq!([0, 1, 2, 3].map(refused), [true, true, false, false]);
+        // A hundred terabytes are too many in any period.
+        let advice = check(&facts(1e8, 300.0, 3650.0, 0.0), "two_weeks", 21);
+        assert!(advice.candidates.iter().all(|candidate| candidate.refused.is_some()));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::advice::Costs;
 use super::cost::{Cost, Point};
 use super::gather::{Place, Volumes};
+use crate::client::encode_segment;
 
 /// Smaller tenants say little about anything.
 const SMALL_EVENTS_MIN: u64 = 300;
@@ -25,7 +26,10 @@ pub(super) struct Measured {
     pub(super) size: &'static str,
     pub(super) tenant: String,
     pub(super) days: i64,
-    /// Events of the tenant in the window.
+    /// Whether only one shard of each index was asked, the one of the tenant's `routing`. In data
+    /// that is not routed the answer is then a part of the whole one; but it tells what shards cost.
+    pub(super) narrowed: bool,
+    /// Events of the tenant that were found.
     pub(super) events: u64,
     /// Shards that had to answer.
     pub(super) shards: u64,
@@ -42,6 +46,14 @@ pub(super) struct Questions<'a> {
     /// The span that questions are usually about.
     pub(super) question_days: u32,
     pub(super) repeats: usize,
+}
+
+/// One of them.
+struct Asked<'a> {
+    size: &'static str,
+    tenant: &'a str,
+    days: i64,
+    narrowed: bool,
 }
 
 /// What an answer tells about its cost.
@@ -63,25 +75,36 @@ impl Questions<'_> {
             ("small", small.unwrap_or(last)),
         ];
         let mut measured = Vec::new();
-        for (size, position) in chosen {
-            for days in WINDOW_DAYS.into_iter().chain([i64::from(self.question_days)]) {
+        for narrowed in [false, true] {
+            for (size, position) in chosen {
                 let tenant = &tenants[position].tenant;
-                eprintln!("asking for {days} days of [{tenant}]");
-                measured.push(self.measure(size, tenant, days, volumes.time_ms.1)?);
+                eprintln!(
+                    "asking for [{tenant}]{}",
+                    if narrowed { ", one shard of each index" } else { "" }
+                );
+                for days in WINDOW_DAYS.into_iter().chain([i64::from(self.question_days)]) {
+                    let asked = Asked {
+                        size,
+                        tenant,
+                        days,
+                        narrowed,
+                    };
+                    measured.push(self.measure(&asked, volumes.time_ms.1)?);
+                }
             }
         }
         Ok(measured)
     }
 
-    fn measure(&self, size: &'static str, tenant: &str, days: i64, last_ms: i64) -> anyhow::Result<Measured> {
+    fn measure(&self, asked: &Asked<'_>, last_ms: i64) -> anyhow::Result<Measured> {
         let (mut samples, mut histograms) = (Vec::new(), Vec::new());
         let (mut events, mut shards) = (0, 0);
         // The first one of each warms up.
         for number in 0..=self.repeats {
             // Every window is another one, so that nothing kept from before answers it.
-            let window = (last_ms + 1 - days * DAY_MS - number as i64, last_ms + 1);
-            let sample = self.ask(tenant, window, false)?;
-            let histogram = self.ask(tenant, window, true)?;
+            let window = (last_ms + 1 - asked.days * DAY_MS - number as i64, last_ms + 1);
+            let sample = self.ask(asked, window, false)?;
+            let histogram = self.ask(asked, window, true)?;
             (events, shards) = (histogram.events, histogram.shards);
             if number > 0 {
                 samples.push(sample.seconds);
@@ -89,9 +112,10 @@ impl Questions<'_> {
             }
         }
         Ok(Measured {
-            size,
-            tenant: tenant.to_owned(),
-            days,
+            size: asked.size,
+            tenant: asked.tenant.to_owned(),
+            days: asked.days,
+            narrowed: asked.narrowed,
             events,
             shards,
             sample_ms: median_ms(samples),
@@ -99,10 +123,10 @@ impl Questions<'_> {
         })
     }
 
-    fn ask(&self, tenant: &str, window: (i64, i64), histogram: bool) -> anyhow::Result<Answered> {
+    fn ask(&self, asked: &Asked<'_>, window: (i64, i64), histogram: bool) -> anyhow::Result<Answered> {
         let (place, time) = (self.place, self.place.time_field);
         let mut body = json!({"query": {"bool": {"filter": [
-            {"term": {place.tenant_field: tenant}},
+            {"term": {place.tenant_field: asked.tenant}},
             {"range": {time: {"gte": window.0, "lt": window.1, "format": "epoch_millis"}}},
         ]}}});
         if histogram {
@@ -117,7 +141,11 @@ impl Questions<'_> {
             body["size"] = SAMPLE_HITS.into();
             body["sort"] = json!([{time: "desc"}]);
         }
-        let (path, body) = (place.search_path(), body.to_string());
+        let (mut path, body) = (place.search_path(), body.to_string());
+        if asked.narrowed {
+            path.push_str("&routing=");
+            path.push_str(&encode_segment(asked.tenant));
+        }
         let started = Instant::now();
         let answer = place
             .client

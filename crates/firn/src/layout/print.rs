@@ -35,7 +35,7 @@ impl Found {
             "{:<28} {:>5} {:>12} {:>7} {:>11} {:>13}",
             "measured", "days", "events", "shards", "sample, ms", "histogram, ms"
         )?;
-        for row in &self.measured {
+        for row in self.measured.iter().filter(|row| !row.narrowed) {
             writeln!(
                 text,
                 "{:<28} {:>5} {:>12} {:>7} {:>11.2} {:>13.2}",
@@ -92,7 +92,7 @@ impl Found {
             "sample, ms",
             "histogram, ms"
         )?;
-        let usual = |row: &&super::Measured| row.days as f64 == facts.question_days;
+        let usual = |row: &&super::Measured| !row.narrowed && row.days as f64 == facts.question_days;
         for row in self.measured.iter().filter(usual) {
             let then = |cost: super::cost::Cost| cost.of(chosen.shards_asked.min(row.shards as f64), row.events as f64);
             writeln!(

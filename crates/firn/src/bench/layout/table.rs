@@ -205,6 +205,9 @@ impl Report {
         );
         for size in SIZES {
             for weeks in WINDOW_WEEKS {
+                if self.rows_of(size, weeks).next().is_none() {
+                    continue;
+                }
                 let _ = write!(
                     text,
                     "\n### {}, {weeks} weeks\n\n{}",
