@@ -125,9 +125,7 @@ fn layouts_are_loaded_asked_and_found_again() {
     let first = node(&folder.path().join("first"));
     let other = node(&folder.path().join("other"));
     let (html, markdown) = (folder.path().join("layout.html"), folder.path().join("layout.md"));
-    let all_layouts = "daily,routed-daily,routed-weekly,routed-two-weekly,routed-monthly";
-    let mut vs = vec!["--subjects", all_layouts];
-    vs.extend(["--vs", other.client().base(), "--vs-subjects", "daily"]);
+    let vs = vec!["--vs", other.client().base(), "--vs-subjects", "routed-weekly"];
     let mut more = vs.clone();
     let (html_name, markdown_name) = (html.display().to_string(), markdown.display().to_string());
     more.extend(["--html", &html_name, "--markdown", &markdown_name]);
@@ -152,7 +150,8 @@ fn layouts_are_loaded_asked_and_found_again() {
         "0 routed-weekly",
         "0 routed-two-weekly",
         "0 routed-monthly",
-        "1 daily",
+        "0 own",
+        "1 routed-weekly",
     ];
     assert_eq!(layouts(&report, true), all);
     let shards: Vec<_> = report["subjects"]
@@ -161,7 +160,7 @@ fn layouts_are_loaded_asked_and_found_again() {
         .iter()
         .map(|of| of["stored"]["shards"].as_u64())
         .collect();
-    assert_eq!(shards, [63, 63, 21, 28, 28, 63].map(Some));
+    assert_eq!(shards, [63, 63, 21, 28, 28, 6, 21].map(Some));
     // 3 tenants, 2 windows, 5 measures, 3 modes.
     let rows = report["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 90);
@@ -177,13 +176,17 @@ fn layouts_are_loaded_asked_and_found_again() {
             .all(|times| times["runs"] == 2)
     }));
 
+    assert_eq!(report["figures"].as_array().expect("figures").len(), 2);
+
     let page = std::fs::read_to_string(&html).expect("a page");
     check_well_formed(&page);
-    // 6 sections of 3 charts, and 6 squares in the legend of each.
-    assert_eq!(page.matches("<svg").count(), 6 * (3 + 6));
+    // 6 sections of 3 charts, and 7 squares in the legend of each.
+    assert_eq!(page.matches("<svg").count(), 6 * (3 + 7));
     let tables = std::fs::read_to_string(&markdown).expect("tables");
     assert!(tables.contains("daily×3 routed") && tables.contains(" %)"), "{tables}");
 
+    let placement = first.client().get("/_firn/placement").expect("an answer");
+    assert_eq!(placement.status, 404, "the table is as it was: {}", placement.text());
     check_advice(&first);
 
     // What is whole is kept, what is not is loaded again.

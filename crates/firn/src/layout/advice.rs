@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use firn_control::placement::{Proposal, TenantVolume, propose};
 use firn_model::period::Period;
 use serde::Serialize;
 
 use super::cost::Cost;
-use super::placing::place;
 
 /// Stored bytes of a shard: large enough that few are asked, small enough that merging or moving
 /// one takes minutes. Elasticsearch's own advice is 10 to 50 GB.
@@ -127,8 +127,8 @@ pub(super) fn advise(facts: &Facts) -> Option<Advice> {
     let keeps = |candidate: &&Candidate| !matches!(candidate.refused, Some(Refused::Retention(_)));
     let by_shards = |a: &&Candidate, b: &&Candidate| a.shards_kept.total_cmp(&b.shards_kept);
     let chosen = chosen.or_else(|| candidates.iter().filter(keeps).min_by(by_shards))?;
-    let loads = loads(facts);
-    let placing = place(&loads, chosen.shards);
+    // One shard holds everybody: there is nothing to place.
+    let proposal = (chosen.shards > 1).then(|| propose(&loads(facts), chosen.shards, None));
     let mut reasons = vec![
         period_reason(facts, &candidates, chosen),
         shards_reason(facts, chosen),
@@ -147,11 +147,11 @@ pub(super) fn advise(facts: &Facts) -> Option<Advice> {
                 .to_owned(),
         });
     }
-    reasons.push(placement_reason(facts, chosen, &placing));
+    reasons.push(placement_reason(facts, proposal.as_ref()));
     Some(Advice {
         period: chosen.period,
         shards: chosen.shards,
-        placement: placing.tenants,
+        placement: proposal.map(|proposal| proposal.placement.tenants).unwrap_or_default(),
         reasons,
         candidates,
     })
@@ -206,18 +206,16 @@ fn period_days(period: Period) -> f64 {
     }
 }
 
-/// How heavy each tenant is: its part of the volume, and as much its part of the time that
-/// questions took where that is known.
-fn loads(facts: &Facts) -> Vec<(&str, f64)> {
-    let asked_ms: f64 = facts.tenants.iter().map(|tenant| tenant.asked_ms).sum();
-    let events: f64 = facts.tenants.iter().map(|tenant| tenant.events as f64).sum();
-    let part = |value: f64, total: f64| if total > 0.0 { value / total } else { 0.0 };
-    let load = |tenant: &Tenant| part(tenant.events as f64, events) + part(tenant.asked_ms, asked_ms);
-    facts
-        .tenants
-        .iter()
-        .map(|tenant| (tenant.tenant.as_str(), load(tenant)))
-        .collect()
+/// How heavy each tenant is. What it stores is estimated from its events.
+fn loads(facts: &Facts) -> Vec<TenantVolume> {
+    let event_bytes = facts.bytes as f64 / (facts.events as f64).max(1.0);
+    let load = |tenant: &Tenant| TenantVolume {
+        tenant: tenant.tenant.clone(),
+        documents: tenant.events,
+        bytes: (tenant.events as f64 * event_bytes) as u64,
+        search_cost: (tenant.asked_ms * 1000.0) as u64,
+    };
+    facts.tenants.iter().map(load).collect()
 }
 
 fn period_reason(facts: &Facts, candidates: &[Candidate], chosen: &Candidate) -> Reason {
@@ -263,18 +261,17 @@ fn shards_reason(facts: &Facts, chosen: &Candidate) -> Reason {
     }
 }
 
-fn placement_reason(facts: &Facts, chosen: &Candidate, placing: &super::placing::Placing) -> Reason {
-    let because = if chosen.shards == 1 {
-        "one shard holds every tenant of a period: there is nothing to place".to_owned()
-    } else {
-        format!(
-            "{} of {} tenants are placed, the tail is left to its hash: the fullest shard gets {:.0} % of the mean \
+fn placement_reason(facts: &Facts, proposal: Option<&Proposal>) -> Reason {
+    let because = match proposal {
+        None => "one shard holds every tenant of a period: there is nothing to place".to_owned(),
+        Some(proposal) => format!(
+            "{} of {} tenants are placed, the others are left to their hash: the fullest shard gets {:.0} % of the mean \
              instead of {:.0} %",
-            placing.tenants.len(),
+            proposal.placement.tenants.len(),
             facts.tenant_count,
-            placing.crowding * 100.0,
-            placing.crowding_by_hash * 100.0
-        )
+            proposal.after.max_over_mean * 100.0,
+            proposal.before.max_over_mean * 100.0
+        ),
     };
     Reason {
         rule: "placement",
@@ -367,7 +364,7 @@ mod tests {
     fn large_tenants_are_placed_and_questions_weigh() {
         let mut facts = facts(1e8, 300.0, 30.0, 0.1);
         let quiet = advise(&facts).unwrap();
-        assert!(quiet.placement.contains_key("tenant-00"));
+        assert!(!quiet.placement.is_empty());
         assert_eq!(quiet.reasons.last().unwrap().rule, "placement");
         // Whoever asks most is heavy however few events it has.
         facts.tenants[19].asked_ms = 1e6;

@@ -1,14 +1,13 @@
 //! `firn layout`: how data should lie, from how it lies and what that costs.
 //!
 //! `advise` asks a server for its volumes ([`gather`]), measures some questions ([`measure`]), and
-//! decides ([`advice`], [`cost`] and [`placing`], which ask nobody). It changes nothing: what it
+//! decides ([`advice`] and [`cost`], which ask nobody). It changes nothing: what it
 //! recommends is printed, with its reasons and the requests that would do it.
 
 mod advice;
 mod cost;
 mod gather;
 mod measure;
-mod placing;
 mod print;
 
 use std::process::ExitCode;

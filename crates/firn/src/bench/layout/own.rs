@@ -2,7 +2,8 @@
 //! placement table made from the volumes.
 
 use anyhow::bail;
-use serde_json::{Map, Value, json};
+use firn_control::placement::{TenantVolume, propose};
+use serde_json::{Value, json};
 
 use super::mark;
 use super::subjects::Subject;
@@ -18,8 +19,6 @@ const SHARD_WEEK_BYTES: u64 = 5_000_000_000;
 const SHARDS_MIN: u64 = 2;
 /// More would have to be asked for.
 const SHARDS_MAX: u64 = 64;
-/// Tenants that the table places; a hash spreads the many small ones well enough.
-const PLACED_MAX: usize = 200;
 
 /// How many shards a week's index needs for these events.
 pub(super) fn shards(source: &Source, volumes: &[Volume]) -> u32 {
@@ -28,16 +27,16 @@ pub(super) fn shards(source: &Source, volumes: &[Volume]) -> u32 {
     week.div_ceil(SHARD_WEEK_BYTES).clamp(SHARDS_MIN, SHARDS_MAX) as u32
 }
 
-/// Tenants to shards: the largest first, each to the shard that has least.
-pub(super) fn placement(volumes: &[Volume], shards: u32) -> Value {
-    let mut loads = vec![0u64; shards as usize];
-    let mut tenants = Map::new();
-    for volume in volumes.iter().take(PLACED_MAX) {
-        let least = (0..loads.len()).min_by_key(|shard| loads[*shard]).unwrap_or(0);
-        loads[least] += volume.bytes;
-        tenants.insert(volume.tenant.clone(), json!([least]));
-    }
-    json!({"number_of_shards": shards, "tenants": tenants})
+/// Where the tenants should lie, by what they weigh.
+fn placement(volumes: &[Volume], shards: u32) -> Value {
+    let weight = |volume: &Volume| TenantVolume {
+        tenant: volume.tenant.clone(),
+        documents: volume.events,
+        bytes: volume.bytes,
+        search_cost: 0,
+    };
+    let weights: Vec<TenantVolume> = volumes.iter().map(weight).collect();
+    propose(&weights, shards, None).placement.print()
 }
 
 /// The placement table that the server has; `None`: it has none.
@@ -105,13 +104,6 @@ mod tests {
             bytes,
             days: Vec::new(),
         }
-    }
-
-    #[test]
-    fn large_tenants_do_not_meet() {
-        let table = placement(&[volume("a", 10), volume("b", 9), volume("c", 2), volume("d", 2)], 2);
-        assert_eq!(table["tenants"], json!({"a": [0], "b": [1], "c": [1], "d": [0]}));
-        assert_eq!(table["number_of_shards"], 2);
     }
 
     #[test]
