@@ -429,7 +429,6 @@ fn run_in(shard: &Ready, task: &Task, shared: &Shared, step: Step) -> Result<()>
 /// Runs one task. What panics is a bug or a damaged file that slipped through: it costs its shard,
 /// not the process.
 fn run_task(shared: &Shared, shard: &Ready, task: &Task, step: Step) -> Result<()> {
-    shared.ctx.work.add_segment();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         step(shared, &shard.plan, &task.segment, task.order)
     }));

@@ -122,6 +122,14 @@ impl Shared {
         }
     }
 
+    /// Notes that rows of a segment are read.
+    fn read_segment(&self, times: Option<&ShardTimes>) {
+        self.ctx.work.add_segment();
+        if let Some(times) = times {
+            times.segment_read();
+        }
+    }
+
     pub(super) fn count(&self, hits: u64) {
         self.total.fetch_add(hits, Ordering::Relaxed);
     }
@@ -174,12 +182,12 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
     let has_aggs = !plan.aggs.is_empty();
     let all_needed = has_aggs || shared.min_score.is_some() || shared.terminate_after > 0;
     if hits.is_none() && !all_needed {
-        if let Some(times) = times {
-            match plan.selection.counts_at_once(&reach) && shared.keep == 0 {
-                true => times.segment_from_statistics(),
-                false if shared.keep == 0 => times.segment_read(),
-                false => times.segment_passed_over(),
-            }
+        let is_known = plan.selection.counts_at_once(&reach);
+        match times {
+            _ if shared.keep == 0 && !is_known => shared.read_segment(times),
+            Some(times) if shared.keep == 0 => times.segment_from_statistics(),
+            Some(times) => times.segment_passed_over(),
+            None => {}
         }
         count_only(shared, plan, segment, reach)?;
         watch.lap(Part::Match);
@@ -198,9 +206,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         watch.lap(Part::Aggregate);
         return Ok(Some(partials));
     }
-    if let Some(times) = times {
-        times.segment_read();
-    }
+    shared.read_segment(times);
     if let Some(own) = &mut hits
         && !all_needed
         && plan.may_read_newest_first()
