@@ -316,9 +316,8 @@ impl Core {
             max_inner_result_window: settings.max_inner_result_window,
             max_analyzed_offset: settings.max_analyzed_offset,
             default_fields: settings.query_default_fields.clone(),
-            cache: settings
-                .request_cache
-                .then(|| ShardCache::new(&self.request_cache, &slot.cache_account)),
+            cache: Some(ShardCache::new(&self.request_cache, &slot.cache_account)),
+            caches_by_default: settings.request_cache,
             first_segment: None,
         };
         Ok(Searchable {

@@ -91,8 +91,10 @@ pub struct ShardSearch {
     pub max_analyzed_offset: u64,
     /// `index.query.default_field`.
     pub default_fields: Vec<String>,
-    /// Keeps what its segments answer; `None`: nothing is kept (`index.requests.cache.enable`).
+    /// Keeps what its segments answer; `None`: nothing does.
     pub cache: Option<ShardCache>,
+    /// Whether it does where the request does not say (`index.requests.cache.enable`).
+    pub caches_by_default: bool,
     /// The number of its first segment among all of the search, by which hits that are equal
     /// otherwise are ordered. `None`: after those of the shards before it.
     pub first_segment: Option<u32>,

@@ -104,7 +104,7 @@ pub(super) fn prepare(
         (None, None) => None,
     };
     let selection = select(&filter, shard, &conditions, compiled, scoring)?;
-    let repeatable = repeatable(shard, asked, &conditions);
+    let repeatable = repeatable(shard, request, asked, &conditions);
     let plan = ShardPlan {
         selection,
         everything: match aggs.looks_twice() {
@@ -130,7 +130,15 @@ pub(super) fn prepare(
 }
 
 /// Under what the answers of segments may be kept.
-fn repeatable(shard: &ShardSearch, asked: &Asked, conditions: &Conditions) -> Option<Repeatable> {
+fn repeatable(
+    shard: &ShardSearch,
+    request: &SearchRequest,
+    asked: &Asked,
+    conditions: &Conditions,
+) -> Option<Repeatable> {
+    if !request.request_cache.unwrap_or(shard.caches_by_default) {
+        return None;
+    }
     let tenant = match &conditions.whose {
         Whose::Anybody => None,
         Whose::One(tenant) => Some(tenant),

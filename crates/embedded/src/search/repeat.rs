@@ -27,8 +27,7 @@ impl Asked {
         // With hits only their count is kept.
         let counts_only = request.aggs.0.is_empty();
         let is_whole = request.post_filter.is_none() && request.slice.is_none();
-        let is_wanted = request.request_cache != Some(false) && (request.size == 0 || counts_only);
-        let is_kept = is_wanted && is_whole && is_repeatable(&request.aggs);
+        let is_kept = is_whole && (request.size == 0 || counts_only) && is_repeatable(&request.aggs);
         Self(is_kept.then(|| request.aggs.print().to_string().into()))
     }
 }

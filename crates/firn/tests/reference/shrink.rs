@@ -69,13 +69,13 @@ pub(crate) fn documents(server: &mut Server, reference: &Reference, body: &Value
     let index = "firn-reference-small";
     let mut differs = |reference: &Reference| {
         server.send("DELETE", index, &Value::Null);
-        world::create(server, index, 1);
+        world::create(server, index, 1, false);
         let writes: Vec<_> = reference
             .sources()
             .map(|(id, source)| (id.to_owned(), Some(source.clone())))
             .collect();
         if !writes.is_empty() {
-            world::send(server, index, &writes, true);
+            world::send(server, index, false, &writes, true);
         }
         world::check(server, index, reference, body).is_err()
     };

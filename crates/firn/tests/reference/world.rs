@@ -12,27 +12,46 @@ use crate::shrink;
 /// Ids that writes choose from: few enough that many are replaced or deleted.
 const IDS: usize = 60;
 
+/// Whose documents there are; each id belongs to one.
+const TENANTS: &[&str] = &["acme", "beta", "zeta"];
+
 /// A write: a source, or none for a deletion.
 type Written = (String, Option<Value>);
 
+/// An index and how it holds the documents.
+#[derive(Clone)]
+struct Index {
+    name: String,
+    /// It has the documents of each tenant together.
+    by_tenant: bool,
+}
+
 pub(crate) struct World {
-    indices: Vec<String>,
+    indices: Vec<Index>,
     reference: Reference,
     sequence: u64,
+    /// No document has several instants, so that those of a tenant can be put in order.
+    orderly: bool,
 }
 
 impl World {
-    /// Creates an index of one shard and one of several.
+    /// Creates an index of one shard, one of several, and, in firn, one that is ordered by tenant.
     pub(crate) fn new(number: usize, random: &mut Random, server: &Server) -> Self {
-        let shards = [1, 2 + random.below(3)];
-        let name = |shards: &usize| format!("firn-reference-{number}-{shards}");
-        let world = Self {
-            indices: shards.iter().map(name).collect(),
+        let several = 2 + random.below(3);
+        let mut world = Self {
+            indices: Vec::new(),
             reference: Reference::default(),
             sequence: 0,
+            orderly: random.chance(60),
         };
-        for (index, shards) in world.indices.iter().zip(shards) {
-            create(server, index, shards);
+        for (kind, shards) in [("one", 1), ("several", several), ("tenants", 1 + random.below(2))] {
+            let by_tenant = kind == "tenants";
+            if by_tenant && server.is_peer() {
+                continue;
+            }
+            let name = format!("firn-reference-{number}-{kind}");
+            create(server, &name, shards, by_tenant);
+            world.indices.push(Index { name, by_tenant });
         }
         world
     }
@@ -43,13 +62,18 @@ impl World {
         let count = 1 + random.below(70);
         let mut writes: Vec<Written> = Vec::new();
         for _ in 0..count {
-            let id = format!("d{}", random.below(IDS));
+            let number = random.below(IDS);
+            let id = format!("d{number}");
             if random.chance(15) {
                 self.reference.delete(&id);
                 writes.push((id, None));
             } else {
                 self.sequence += 1;
-                let source = random.document(self.sequence);
+                let mut source = random.document(self.sequence);
+                source["tenant"] = json!(TENANTS[number % TENANTS.len()]);
+                if let Some(instants) = source["@timestamp"].as_array_mut().filter(|_| self.orderly) {
+                    source["@timestamp"] = instants.pop().unwrap_or_default();
+                }
                 self.reference.put(&id, source.clone());
                 writes.push((id, Some(source)));
             }
@@ -58,34 +82,40 @@ impl World {
             let mut rest = &writes[..];
             while !rest.is_empty() {
                 let (bulk, later) = rest.split_at(1 + random.below(rest.len()));
-                send(server, index, bulk, random.chance(60));
+                send(server, &index.name, index.by_tenant, bulk, random.chance(60));
                 rest = later;
             }
-            server.must("POST", &format!("{index}/_refresh"), &Value::Null);
+            let name = &index.name;
+            server.must("POST", &format!("{name}/_refresh"), &Value::Null);
             if random.chance(30) {
-                server.must("POST", &format!("{index}/_flush"), &Value::Null);
+                server.must("POST", &format!("{name}/_flush"), &Value::Null);
             }
         }
     }
 
     /// Down to one segment a shard.
     pub(crate) fn merge(&self, server: &Server) {
-        for index in &self.indices {
-            server.must("POST", &format!("{index}/_forcemerge?max_num_segments=1"), &Value::Null);
-            server.must("POST", &format!("{index}/_refresh"), &Value::Null);
+        for Index { name, .. } in &self.indices {
+            server.must("POST", &format!("{name}/_forcemerge?max_num_segments=1"), &Value::Null);
+            server.must("POST", &format!("{name}/_refresh"), &Value::Null);
         }
     }
 
-    /// Asks each index some questions. Of an answer that is not the reference's it notes the smallest
-    /// question and documents that still show the difference.
+    /// Asks each index some questions, many of them twice, as what was answered is kept. Of an answer
+    /// that is not the reference's it notes the smallest question and documents that still show the
+    /// difference.
     pub(crate) fn ask(&self, random: &mut Random, server: &mut Server, questions: usize) -> usize {
         for _ in 0..questions {
-            let body = random.search();
+            let mut body = random.search();
+            if random.chance(50) {
+                body = random.about_tenant(body, TENANTS);
+            }
+            let times = 1 + usize::from(random.chance(50));
             // OpenSearch takes such a field for the name of the index when it aggregates.
             if server.is_peer() && body.to_string().contains("\"env\"") {
                 continue;
             }
-            for index in &self.indices {
+            for Index { name: index, .. } in self.indices.iter().flat_map(|index| std::iter::repeat_n(index, times)) {
                 let Err(difference) = check(server, index, &self.reference, &body) else {
                     continue;
                 };
@@ -112,16 +142,19 @@ impl World {
     }
 
     pub(crate) fn remove(self, server: &Server) {
-        for index in &self.indices {
-            server.must("DELETE", index, &Value::Null);
+        for Index { name, .. } in &self.indices {
+            server.must("DELETE", name, &Value::Null);
         }
     }
 }
 
 /// Creates an index of the reference's fields.
-pub(crate) fn create(server: &Server, index: &str, shards: usize) {
-    let settings = json!({"number_of_shards": shards, "number_of_replicas": 0, "refresh_interval": "-1",
+pub(crate) fn create(server: &Server, index: &str, shards: usize, by_tenant: bool) {
+    let mut settings = json!({"number_of_shards": shards, "number_of_replicas": 0, "refresh_interval": "-1",
                           "index.mapping.ignore_malformed": true});
+    if by_tenant {
+        settings["index.tenant.field"] = json!("tenant");
+    }
     server.must(
         "PUT",
         index,
@@ -129,12 +162,22 @@ pub(crate) fn create(server: &Server, index: &str, shards: usize) {
     );
 }
 
+/// Whose document an id is.
+fn tenant_of(id: &str) -> &'static str {
+    let number: usize = id.trim_start_matches('d').parse().unwrap();
+    TENANTS[number % TENANTS.len()]
+}
+
 /// One bulk, every item of which must work.
-pub(crate) fn send(server: &Server, index: &str, writes: &[Written], refresh: bool) {
+pub(crate) fn send(server: &Server, index: &str, by_tenant: bool, writes: &[Written], refresh: bool) {
     let mut lines = String::new();
     for (id, source) in writes {
         match source {
             Some(source) => writeln!(lines, "{}\n{source}", json!({"index": {"_id": id}})).unwrap(),
+            None if by_tenant => {
+                let action = json!({"delete": {"_id": id, "routing": tenant_of(id)}});
+                writeln!(lines, "{action}").unwrap();
+            }
             None => writeln!(lines, "{}", json!({"delete": {"_id": id}})).unwrap(),
         }
     }

@@ -50,13 +50,13 @@ pub(super) const INSTANTS: &[&str] = &[
 const MISFITS: &[&str] = &["n/a", "not a value", "unknown thing"];
 
 impl Random {
-    /// The source of a document; `sequence` is its `seq`.
+    /// The source of a document; `sequence` is its `seq`. It names no `tenant`.
     pub fn document(&mut self, sequence: u64) -> Json {
         let mut source = Map::new();
         source.insert("seq".into(), json!(sequence));
         let mut object = Map::new();
         for (name, kind) in FIELDS {
-            if matches!(*name, "seq" | "msg.raw") || !self.chance(75) {
+            if matches!(*name, "seq" | "msg.raw" | "tenant") || !self.chance(75) {
                 continue;
             }
             // Metrics that take one value a document have a field to ask for.

@@ -4,6 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::Random;
 use super::aggregations::DEPTH;
+use super::documents::INSTANTS;
 
 const SORTS: &[&str] = &[
     "@timestamp",
@@ -48,6 +49,30 @@ impl Random {
                 }
             }
         }
+        body
+    }
+
+    /// The same search about one of some tenants, mostly within a window of time.
+    pub fn about_tenant(&mut self, mut body: Json, tenants: &[&str]) -> Json {
+        let tenant = self.pick(tenants);
+        let mut conditions = vec![match self.chance(80) {
+            true => json!({"term": {"tenant": tenant}}),
+            false => json!({"terms": {"tenant": [tenant]}}),
+        }];
+        if self.chance(70) {
+            let mut window = json!({});
+            for bound in [["gte", "gt"], ["lt", "lte"]] {
+                if self.chance(80) {
+                    window[self.pick(&bound)] = json!(self.pick(INSTANTS));
+                }
+            }
+            conditions.push(json!({"range": {"@timestamp": window}}));
+        }
+        let mut query = json!({"filter": conditions});
+        if let Some(asked) = body.get_mut("query") {
+            query[self.pick(&["must", "should", "must_not"])] = json!([asked.take()]);
+        }
+        body["query"] = json!({"bool": query});
         body
     }
 

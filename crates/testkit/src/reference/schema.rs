@@ -78,6 +78,7 @@ pub const FIELDS: &[(&str, Kind)] = &[
         "obj.count",
         Kind::Integer("integer", i32::MIN as i128, i32::MAX as i128),
     ),
+    ("tenant", Kind::Keyword),
 ];
 
 /// The type of a field; panics for one that does not exist.

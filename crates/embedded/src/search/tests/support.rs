@@ -225,6 +225,7 @@ impl Shard {
             max_analyzed_offset: 1_000_000,
             default_fields: vec!["*".to_owned()],
             cache: self.cache.clone(),
+            caches_by_default: true,
             first_segment: None,
         }
     }
@@ -274,8 +275,14 @@ pub(super) fn run(shards: Vec<ShardSearch>, body: &Value) -> Result<SearchRespon
 }
 
 pub(super) fn run_all(shards: Vec<Result<ShardSearch, FailedShard>>, body: &Value) -> Result<SearchResponse> {
+    run_request(shards, SearchRequest::parse(IndexTarget::default(), Some(body))?)
+}
+
+pub(super) fn run_request(
+    shards: Vec<Result<ShardSearch, FailedShard>>,
+    request: SearchRequest,
+) -> Result<SearchResponse> {
     let pool = Arc::new(Pool::new("test", 2, 100));
-    let request = SearchRequest::parse(IndexTarget::default(), Some(body))?;
     search(shards, Arc::new(request), &pool, &RequestContext::new(), NOW_MS, LIMITS)
 }
 

@@ -3,12 +3,12 @@
 
 use std::sync::atomic::Ordering;
 
-use firn_engine::search::SearchResponse;
+use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::support::{Shard, run};
-use crate::search::TenantRestriction;
+use super::support::{Shard, run, run_request};
+use crate::search::{ShardSearch, TenantRestriction};
 
 const HOUR_MS: i64 = 3_600_000;
 /// 2024-03-30T00:00:00Z: summer time begins in Berlin the night after.
@@ -379,6 +379,18 @@ fn the_cache_is_asked_as_the_request_says() {
     assert_eq!(numbers(), (1, 2));
     run(vec![shard.ready()], &body).unwrap();
     assert_eq!(numbers(), (2, 2));
+    let mut ready = shard.ready();
+    ready.caches_by_default = false;
+    run(vec![ready.clone()], &body).unwrap();
+    assert_eq!(numbers(), (2, 2), "the index says no");
+    let ask = |flag: bool, ready: ShardSearch| {
+        let mut request = SearchRequest::parse(IndexTarget::default(), Some(&body)).unwrap();
+        request.request_cache = Some(flag);
+        run_request(vec![Ok(ready)], request).unwrap();
+        numbers()
+    };
+    assert_eq!(ask(true, ready), (3, 2), "the request says yes");
+    assert_eq!(ask(false, shard.ready()), (3, 2), "the request says no");
     assert!(account.bytes.load(Ordering::Relaxed) > 0);
     drop(shard);
     assert_eq!(account.bytes.load(Ordering::Relaxed), 0);
