@@ -182,3 +182,60 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_says_where_something_was() {
+        let mut deletion = Deletion::default();
+        for (index, documents) in [("a", 5), ("b", 0), ("c", 0), ("own", 0)] {
+            deletion.note_found(index, documents);
+        }
+        assert_eq!(deletion.documents_removed(), 0);
+        deletion.note_done("a", IndexState::Purged, 2);
+        // A write that was on its way when the tenant was closed.
+        deletion.note_found("a", 1);
+        assert_eq!(deletion.documents_removed(), 0, "not all of it is gone");
+        deletion.note_done("a", IndexState::Purged, 1);
+        deletion.note_done("b", IndexState::Purged, 1);
+        deletion.note_done("c", IndexState::Purged, 0);
+        deletion.note_done("own", IndexState::Dropped, 0);
+        deletion.finish(7);
+        assert!(deletion.is_done());
+        assert_eq!(deletion.documents_removed(), 6);
+        let named: Vec<(&str, u32)> = deletion
+            .indices
+            .iter()
+            .map(|index| (index.index.as_str(), index.segments))
+            .collect();
+        // Nothing could be found in `b`, but its files held deleted events.
+        assert_eq!(named, [("a", 3), ("b", 1), ("own", 0)]);
+        let text = serde_json::to_string(&deletion).unwrap();
+        assert_eq!(serde_json::from_str::<Deletion>(&text).unwrap(), deletion);
+    }
+
+    #[test]
+    fn old_statements_go_and_deletions_under_way_stay() {
+        let mut state = State::default();
+        for number in 0..STATEMENTS_MAX as i64 + 20 {
+            let deletion = Deletion {
+                requested_ms: number,
+                finished_ms: (number >= 10).then_some(number),
+                ..Deletion::default()
+            };
+            let id = TenantId::parse(&format!("t{number}")).unwrap();
+            state.deletions.insert(id, Arc::new(deletion));
+        }
+        state.forget_old_statements();
+        assert_eq!(state.deletions.len(), STATEMENTS_MAX);
+        let has = |number: i64| {
+            state
+                .deletions
+                .contains_key(&TenantId::parse(&format!("t{number}")).unwrap())
+        };
+        assert!((0..10).all(has), "those are not done");
+        assert!(!(10..30).any(has) && has(30), "the oldest went first");
+    }
+}

@@ -53,7 +53,10 @@ impl Control {
     pub fn put_tenant(&self, id: &TenantId, settings: TenantSettings) -> Result<bool> {
         self.change(|state, now_ms| {
             let present = state.tenants.get(id);
-            if present.is_some_and(|record| record.deleting_since_ms.is_some()) {
+            let deletion = state.deletions.get(id);
+            if present.is_some_and(|record| record.deleting_since_ms.is_some())
+                || deletion.is_some_and(|deletion| !deletion.is_done())
+            {
                 return Err(Error::new(
                     ErrorKind::VersionConflict,
                     format!("tenant [{id}] is being deleted: it can be declared again when that is done"),

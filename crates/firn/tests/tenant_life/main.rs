@@ -1,0 +1,87 @@
+//! What happens to events by time and by tenant, in the real process: old ones are dropped, tenants are
+//! placed and deleted.
+
+mod deletion;
+mod placement;
+mod retention;
+
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use firn_testkit::{Answer, Client, Node, NodeOptions};
+use serde_json::{Value, json};
+
+/// A node that looks every second for what is too old.
+fn start(folder: &Path) -> Node {
+    let options = NodeOptions {
+        settings: vec![
+            ("data_streams.lifecycle.poll_interval".into(), "1s".into()),
+            // The machine that runs the tests may have a full disk.
+            (
+                "cluster.routing.allocation.disk.watermark.flood_stage".into(),
+                "100mb".into(),
+            ),
+        ],
+    };
+    Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &options).unwrap()
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    u64::try_from(since.as_millis()).unwrap()
+}
+
+/// Asks for something that must work; `null` is no body.
+fn ask(client: &Client, method: &str, path: &str, body: Value) -> Value {
+    let answer = try_to(client, method, path, body);
+    assert_eq!(answer.status, 200, "{method} {path}: {}", answer.text());
+    answer.json()
+}
+
+/// Asks for something that may be refused.
+fn try_to(client: &Client, method: &str, path: &str, body: Value) -> Answer {
+    match body {
+        Value::Null => client.send(method, path, None, &[]).unwrap(),
+        body => client.json(method, path, &body).unwrap(),
+    }
+}
+
+/// Data streams `events-*` that hold events by tenant, an index a period.
+fn put_template(client: &Client, period: &str, shards: u32) {
+    let settings = json!({"index": {"tenant": {"field": "tenant"}, "period": period, "number_of_shards": shards}});
+    let body = json!({"index_patterns": ["events-*"], "data_stream": {}, "template": {"settings": settings}});
+    ask(client, "PUT", "/_index_template/events", body);
+}
+
+/// Writes one event for each tenant and age; the answer.
+fn write<'a>(client: &Client, events: impl IntoIterator<Item = (&'a str, u64)>) -> Value {
+    let mut body = String::new();
+    let mut random = fastrand::Rng::with_seed(1);
+    for (number, (tenant, days_old)) in events.into_iter().enumerate() {
+        let at = now_ms() - days_old * 86_400_000;
+        // Text that no compression shortens, so that bytes are in proportion to events.
+        let text: String = std::iter::repeat_with(|| random.alphanumeric()).take(300).collect();
+        let event = json!({"@timestamp": at, "tenant": tenant, "n": number, "text": text});
+        body.push_str(&format!("{{\"create\":{{}}}}\n{event}\n"));
+    }
+    let answer = client.bulk("/events-app/_bulk?refresh=true", body.as_bytes()).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()
+}
+
+fn count(client: &Client, index: &str, tenant: &str) -> u64 {
+    ask(client, "POST", &format!("/{index}/_refresh"), Value::Null);
+    let query = json!({"query": {"term": {"tenant": tenant}}});
+    ask(client, "POST", &format!("/{index}/_count"), query)["count"]
+        .as_u64()
+        .unwrap()
+}
+
+/// Waits until something is so.
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < Duration::from_secs(90), "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
