@@ -29,6 +29,7 @@ mod data_streams;
 mod document;
 mod error;
 mod field_caps;
+mod fields;
 mod filter_path;
 mod indices;
 mod mappings;
@@ -57,6 +58,7 @@ mod stats;
 mod tasks;
 mod templates;
 mod tenant_deletion;
+mod tenants;
 mod terms_enum;
 mod validate;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::config::Security;
 use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
@@ -52,13 +53,17 @@ pub(crate) async fn license(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     })))
 }
 
-/// `GET /_xpack`: none of these features is there.
+/// `GET /_xpack`: of these features only security is there.
 pub(crate) async fn xpack(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let metadata = edge.metadata(&call).await?;
     let features: serde_json::Map<String, serde_json::Value> =
         ["ilm", "ml", "monitoring", "security", "sql", "transform", "watcher"]
             .into_iter()
-            .map(|name| (name.to_owned(), json!({"available": false, "enabled": false})))
+            .map(|name| {
+                let available = name == "security";
+                let enabled = available && matches!(edge.config.security, Security::On(_));
+                (name.to_owned(), json!({"available": available, "enabled": enabled}))
+            })
             .collect();
     Ok(Reply::ok(&json!({
         "build": {"hash": edge.config.version.build_hash, "date": edge.config.version.build_date},

@@ -19,7 +19,7 @@ use crate::request::{Call, Edge};
 use crate::{
     admin, aliases, analyze, bulk, cat, cluster, count, data_stream_lifecycle, data_streams, document, field_caps,
     indices, mappings, metrics, mget, msearch, nodes, placement, point_in_time, resolve, root, scroll, search,
-    security, settings, stats, tasks, templates, tenant_deletion, terms_enum, validate,
+    security, settings, stats, tasks, templates, tenant_deletion, tenants, terms_enum, validate,
 };
 
 /// What a handler returns.
@@ -339,6 +339,22 @@ fn routes() -> Vec<Route> {
 
         // Who may do what.
         route!(GET, ["/_security/_authenticate"], "authenticate", "cluster:admin/xpack/security/user/authenticate", Any, [], None, security::authenticate::authenticate),
+        route!(GET_POST, ["/_security/user/_has_privileges"], "has_privileges", "cluster:admin/xpack/security/user/has_privileges", Any, [], Json, security::privileges::has_privileges),
+        route!(POST_PUT, ["/_security/api_key"], "create_api_key", "cluster:admin/xpack/security/api_key/create", ManageOwnKeys, [security::user::PARAMS], Json, security::api_key::create),
+        route!(GET, ["/_security/api_key"], "get_api_key", "cluster:admin/xpack/security/api_key/get", Any, [security::api_key::GET_PARAMS], None, security::api_key::get),
+        route!(DELETE, ["/_security/api_key"], "invalidate_api_key", "cluster:admin/xpack/security/api_key/invalidate", ManageOwnKeys, [], Json, security::api_key::invalidate),
+        route!(GET, ["/_security/user", "/_security/user/{username}"], "get_user", "cluster:admin/xpack/security/user/get", ManageTenant, [&["with_profile_uid"]], None, security::user::get),
+        route!(POST_PUT, ["/_security/user/{username}"], "put_user", "cluster:admin/xpack/security/user/put", ManageTenant, [security::user::PARAMS], Json, security::user::put),
+        route!(DELETE, ["/_security/user/{username}"], "delete_user", "cluster:admin/xpack/security/user/delete", ManageTenant, [security::user::PARAMS], None, security::user::delete),
+        route!(POST_PUT, ["/_security/user/_password", "/_security/user/{username}/_password"], "change_password", "cluster:admin/xpack/security/user/change_password", Any, [security::user::PARAMS], Json, security::user::set_password),
+        route!(POST_PUT, ["/_security/user/{username}/_enable"], "enable_user", "cluster:admin/xpack/security/user/set_enabled", ManageTenant, [security::user::PARAMS], None, security::user::enable),
+        route!(POST_PUT, ["/_security/user/{username}/_disable"], "disable_user", "cluster:admin/xpack/security/user/set_enabled", ManageTenant, [security::user::PARAMS], None, security::user::disable),
+        route!(GET, ["/_security/role", "/_security/role/{name}"], "get_role", "cluster:admin/xpack/security/role/get", ManageSecurity, [], None, security::role::get),
+        route!(POST_PUT, ["/_security/role/{name}"], "put_role", "cluster:admin/xpack/security/role/put", ManageSecurity, [security::user::PARAMS], Json, security::role::put),
+        route!(DELETE, ["/_security/role/{name}"], "delete_role", "cluster:admin/xpack/security/role/delete", ManageSecurity, [security::user::PARAMS], None, security::role::delete),
+        route!(GET, ["/_firn/tenants"], "list_tenants", "cluster:admin/firn/tenants/list", ManageCluster, [], None, tenants::list),
+        route!(GET, ["/_firn/tenants/{id}"], "get_tenant", "cluster:admin/firn/tenants/get", ManageTenant, [], None, tenants::get),
+        route!(PUT, ["/_firn/tenants/{id}"], "put_tenant", "cluster:admin/firn/tenants/put", ManageCluster, [], Json, tenants::put),
 
         // Tenants on shards, and their end.
         route!(GET, ["/_firn/placement"], "get_placement", "cluster:admin/firn/placement/get", ManageCluster, [MASTER], None, placement::get),

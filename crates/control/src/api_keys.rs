@@ -197,7 +197,7 @@ impl Control {
     }
 }
 
-/// Whether a key is there for `asker`: everybody's, his tenant's, his own; for a key of no rights, itself.
+/// Whether a key is there for `asker`: everybody's, his tenant's, his own; for a key, itself.
 fn sees(asker: &Identity, key: &ApiKey) -> bool {
     if asker.tenant().is_some_and(|tenant| key.tenant() != Some(tenant)) {
         return false;
@@ -206,7 +206,7 @@ fn sees(asker: &Identity, key: &ApiKey) -> bool {
         return true;
     }
     match asker.principal() {
-        Principal::ApiKey(own) if !asker.has(Privilege::ManageOwnKeys) => own.id == key.id,
+        Principal::ApiKey(own) => own.id == key.id,
         _ => asker.user_name() == Some(&key.owner),
     }
 }

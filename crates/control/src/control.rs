@@ -1,6 +1,6 @@
 //! The state, its file, and what changes it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -124,9 +124,22 @@ impl Control {
         bytes
     }
 
+    /// Whether there are users in a folder that nobody has open; makes nothing.
+    pub fn has_users_in(disk: Arc<dyn Disk>, folder: &Path) -> Result<bool> {
+        let state = Store::at(disk, folder).read()?;
+        Ok(state.is_some_and(|state| !state.users.is_empty()))
+    }
+
     /// Whether anybody can sign in.
     pub fn has_users(&self) -> bool {
         !self.state().users.is_empty()
+    }
+
+    /// Whether the operator is there and has this password.
+    pub fn is_operator_password(&self, password: &Password) -> bool {
+        let state = self.state();
+        let operator = state.users.get(OPERATOR);
+        operator.is_some_and(|user| passwords::matches(&password.0, &user.password_hash.0))
     }
 
     /// Makes the first operator, or gives him a new password. Returns his name.

@@ -111,6 +111,11 @@ impl PrivilegeSet {
         self.0 & (1 << privilege as u32) != 0
     }
 
+    /// Each of them.
+    pub fn iter(self) -> impl Iterator<Item = Privilege> {
+        ALL.iter().copied().filter(move |privilege| self.contains(*privilege))
+    }
+
     /// These and those.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
@@ -147,6 +152,25 @@ impl PrivilegeSet {
         ))
     }
 }
+
+const ALL: &[Privilege] = &[
+    P::Any,
+    P::Read,
+    P::Write,
+    P::ViewMetadata,
+    P::MonitorIndices,
+    P::Refresh,
+    P::CreateIndex,
+    P::Maintain,
+    P::Manage,
+    P::ManageOwnKeys,
+    P::ManageTenant,
+    P::Monitor,
+    P::ManageTemplates,
+    P::ManageApiKeys,
+    P::ManageSecurity,
+    P::ManageCluster,
+];
 
 const ALL_OF_INDICES: PrivilegeSet = PrivilegeSet::of(&[
     P::Read,
@@ -248,6 +272,7 @@ mod tests {
     fn names_stand_for_sets() {
         let manage = PrivilegeSet::of_index_name("manage").unwrap();
         assert!(manage.contains(P::Manage) && manage.contains(P::CreateIndex) && !manage.contains(P::Read));
+        assert!(ALL.iter().enumerate().all(|(at, privilege)| at == *privilege as usize));
         assert_eq!(PrivilegeSet::of_index_name("all").unwrap(), PrivilegeSet::of_indices());
         assert!(
             PrivilegeSet::of_cluster_name("manage_security")

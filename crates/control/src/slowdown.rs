@@ -89,7 +89,9 @@ impl Slowdown {
     /// Remembers that an attempt failed.
     pub(crate) fn failed(&mut self, name: &str, now: Instant) {
         self.wear_off(now);
-        self.together += 1.0;
+        // No more than what the longest wait stands for: when the guessing ends, so does the waiting.
+        let most = f64::from(self.limits.failures_together) * (1.0 + self.limits.wait_max.as_secs_f64());
+        self.together = (self.together + 1.0).min(most);
         if !self.names.contains_key(name) {
             self.make_room(now);
         }

@@ -31,23 +31,34 @@ impl Store {
         if let Some(parent) = folder.parent() {
             disk.sync_dir(parent)?;
         }
-        let store = Self {
+        let store = Self::at(disk, folder);
+        let state = store.read()?;
+        Ok((store, state))
+    }
+
+    /// The file of a folder, which need not be there.
+    pub(crate) fn at(disk: Arc<dyn Disk>, folder: &Path) -> Self {
+        Self {
             path: folder.join(NAME),
             disk,
-        };
-        let bytes = match store.disk.read(&store.path) {
+        }
+    }
+
+    /// What the file says; `None` if there is none.
+    pub(crate) fn read(&self) -> Result<Option<State>> {
+        let bytes = match self.disk.read(&self.path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((store, None)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let state = parse(&bytes).map_err(|reason| {
             Error::internal(format!(
                 "refusing to start: the record of users, API keys and tenants in [{}] is damaged: {reason}; put back a \
                  copy of it, or move it away to begin with none",
-                store.path.display()
+                self.path.display()
             ))
         })?;
-        Ok((store, Some(state)))
+        Ok(Some(state))
     }
 
     /// Replaces the file; durable when it returns.

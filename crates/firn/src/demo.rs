@@ -15,9 +15,10 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::client::Client;
+use crate::security;
 use crate::serve::{self, SettingsArgs, Stopping};
 
 /// The data stream of the invented company.
@@ -59,6 +60,12 @@ pub(crate) fn run(args: &DemoArgs, started: Instant) -> anyhow::Result<ExitCode>
         std::fs::File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     }
     let settings = args.settings.load()?;
+    if security::is_on(&settings)? {
+        bail!(
+            "the demo fills a server that everybody on this machine may use, and this one asks who comes: use `firn \
+             serve` with `firn ingest --user` or `--api-key`, or another --data folder"
+        );
+    }
     std::thread::scope(|scope| {
         serve::serve(&settings, started, |url, stopping| {
             let demo = Demo::new(args, url, stopping);

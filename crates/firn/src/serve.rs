@@ -118,8 +118,9 @@ pub(crate) fn serve(
     started: Instant,
     ready: impl FnOnce(&str, &Stopping) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    let is_secure = security::is_on(settings)?;
     let warning = settings.http_address.judge(Protection {
-        authentication: false,
+        authentication: is_secure,
         tls: settings.tls.is_some(),
         is_insecure_allowed: settings.insecure_open_to_network,
     })?;
@@ -156,13 +157,12 @@ pub(crate) fn serve(
         .context("cannot start the HTTP threads")?;
     runtime.block_on(async {
         let engine: Arc<dyn Engine> = engine;
-        let control = security::open(settings)?;
-        let security = match control.has_users() {
+        let control = security::open(settings, is_secure)?;
+        let security = match is_secure {
             true => Security::On(Arc::clone(&control)),
             false => Security::Off(Some(Arc::clone(&control))),
         };
-        let authentication = matches!(security, Security::On(_));
-        let (records, record_writers) = records::start(settings, authentication, &engine);
+        let (records, record_writers) = records::start(settings, is_secure, &engine);
         let config = ApiConfig {
             tls: tls.clone(),
             security,
@@ -197,8 +197,9 @@ pub(crate) fn serve(
         if let (Some(files), Some(tls)) = (&settings.tls, tls) {
             tokio::spawn(files.clone().watch(tls));
         }
+        let last_uses = tokio::spawn(security::write_last_uses(Arc::clone(&control)));
         let life = tokio::spawn(lifecycle::run(
-            Life::new(control, Arc::clone(&engine)),
+            Life::new(Arc::clone(&control), Arc::clone(&engine)),
             settings.lifecycle_poll_interval,
         ));
         let outcome = match ready(&url, &stopping) {
@@ -213,6 +214,10 @@ pub(crate) fn serve(
         life.abort();
         let closing = Instant::now();
         record_writers.close().await;
+        last_uses.abort();
+        control
+            .write_last_uses()
+            .context("cannot write when API keys were used last")?;
         engine.close().await.context("cannot make everything durable")?;
         tracing::info!(took_ms = closing.elapsed().as_millis() as u64, "firn has stopped");
         outcome

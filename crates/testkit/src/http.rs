@@ -11,6 +11,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 pub struct Client {
     agent: ureq::Agent,
     base: String,
+    authorization: Option<String>,
 }
 
 /// An answer, whatever its status.
@@ -66,6 +67,15 @@ impl Client {
         Self {
             agent: config.into(),
             base: base.into(),
+            authorization: None,
+        }
+    }
+
+    /// The same with this `Authorization` in each request.
+    pub fn authorized(&self, authorization: impl Into<String>) -> Self {
+        Self {
+            authorization: Some(authorization.into()),
+            ..self.clone()
         }
     }
 
@@ -81,6 +91,9 @@ impl Client {
             .uri(format!("{}{path}", self.base));
         if let Some(content_type) = content_type {
             request = request.header("content-type", content_type);
+        }
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
         }
         let configured = self
             .agent

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
 /// Requests that wait for one name: as many connections as a client opens at once.
-const WAITING_FOR_ONE_MAX: usize = 32;
-/// Requests that wait in all lines together: each holds a connection.
-const WAITING_MAX: usize = 128;
+const WAITING_FOR_ONE_MAX: usize = 16;
+/// Requests that wait in all lines together: each holds a connection, of which there are some 1,000.
+const WAITING_MAX: usize = 256;
 
 /// All lines.
 #[derive(Debug, Default)]

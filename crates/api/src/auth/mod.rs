@@ -7,7 +7,7 @@ mod header;
 mod line;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use firn_control::{Attempt, Authentication, Control, Credentials, Identity, PasswordCheck};
 use firn_engine::{Error, ErrorKind};
@@ -69,15 +69,16 @@ impl Gate {
         }
     }
 
-    /// Lets whoever came with a wrong key wait before he hears so.
+    /// Lets whoever came with a wrong key wait before he hears so, one at a time for a key.
     async fn slow_down(&self, control: &Control, credentials: &Credentials) -> Result<(), Error> {
         let principal = credentials.principal();
+        // Who is sent away has learnt nothing, and so made no guess.
+        let place = self.line.join(principal).ok_or_else(too_many)?;
+        let _turn = place.turn().await;
+        if let Attempt::After(wait) = control.attempt(principal, Instant::now()) {
+            tokio::time::sleep(wait).await;
+        }
         control.attempt_failed(principal, Instant::now());
-        let Attempt::After(wait) = control.attempt(principal, Instant::now()) else {
-            return Ok(());
-        };
-        let _place = self.line.join(principal).ok_or_else(|| too_many(wait))?;
-        tokio::time::sleep(wait).await;
         Ok(())
     }
 
@@ -90,10 +91,7 @@ impl Gate {
         uri: &str,
     ) -> Result<Arc<Identity>, Error> {
         let principal = credentials.principal();
-        let place = self
-            .line
-            .join(principal)
-            .ok_or_else(|| too_many(Duration::from_secs(1)))?;
+        let place = self.line.join(principal).ok_or_else(too_many)?;
         let _turn = place.turn().await;
         // Ten connections of one client begin together: the first one's answer holds for all.
         if let Authentication::Known(identity) = control.authenticate(credentials, Instant::now()) {
@@ -151,12 +149,9 @@ fn unauthenticated(reason: String, credentials: Option<String>) -> Error {
     Error::new(ErrorKind::Unauthenticated, reason).with_details(details)
 }
 
-fn too_many(wait: Duration) -> Error {
+fn too_many() -> Error {
     Error::new(
         ErrorKind::Rejected,
-        format!(
-            "too many attempts to authenticate are waiting already, try again in [{}s]",
-            wait.as_secs().max(1)
-        ),
+        "too many attempts to authenticate are waiting already, try again later",
     )
 }

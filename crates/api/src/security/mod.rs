@@ -1,14 +1,22 @@
 //! `_security`: who one is, users, roles and API keys, in Elasticsearch's shapes.
 
+pub(crate) mod api_key;
 pub(crate) mod authenticate;
+mod body;
+pub(crate) mod privileges;
+pub(crate) mod role;
+pub(crate) mod user;
 
 use std::sync::Arc;
 
 use firn_control::Control;
-use firn_engine::Error;
+use firn_engine::{Error, Result};
+use http::StatusCode;
+use serde_json::json;
 
 use crate::config::Security;
 use crate::error::ApiError;
+use crate::reply::Reply;
 use crate::request::Edge;
 
 /// What these endpoints work on. Where security is off there is nobody to give rights to.
@@ -20,4 +28,21 @@ fn control(edge: &Edge) -> Result<&Arc<Control>, ApiError> {
         )
         .into()),
     }
+}
+
+/// Changes the record: away from the async threads, because it waits for the disk.
+pub(crate) async fn change<T: Send + 'static>(
+    change: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T, ApiError> {
+    let changed = tokio::task::spawn_blocking(change).await;
+    Ok(changed.map_err(|error| Error::internal(format!("a bug: a change of the record panicked: {error}")))??)
+}
+
+/// Whether what was to be deleted was there.
+fn found(found: bool) -> Reply {
+    let status = match found {
+        true => StatusCode::OK,
+        false => StatusCode::NOT_FOUND,
+    };
+    Reply::json(status, &json!({"found": found}))
 }

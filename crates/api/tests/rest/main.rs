@@ -7,6 +7,7 @@ mod documents;
 mod fake;
 mod http;
 mod http2;
+mod keys_and_users;
 mod metadata;
 mod questions;
 mod search;

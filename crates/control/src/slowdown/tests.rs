@@ -57,12 +57,17 @@ fn failures_are_forgiven_after_a_while() {
 fn guessing_many_names_is_slow_too() {
     let mut slowdown = Slowdown::new(SlowdownLimits {
         failures_together: 10,
+        names_max: 10,
         ..SlowdownLimits::default()
     });
     let now = Instant::now();
     (0..30).for_each(|number| slowdown.failed(&format!("name-{number}"), now));
     assert_eq!(slowdown.attempt("fresh", now), Attempt::After(2000 * MS));
     assert_eq!(slowdown.attempt("fresh", now + 2000 * MS), Attempt::Now);
+    // However long it went on, it is over soon.
+    (0..100_000).for_each(|number| slowdown.failed(&format!("name-{number}"), now));
+    assert_eq!(slowdown.attempt("fresh", now), Attempt::After(10_000 * MS));
+    assert_eq!(slowdown.attempt("fresh", now + 10_000 * MS), Attempt::Now);
 }
 
 #[test]

@@ -79,7 +79,6 @@ pub(crate) struct Secrets(Entries);
 
 impl Secrets {
     /// The value of a secret setting.
-    #[allow(dead_code, reason = "for the operator's first password, which is to come")]
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|value| value.as_str())
     }

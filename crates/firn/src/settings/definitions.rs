@@ -169,6 +169,22 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         help: "How long requests that are running when the server is told to stop may take to finish.",
     },
     Definition {
+        name: "xpack.security.enabled",
+        section: SECURITY,
+        kind: BOOLEAN,
+        default: Derived(
+            "true if there are users, or if other machines can reach `http.host` and `http.insecure_open_to_network` is not set",
+        ),
+        help: "Whether requests have to sign in (see [tenants](tenants.md)). At the first start with it, the password of the operator `elastic` is made and printed once.",
+    },
+    Definition {
+        name: "operator.password_file",
+        section: SECURITY,
+        kind: Kind::Path,
+        default: Derived("none"),
+        help: "File whose first line is the password of the operator `elastic`; he gets it at each start if he has another one. The variable `FIRN_OPERATOR_PASSWORD` holds the password itself.",
+    },
+    Definition {
         name: "xpack.security.http.ssl.enabled",
         section: SECURITY,
         kind: BOOLEAN,
@@ -222,7 +238,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: SECURITY,
         kind: Kind::Secret,
         default: Derived("none"),
-        help: "Password of the operator at the first start of a server without users.",
+        help: "Password of the operator `elastic` at the first start of a server without users.",
     },
     Definition {
         name: "s3.client.default.access_key",

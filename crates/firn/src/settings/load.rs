@@ -15,7 +15,12 @@ use super::definitions::{self, Definition, Kind};
 const FILE_LIMIT_BYTES: u64 = 1024 * 1024;
 
 /// Variables with the prefix of settings that say something else.
-const OTHER_VARIABLES: &[&str] = &["FIRN_API_KEY", "FIRN_KEYSTORE_PASSWORD", "FIRN_KEYSTORE_PASSWORD_FILE"];
+const OTHER_VARIABLES: &[&str] = &[
+    "FIRN_API_KEY",
+    "FIRN_KEYSTORE_PASSWORD",
+    "FIRN_KEYSTORE_PASSWORD_FILE",
+    "FIRN_OPERATOR_PASSWORD",
+];
 
 /// Where a value was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -51,6 +51,9 @@ pub(crate) struct ServeSettings {
     pub(crate) insecure_open_to_network: bool,
     pub(crate) audit: KeepRecords,
     pub(crate) traffic: KeepRecords,
+    /// `xpack.security.enabled`; `None`: whatever the address and the record of users ask for.
+    pub(crate) security_enabled: Option<bool>,
+    pub(crate) operator_password_file: Option<PathBuf>,
     pub(crate) http_max_content_bytes: u64,
     pub(crate) shutdown_grace: Duration,
     pub(crate) index_buffer_bytes: u64,
@@ -98,6 +101,8 @@ impl ServeSettings {
             insecure_open_to_network: values.boolean("http.insecure_open_to_network")?,
             audit: values.records("xpack.security.audit.enabled", "xpack.security.audit.retention")?,
             traffic: values.records("traffic.enabled", "traffic.retention")?,
+            security_enabled: values.text("xpack.security.enabled")?.map(|text| text == "true"),
+            operator_password_file: values.path("operator.password_file")?,
             http_max_content_bytes: values.bytes("http.max_content_length")?,
             shutdown_grace: values
                 .duration("http.shutdown_grace_period")?

@@ -1,0 +1,102 @@
+//! Roles as requests write them down, and as answers do.
+
+use std::collections::BTreeMap;
+
+use firn_control::{IndexEntry, RoleDescriptor};
+use serde_json::{Map, Value, json};
+
+use crate::error::ApiError;
+use crate::fields::Fields;
+
+/// Narrowing to documents and fields of an index: what firn has instead is tenants.
+const LACKING_OF_ENTRY: &[&str] = &["field_security", "query"];
+const LACKING_OF_ROLE: &[&str] = &[
+    "applications",
+    "global",
+    "remote_cluster",
+    "remote_indices",
+    "restriction",
+    "run_as",
+    "workflows",
+];
+
+/// A role's privileges.
+pub(super) fn role(value: Value) -> Result<RoleDescriptor, ApiError> {
+    let mut fields = Fields::of("role", value)?;
+    fields.refuse(LACKING_OF_ROLE)?;
+    // What firn itself prints, and what is for people only.
+    fields.object("transient_metadata")?;
+    fields.string("description")?;
+    let cluster = fields.strings("cluster")?.unwrap_or_default();
+    let metadata = fields.object("metadata")?.unwrap_or_default();
+    let mut indices = Vec::new();
+    for name in ["indices", "index"] {
+        match fields.take(name) {
+            None => {}
+            Some(Value::Array(entries)) => {
+                for entry in entries {
+                    indices.push(index_entry(entry)?);
+                }
+            }
+            Some(one) => indices.push(index_entry(one)?),
+        }
+    }
+    fields.finish()?;
+    Ok(RoleDescriptor {
+        cluster,
+        indices,
+        metadata,
+    })
+}
+
+fn index_entry(value: Value) -> Result<IndexEntry, ApiError> {
+    let mut fields = Fields::of("role's entry for indices", value)?;
+    fields.refuse(LACKING_OF_ENTRY)?;
+    // firn has no indices that need it.
+    fields.bool("allow_restricted_indices")?;
+    let entry = IndexEntry {
+        names: fields.strings("names")?.unwrap_or_default(),
+        privileges: fields.strings("privileges")?.unwrap_or_default(),
+    };
+    fields.finish()?;
+    Ok(entry)
+}
+
+/// Roles by name.
+pub(super) fn roles(object: Map<String, Value>) -> Result<BTreeMap<String, RoleDescriptor>, ApiError> {
+    object
+        .into_iter()
+        .map(|(name, value)| Ok((name, role(value)?)))
+        .collect()
+}
+
+/// A role as answers have it.
+pub(super) fn print_role(role: &RoleDescriptor) -> Value {
+    let indices: Vec<Value> = role
+        .indices
+        .iter()
+        .map(|entry| {
+            json!({
+                "names": entry.names,
+                "privileges": entry.privileges,
+                "allow_restricted_indices": false,
+            })
+        })
+        .collect();
+    json!({
+        "cluster": role.cluster,
+        "indices": indices,
+        "applications": [],
+        "run_as": [],
+        "metadata": role.metadata,
+        "transient_metadata": {"enabled": true},
+    })
+}
+
+/// Roles by name, as answers have them.
+pub(super) fn print_roles(roles: &BTreeMap<String, RoleDescriptor>) -> Map<String, Value> {
+    roles
+        .iter()
+        .map(|(name, role)| (name.clone(), print_role(role)))
+        .collect()
+}

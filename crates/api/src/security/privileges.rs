@@ -1,0 +1,57 @@
+//! `_security/user/_has_privileges`: whether one may, before one tries.
+
+use std::sync::Arc;
+
+use firn_control::PrivilegeSet;
+use serde_json::{Map, Value, json};
+
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+
+pub(crate) async fn has_privileges(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    super::control(&edge)?;
+    let identity = &call.identity;
+    let mut has_all = true;
+    let mut fields = Fields::of("privileges to check", call.required_json()?)?;
+    fields.refuse(&["application"])?;
+
+    let mut cluster = Map::new();
+    for name in fields.strings("cluster")?.unwrap_or_default() {
+        let set = PrivilegeSet::of_cluster_name(&name)?;
+        let has = set.iter().all(|privilege| identity.has(privilege));
+        has_all &= has;
+        cluster.insert(name, has.into());
+    }
+    let mut index: Map<String, Value> = Map::new();
+    let entries = match fields.take("index") {
+        None => Vec::new(),
+        Some(Value::Array(entries)) => entries,
+        Some(one) => vec![one],
+    };
+    for entry in entries {
+        let mut entry = Fields::of("privileges to check for indices", entry)?;
+        entry.bool("allow_restricted_indices")?;
+        let names = entry.strings("names")?.unwrap_or_default();
+        let privileges = entry.strings("privileges")?.unwrap_or_default();
+        entry.finish()?;
+        for name in names {
+            let answers = index.entry(name.clone()).or_insert_with(|| json!({}));
+            for privilege in &privileges {
+                let set = PrivilegeSet::of_index_name(privilege)?;
+                let has = set.iter().all(|one| identity.has_for(one, &name));
+                has_all &= has;
+                answers[privilege] = has.into();
+            }
+        }
+    }
+    fields.finish()?;
+    Ok(Reply::ok(&json!({
+        "username": identity.user_name(),
+        "has_all_requested": has_all,
+        "cluster": cluster,
+        "index": index,
+        "application": {},
+    })))
+}
