@@ -178,7 +178,7 @@ fn print_duration(ms: u64) -> String {
     const UNITS: [(&str, u64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
     UNITS
         .iter()
-        .find(|(_, unit)| ms % unit == 0)
+        .find(|(_, unit)| ms.is_multiple_of(*unit))
         .map_or_else(|| format!("{ms}ms"), |(name, unit)| format!("{}{name}", ms / unit))
 }
 
