@@ -63,7 +63,7 @@ pub(crate) async fn analyze(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     let text = text
         .filter(|text| !text.is_empty())
         .ok_or_else(|| ApiError::validation(&["text is missing".to_owned()]))?;
-    let metadata = edge.metadata(&call).await?;
+    let metadata = edge.metadata_with_mappings(&call).await?;
     let index_name = call.captured("index").or_else(|| call.params.get("index"));
     let index = match index_name {
         None => None,

@@ -57,7 +57,7 @@ pub(crate) async fn field_caps(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
     let keep = Filters::parse(&filters)?;
     let types = params.list("types");
     let include_unmapped = params.bool("include_unmapped", false)?;
-    let metadata = edge.metadata(&call).await?;
+    let metadata = edge.metadata_with_mappings(&call).await?;
     let target = call.target(IndicesOptions::default())?;
     let mut indices = edge.resolve(&target, &metadata)?;
     let in_use = match index_filter.is_some() || !include_empty {

@@ -55,7 +55,7 @@ pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
 
 /// `GET /{index}`.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let metadata = edge.metadata(&call).await?;
+    let metadata = edge.metadata_with_mappings(&call).await?;
     let target = call.target(IndicesOptions {
         expand_hidden: false,
         ..IndicesOptions::default()

@@ -14,7 +14,7 @@ use crate::request::{Call, Edge};
 
 /// `GET /_mapping` and `GET /{index}/_mapping`.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let metadata = edge.metadata(&call).await?;
+    let metadata = edge.metadata_with_mappings(&call).await?;
     let target = call.target(hidden_too())?;
     let answer: Map<String, Value> = edge
         .resolve(&target, &metadata)?
@@ -51,7 +51,7 @@ pub(crate) async fn get_fields(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
     if call.params.bool("include_defaults", false)? {
         return Err(Error::not_implemented("the parameter [include_defaults] of [_mapping/field]").into());
     }
-    let metadata = edge.metadata(&call).await?;
+    let metadata = edge.metadata_with_mappings(&call).await?;
     let target = call.target(hidden_too())?;
     let patterns = split_list(call.capture("fields"));
     let answer: Map<String, Value> = edge

@@ -68,6 +68,11 @@ impl Edge {
         Ok(self.engine.metadata(&call.ctx).await?)
     }
 
+    /// The same with mappings, as far as the caller may know them.
+    pub(crate) async fn metadata_with_mappings(&self, call: &Call) -> Result<Arc<Metadata>, ApiError> {
+        Ok(self.engine.metadata_with_mappings(&call.ctx).await?)
+    }
+
     /// The clock.
     pub(crate) fn now_ms(&self) -> i64 {
         (self.config.now_ms)()

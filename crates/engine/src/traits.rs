@@ -29,6 +29,12 @@ pub trait Engine: Send + Sync + 'static {
     /// Indices, aliases, templates and data streams at one moment.
     async fn metadata(&self, ctx: &RequestContext) -> Result<Arc<Metadata>>;
 
+    /// The same with mappings as far as the request's scope may know them. [`Engine::metadata`] has of a
+    /// tenant's mappings only what every tenant has, so that whoever needs no mapping need not wait for it.
+    async fn metadata_with_mappings(&self, ctx: &RequestContext) -> Result<Arc<Metadata>> {
+        self.metadata(ctx).await
+    }
+
     /// Changes metadata: all of the command happens and is durable, or none of it.
     async fn execute(&self, ctx: &RequestContext, command: Command) -> Result<Outcome>;
 

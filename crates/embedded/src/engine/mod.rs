@@ -20,6 +20,7 @@ mod purge;
 pub(crate) mod searching;
 pub(crate) mod state;
 mod stats;
+mod tenant_fields;
 mod terms_enum;
 mod usage;
 mod view;
@@ -49,6 +50,7 @@ use tokio::sync::oneshot;
 use self::contexts::Contexts;
 pub use self::open::{DamagedShard, RecoveryReport};
 use self::state::{ShardFactory, State};
+use self::tenant_fields::NarrowedMappings;
 use self::view::{Views, check_command};
 use crate::bulk::pressure::Pressure;
 use crate::catalog::Catalog;
@@ -94,6 +96,8 @@ pub(crate) struct Core {
     pub(crate) request_cache: Arc<RequestCache>,
     /// What scopes let be seen of the metadata.
     pub(crate) views: Views,
+    /// What tenants know of mappings.
+    pub(crate) narrowed_mappings: NarrowedMappings,
     /// Open scrolls and points in time.
     pub(crate) contexts: Contexts,
     /// Picks the shard of documents whose id firn makes.
@@ -210,6 +214,14 @@ impl Engine for Embedded {
     async fn metadata(&self, ctx: &RequestContext) -> Result<Arc<Metadata>> {
         let state = self.core.state();
         Ok(self.core.view(&state, &ctx.scope))
+    }
+
+    async fn metadata_with_mappings(&self, ctx: &RequestContext) -> Result<Arc<Metadata>> {
+        if ctx.scope.tenant_id().is_none() {
+            return self.metadata(ctx).await;
+        }
+        self.core.check_open()?;
+        searching::on_search_pool(&self.core, ctx, |core, ctx| core.view_with_mappings(ctx)).await
     }
 
     async fn execute(&self, ctx: &RequestContext, command: Command) -> Result<Outcome> {

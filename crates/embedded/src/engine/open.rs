@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use super::contexts::Contexts;
 use super::ids::fresh_uuid;
 use super::state::{IndexState, ShardFactory, ShardSlot, State, closed_error};
+use super::tenant_fields::NarrowedMappings;
 use super::view::Views;
 use super::{Commands, Core};
 use crate::bulk::pressure::Pressure;
@@ -135,6 +136,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         search_memory: NodeMemory::new(config.search_memory_bytes_max_total),
         request_cache: RequestCache::new(usize::try_from(config.request_cache_bytes).unwrap_or(usize::MAX)),
         views: Views::default(),
+        narrowed_mappings: NarrowedMappings::default(),
         contexts: Contexts::new(config.seed ^ (config.now_ms)() as u64),
         next_shard: AtomicU64::new(0),
         closing: AtomicBool::new(false),

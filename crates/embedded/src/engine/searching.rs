@@ -255,6 +255,7 @@ impl Core {
         {
             addressed.push(self.open_place(place, now_ms));
         }
+        self.narrow_mappings(&mut addressed)?;
         Ok((addressed, skipped.len() as u32))
     }
 
@@ -377,7 +378,7 @@ pub(crate) fn foreign_routing(routing: &str, tenant: &str) -> Error {
 }
 
 /// Whose documents a request sees of an index: `Some(None)` everybody's, `None` nobody's.
-fn restriction(ctx: &RequestContext, index: &IndexState) -> Option<Option<TenantRestriction>> {
+pub(super) fn restriction(ctx: &RequestContext, index: &IndexState) -> Option<Option<TenantRestriction>> {
     let Some(tenant) = ctx.scope.tenant_id() else {
         return Some(None);
     };

@@ -10,7 +10,9 @@ use firn_model::Result;
 use firn_model::names::resolve;
 
 use super::Core;
+use super::searching::restriction;
 use super::state::ShardSlot;
+use crate::search::{TenantRestriction, count_of_tenant};
 use crate::segment::Segment;
 
 impl Core {
@@ -23,12 +25,18 @@ impl Core {
         let mut indices: Vec<IndexStats> = resolved
             .iter()
             .filter_map(|target| state.indices.get(&target.name))
-            .map(|index| IndexStats {
-                index: index.name.to_string(),
-                uuid: index.metadata.uuid.clone(),
-                shards: index.shards.iter().map(|slot| self.shard_stats(slot)).collect(),
+            .map(|index| {
+                let shards = index.shards.iter().map(|slot| match restriction(ctx, index).flatten() {
+                    Some(tenant) => share_of(slot, &tenant),
+                    None => Ok(self.shard_stats(slot)),
+                });
+                Ok(IndexStats {
+                    index: index.name.to_string(),
+                    uuid: index.metadata.uuid.clone(),
+                    shards: shards.collect::<Result<_>>()?,
+                })
             })
-            .collect();
+            .collect::<Result<_>>()?;
         indices.sort_by(|left, right| left.index.cmp(&right.index));
         Ok(indices)
     }
@@ -129,6 +137,30 @@ impl Core {
             write_bytes_in_flight: self.pressure.bytes(),
         }
     }
+}
+
+/// What a tenant may know of a shard: how many documents it has there, and about how many bytes: their share,
+/// by number, of the segments that they lie in. What else a shard counts, it counts for all tenants.
+fn share_of(slot: &ShardSlot, tenant: &TenantRestriction) -> Result<ShardStats> {
+    let mut stats = ShardStats {
+        shard: slot.number,
+        max_seq_no: -1,
+        ..ShardStats::default()
+    };
+    let shard = match slot.shard() {
+        Ok(shard) => shard,
+        Err(_) => {
+            stats.failure = Some("the shard does not serve".to_owned());
+            return Ok(stats);
+        }
+    };
+    for segment in &shard.snapshot().segments {
+        let own = count_of_tenant(segment, tenant)?;
+        stats.doc_count += own;
+        stats.store_size_bytes +=
+            (u128::from(segment.size_bytes) * u128::from(own) / u128::from(segment.max_doc.max(1))) as u64;
+    }
+    Ok(stats)
 }
 
 fn segment_stats(segment: &Segment) -> SegmentStats {

@@ -5,7 +5,7 @@ use firn_model::mapping::FieldType;
 
 use super::column::{NumColumn, failed, open_strings};
 use super::field::{self, Target};
-use super::{ShardSearch, paths};
+use super::{ShardSearch, owned, paths};
 use crate::schema::{self, Class};
 
 /// Whether some document of a shard has a value for a leaf field. Looks at columns and
@@ -14,6 +14,9 @@ pub fn has_values(shard: &ShardSearch, path: &str) -> Result<bool> {
     let Target::Field(field) = field::resolve(&shard.mapping, path) else {
         return Ok(false);
     };
+    if let Some(restriction) = &shard.tenant {
+        return owned::has_own_value(&shard.snapshot, &shard.mapping, restriction, path);
+    }
     for segment in &shard.snapshot.segments {
         let reader = &segment.reader;
         let found = match field.class {

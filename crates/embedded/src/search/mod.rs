@@ -27,6 +27,7 @@ mod matched;
 mod memory;
 pub(crate) mod narrow;
 mod newest;
+mod owned;
 mod paths;
 mod prepare;
 mod profile;
@@ -64,6 +65,7 @@ pub use self::fields_in_use::has_values;
 use self::guard::{Guard, Stop};
 use self::memory::Memory;
 pub use self::memory::NodeMemory;
+pub use self::owned::{count as count_of_tenant, fields_of};
 pub(crate) use self::paths::{column_name, term as path_term};
 pub use self::terms_enum::FoundTerms;
 use crate::pool::Pool;
@@ -190,8 +192,17 @@ pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64, ctx: &Request
         return Ok(false);
     }
     let bounds = prune::time_bounds(&compiler, filter);
+    // Of other tenants' documents it says nothing, not even when they are.
+    let tenant = shard
+        .tenant
+        .as_ref()
+        .map(|restriction| Arc::from(restriction.tenant.as_str()));
     let segments = &shard.snapshot.segments;
-    Ok(bounds.is_none() || segments.iter().any(|segment| prune::may_match(segment, bounds)))
+    Ok(bounds.is_none()
+        || segments.iter().any(|segment| {
+            !prune::lacks(segment, tenant.as_ref())
+                && prune::overlaps(prune::time_range_of(segment, tenant.as_ref()), bounds)
+        }))
 }
 
 /// What a query means on a shard, as Lucene would write it. Fails where it cannot run.

@@ -63,11 +63,6 @@ pub(super) fn any_bounds(compiler: &Compiler, queries: &[Query]) -> Option<(i64,
     all
 }
 
-/// Whether a segment can hold a document within the bounds.
-pub(super) fn may_match(segment: &Segment, bounds: Option<(i64, i64)>) -> bool {
-    overlaps(segment.time_range_ms, bounds)
-}
-
 /// Inclusive bounds of the instants that a segment has, ms: a tenant's, where those are known.
 pub(super) fn time_range_of(segment: &Segment, tenant: Option<&Arc<str>>) -> Option<(i64, i64)> {
     let rows = segment.tenants.as_ref().zip(tenant);

@@ -7,11 +7,11 @@ use firn_engine::RequestContext;
 use firn_engine::terms_enum::TermsEnumRequest;
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
-use tantivy::SegmentReader;
 
 use super::field::{self, Field, Meta, Target, parse_ip_or_block};
-use super::{ShardSearch, column, paths};
+use super::{ShardSearch, TenantRestriction, column, owned, paths};
 use crate::schema::{self, Class};
+use crate::segment::Segment;
 
 /// Terms between two looks at the clock and at the client.
 const CHECK_EVERY: u64 = 4096;
@@ -72,12 +72,34 @@ impl<'a> FoundTerms<'a> {
             if self.is_over()? {
                 return Ok(());
             }
-            self.add_segment(&segment.reader, &field)?;
+            self.add_segment(segment, &field, shard.tenant.as_ref())?;
         }
         Ok(())
     }
 
-    fn add_segment(&mut self, reader: &SegmentReader, field: &Field) -> Result<()> {
+    fn add_segment(&mut self, segment: &Segment, field: &Field, tenant: Option<&TenantRestriction>) -> Result<()> {
+        let reader = &segment.reader;
+        let strings = column::open_strings(reader, field.class, &field.path)?;
+        let own = match (tenant, &strings) {
+            (Some(tenant), Some(strings)) => Some(owned::ordinals(segment, tenant, strings)?),
+            _ => None,
+        };
+        // Whether a value is to be seen at all: of a tenant's values those that its documents have.
+        let is_seen = |value: &[u8]| -> Result<bool> {
+            match (tenant, &strings, &own) {
+                (None, _, _) => Ok(true),
+                (Some(_), Some(strings), Some(own)) => Ok(strings
+                    .dictionary()
+                    .term_ord(value)?
+                    .is_some_and(|ordinal| own.contains(&ordinal))),
+                (Some(tenant), _, _) => match (paths::term_field(field.class), std::str::from_utf8(value)) {
+                    (Some((terms, _)), Ok(text)) => {
+                        owned::has_term(segment, tenant, &paths::term(terms, &field.path, text))
+                    }
+                    _ => Ok(false),
+                },
+            }
+        };
         let is_ip = field.field_type == FieldType::Ip;
         let start = self.start(is_ip);
         match paths::term_field(field.class) {
@@ -86,17 +108,17 @@ impl<'a> FoundTerms<'a> {
                 let index = reader.inverted_index(terms).map_err(column::failed)?;
                 let from = [key.as_slice(), &start].concat();
                 let mut stream = index.terms().range().ge(&from).into_stream()?;
-                self.walk(is_ip, || match stream.advance() {
+                self.walk(is_ip, &is_seen, || match stream.advance() {
                     true => Ok(stream.key().strip_prefix(key.as_slice()).map(<[u8]>::to_vec)),
                     false => Ok(None),
                 })
             }
             None => {
-                let Some(strings) = column::open_strings(reader, field.class, &field.path)? else {
+                let Some(strings) = &strings else {
                     return Ok(());
                 };
                 let mut stream = strings.dictionary().range().ge(&start).into_stream()?;
-                self.walk(is_ip, || Ok(stream.advance().then(|| stream.key().to_vec())))
+                self.walk(is_ip, &is_seen, || Ok(stream.advance().then(|| stream.key().to_vec())))
             }
         }
     }
@@ -117,7 +139,12 @@ impl<'a> FoundTerms<'a> {
     }
 
     /// Takes terms in order, until there are enough or the rest cannot match.
-    fn walk(&mut self, is_ip: bool, mut next: impl FnMut() -> Result<Option<Vec<u8>>>) -> Result<()> {
+    fn walk(
+        &mut self,
+        is_ip: bool,
+        is_seen: &dyn Fn(&[u8]) -> Result<bool>,
+        mut next: impl FnMut() -> Result<Option<Vec<u8>>>,
+    ) -> Result<()> {
         let after = match &self.request.search_after {
             Some(after) if is_ip => encoded_ip(after),
             Some(after) => Some(after.clone().into_bytes()),
@@ -147,7 +174,7 @@ impl<'a> FoundTerms<'a> {
                 },
                 false => text,
             };
-            if !self.begins(&text) {
+            if !self.begins(&text) || !is_seen(&term)? {
                 continue;
             }
             taken += 1;

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use firn_engine::document::{
     BulkItem, BulkItemResponse, BulkRequest, Effect, Expectation, GetRequest, Operation, Refresh,
 };
+use firn_engine::fields::FieldsInUseRequest;
+use firn_engine::query::Query;
 use firn_engine::search::{SearchRequest, SearchResponse};
+use firn_engine::terms_enum::TermsEnumRequest;
 use firn_engine::{Engine, Error, ErrorKind, RequestContext, Result, Scope};
 use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
@@ -455,4 +458,121 @@ fn ids_stay_the_tenants_own_through_restarts_and_merges() {
         Some(json!({"tenant": "b", "round": 2}))
     );
     assert_eq!(of(&node, "b").get("shared", "2"), None);
+}
+
+/// Events of two tenants whose fields and values differ in all that is not the tenant's.
+fn with_events() -> Node {
+    let node = shared();
+    for (tenant, count) in [("a", 3), ("b", 40)] {
+        let items = (0..count).map(|number| {
+            let field = format!("{tenant}_field");
+            let event = json!({
+                "@timestamp": if tenant == "a" { "2026-01-01T00:00:00Z" } else { "2026-06-01T00:00:00Z" },
+                "class": format!("{tenant}-{number}"),
+                "number": if tenant == "a" { number } else { number + 1000 },
+                field: {"deep": number, "text": format!("{tenant} words")},
+            });
+            add("shared", event)
+        });
+        for response in of(&node, tenant).bulk(items.collect()) {
+            response.result.unwrap();
+        }
+    }
+    node
+}
+
+#[test]
+fn fields_that_only_others_have_are_as_unmapped() {
+    let node = with_events();
+    let a = of(&node, "a");
+    let metadata = node.run(node.engine.metadata_with_mappings(&a.ctx)).unwrap();
+    let printed = metadata.indices["shared"].mapping.print().to_string();
+    assert!(printed.contains("a_field") && printed.contains("class"), "{printed}");
+    assert!(!printed.contains("b_field"), "{printed}");
+    let plain = node.run(node.engine.metadata(&a.ctx)).unwrap();
+    assert!(!plain.indices["shared"].mapping.print().to_string().contains("field"));
+    let in_use = FieldsInUseRequest {
+        target: target("shared"),
+        index_filter: None,
+    };
+    let fields = node.run(node.engine.fields_in_use(&a.ctx, in_use)).unwrap();
+    let fields: Vec<&str> = fields[0].fields.iter().map(String::as_str).collect();
+    let expect = [
+        "@timestamp",
+        "a_field.deep",
+        "a_field.text",
+        "a_field.text.keyword",
+        "class",
+        "class.keyword",
+        "number",
+        "tenant",
+    ];
+    assert_eq!(fields, expect);
+    // What a field is, is told by errors alone: those of a foreign one are those of a missing one.
+    for make in [
+        |field: &str| json!({"sort": [field]}),
+        |field: &str| json!({"query": {"range": {field: {"gte": "no number"}}}}),
+        |field: &str| json!({"query": {"match_phrase": {field: "x y"}}}),
+        |field: &str| json!({"size": 0, "aggs": {"t": {"terms": {"field": field}}}}),
+        |field: &str| json!({"query": {"query_string": {"query": "\"x y\"", "fields": [field]}}}),
+    ] {
+        let told = |field: &str| match a.try_search("shared", &make(field)) {
+            Ok(response) => format!("{:?}", response.total),
+            Err(error) => error.reason().replace(field, "FIELD"),
+        };
+        assert_eq!(told("b_field.deep"), told("x_field.deep"));
+        assert_eq!(told("b_field.text"), told("x_field.text"));
+    }
+}
+
+#[test]
+fn terms_are_those_of_the_tenants_own_documents() {
+    let node = with_events();
+    let a = of(&node, "a");
+    let enumerated = |tenant: &Tenant<'_>, field: &str| {
+        let body = json!({"field": field, "string": "", "size": 1000});
+        let request = TermsEnumRequest::parse(target("shared"), &body).unwrap();
+        node.run(node.engine.terms_enum(&tenant.ctx, request)).unwrap().terms
+    };
+    assert_eq!(enumerated(&a, "class.keyword"), ["a-0", "a-1", "a-2"]);
+    assert_eq!(enumerated(&a, "tenant"), ["a"]);
+    assert_eq!(enumerated(&a, "b_field.text.keyword"), Vec::<String>::new());
+    assert_eq!(enumerated(&operator(&node), "tenant"), ["a", "b"]);
+    for field in ["class.keyword", "number", "tenant"] {
+        let body = json!({
+            "size": 0,
+            "query": {"match_none": {}},
+            "aggs": {"t": {"terms": {"field": field, "min_doc_count": 0, "size": 100}}},
+        });
+        let response = a.try_search("shared", &body).unwrap();
+        let shown = response.aggregations.unwrap().to_string();
+        let count = shown.matches("\"doc_count\":0").count();
+        assert_eq!(count, if field == "tenant" { 1 } else { 3 }, "{shown}");
+        assert!(!shown.contains("b-") && !shown.contains("100"), "{shown}");
+    }
+}
+
+#[test]
+fn counts_and_times_are_the_tenants_own() {
+    let node = with_events();
+    let a = of(&node, "a");
+    let stats = node.run(node.engine.stats(&a.ctx, target("*"))).unwrap();
+    let documents: u64 = stats[0].shards.iter().map(|shard| shard.doc_count).sum();
+    assert_eq!(documents, 3);
+    assert!(
+        stats[0]
+            .shards
+            .iter()
+            .all(|shard| shard.indexing_total == 0 && shard.segments.is_empty())
+    );
+    // When others have events an index filter does not tell.
+    let june = json!({"range": {"@timestamp": {"gte": "2026-05-01"}}});
+    let in_use = |tenant: &Tenant<'_>| {
+        let request = FieldsInUseRequest {
+            target: target("shared"),
+            index_filter: Some(Query::parse(&june).unwrap()),
+        };
+        node.run(node.engine.fields_in_use(&tenant.ctx, request)).unwrap().len()
+    };
+    assert_eq!((in_use(&a), in_use(&of(&node, "b"))), (0, 1));
 }

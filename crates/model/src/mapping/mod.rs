@@ -8,6 +8,7 @@ mod dynamic;
 mod field;
 mod limits;
 mod merge;
+mod narrow;
 mod parse;
 mod parse_field;
 mod print;

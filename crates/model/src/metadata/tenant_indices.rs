@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::change::Change;
-use crate::mapping::{FieldMapping, FieldType, Mapping, Node};
+use crate::mapping::{DynamicTemplate, FieldMapping, FieldType, Mapping, Node};
 use crate::placement::Placement;
 use crate::settings::IndexSettings;
 use crate::tenant::TenantId;
@@ -38,6 +38,31 @@ impl Change<'_> {
     }
 }
 
+/// A `constant_keyword` holds for all documents of an index, so in one for several tenants no document may
+/// bring its value.
+fn check_constants(mapping: &Mapping) -> Result<()> {
+    let is_open = |field: &FieldMapping| field.field_type == FieldType::ConstantKeyword && field.constant.is_none();
+    let of_template = |template: &DynamicTemplate| {
+        template.mapping.get("type").and_then(|name| name.as_str()) == Some(FieldType::ConstantKeyword.name())
+    };
+    let templates = mapping.dynamic_templates.iter().flatten();
+    let mut named = templates
+        .filter(|template| of_template(template))
+        .map(|template| template.name.clone());
+    let leaf = mapping
+        .leaves()
+        .into_iter()
+        .find(|(_, field)| is_open(field))
+        .map(|(path, _)| path);
+    match leaf.or_else(|| named.next()) {
+        Some(name) => Err(Error::illegal_argument(format!(
+            "[{name}] of type [constant_keyword] needs a [value] in an index that holds events by tenant: the first \
+             event would set it for all tenants"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Makes sure that the mapping has the field that names an event's tenant, as a keyword whose terms are
 /// exactly what the event says: whoever sees an event is decided by them.
 pub(super) fn add_tenant_field(mapping: &mut Mapping, field: &str) -> Result<()> {
@@ -49,6 +74,7 @@ pub(super) fn add_tenant_field(mapping: &mut Mapping, field: &str) -> Result<()>
     if field.contains('.') {
         return Err(wrong("it must be a field at the top level"));
     }
+    check_constants(mapping)?;
     if mapping.root.disabled {
         return Err(wrong("the mapping is disabled"));
     }

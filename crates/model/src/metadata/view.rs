@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{AliasMetadata, DataStream, IndexMetadata, Metadata};
+use super::{AliasMetadata, DataStream, IndexMetadata, Metadata, TIMESTAMP};
 use crate::names::known_as;
 use crate::settings::SettingsMap;
 use crate::tenant::TenantId;
@@ -23,7 +23,8 @@ impl Metadata {
     /// An index is there if its own name or that of its data stream is allowed. Aliases with a filter
     /// are not there for tenants, nor those with the routing of somebody else: both may name what
     /// belongs to others. Neither are templates, cluster settings and what operators note about data
-    /// streams. Mappings are whole: which fields a tenant's events have is not known here.
+    /// streams. Of mappings there is only what every tenant has: which fields a tenant's events have is not
+    /// known here.
     pub fn view(&self, viewer: &Viewer<'_>) -> Metadata {
         let mut indices: BTreeMap<String, Arc<IndexMetadata>> = self
             .indices
@@ -100,11 +101,14 @@ impl Viewer<'_> {
             .filter(|(name, alias)| self.sees_alias(name, alias))
             .map(|(name, alias)| (name.clone(), alias.clone()))
             .collect();
-        if aliases.len() == index.aliases.len() {
+        let tenant_field = index.settings.tenant_field.as_deref().filter(|_| self.tenant.is_some());
+        let mapping = tenant_field.map(|field| index.mapping.narrowed(&|path| path == TIMESTAMP || path == field));
+        if aliases.len() == index.aliases.len() && mapping.is_none() {
             return Arc::clone(index);
         }
         Arc::new(IndexMetadata {
             aliases,
+            mapping: mapping.map_or_else(|| Arc::clone(&index.mapping), Arc::new),
             ..IndexMetadata::clone(index)
         })
     }

@@ -11,9 +11,10 @@ use serde_json::Value;
 use tantivy::BitSet;
 use tantivy::columnar::{Column, StrColumn};
 
-use self::collector::{Nothing, TermsCollector};
+use self::collector::{Nothing, TermsCollector, Zeros, own_values};
 use self::partition::Partition;
 use self::stored::Origin;
+use super::super::TenantRestriction;
 use super::super::column::{self, NumColumn, Number, Place, ValueBlock};
 use super::super::compile::Compiler;
 use super::super::field::{Numeric, Parsed};
@@ -35,6 +36,8 @@ pub(super) struct TermsPlan {
     exclude: Option<Filter>,
     /// Buckets of no document are wanted, too.
     zeros: bool,
+    /// Whose values may be shown with no document.
+    tenant: Option<TenantRestriction>,
     /// A bucket of one document is one.
     counts_all: bool,
     /// What a shard keeps, and the order in which it chooses; `None`: the order needs what is
@@ -89,6 +92,7 @@ impl TermsPlan {
             include: filter(&terms.include)?,
             exclude: filter(&terms.exclude)?,
             zeros: terms.min_doc_count == 0,
+            tenant: compiler.tenant.cloned(),
             counts_all: terms.min_doc_count == 1,
             cut: Cut::of(terms),
             source,
@@ -123,6 +127,11 @@ impl TermsPlan {
         };
         let (base, width, missing_key) = self.key_space(&keys)?;
         let allowed = self.allowed(&keys, base, width)?;
+        let zeros = match (self.zeros, &self.tenant) {
+            (false, _) => Zeros::None,
+            (true, None) => Zeros::OfSegment,
+            (true, Some(tenant)) => Zeros::Of(own_values(scope.segment, tenant, &keys)?),
+        };
         Ok(Box::new(TermsCollector {
             table: Table::new(width, !sub.is_empty(), scope.memory),
             multivalued: keys
@@ -134,7 +143,7 @@ impl TermsPlan {
             missing: self.missing.clone(),
             allowed,
             format: self.format.clone(),
-            zeros: self.zeros,
+            zeros,
             origin: self.origin(scope),
             cut: self.cut.clone().filter(|_| scope.manner.whole_shard),
             sub,

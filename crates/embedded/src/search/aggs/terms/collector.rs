@@ -8,10 +8,12 @@ use tantivy::DocId;
 
 use super::super::super::column::ValueBlock;
 use super::super::super::field::Numeric;
+use super::super::super::{TenantRestriction, owned};
 use super::super::table::{Entry, Table};
 use super::super::{Collector, Level};
 use super::stored::{Origin, SegmentCounts};
 use super::{Allowed, Cut, Keys, Missing, missing_key, stored_key, string_key};
+use crate::segment::Segment;
 
 /// Rough bytes of a bucket that is handed on: key, count and place in a hash table.
 const BUCKET_BYTES: usize = 120;
@@ -28,7 +30,7 @@ pub(super) struct TermsCollector {
     pub(super) multivalued: bool,
     pub(super) table: Table,
     pub(super) format: ValueFormat,
-    pub(super) zeros: bool,
+    pub(super) zeros: Zeros,
     /// Where values can be named later.
     pub(super) origin: Option<Origin>,
     pub(super) cut: Option<Cut>,
@@ -118,7 +120,10 @@ impl Collector for TermsCollector {
         let sub = std::mem::replace(&mut self.sub, Level::none());
         let has_sub = !sub.is_empty();
         let mut below = if has_sub { sub.finish(sub_count)? } else { Vec::new() };
-        if let Some(cut) = self.cut.as_ref().filter(|_| !has_sub && !self.zeros)
+        if let Some(cut) = self
+            .cut
+            .as_ref()
+            .filter(|_| !has_sub && matches!(self.zeros, Zeros::None))
             && self.table.row(0).is_some()
         {
             let rows: Vec<CutRow> = (0..bucket_count as u32)
@@ -149,7 +154,7 @@ impl Collector for TermsCollector {
                 ..TermsPartial::default()
             })
             .collect();
-        if self.zeros {
+        if !matches!(self.zeros, Zeros::None) {
             self.add_zeros(&mut entries, bucket_count)?;
         }
         if let Some(cut) = &self.cut {
@@ -337,14 +342,15 @@ impl TermsCollector {
 
     /// Adds the values of the segment that no document of the query has, for `min_doc_count: 0`.
     fn add_zeros(&self, entries: &mut Vec<(Entry, usize)>, bucket_count: usize) -> Result<()> {
-        let keys: Vec<u64> = match &self.keys {
-            Keys::Strings { strings, .. } => (0..strings.num_terms() as u64).collect(),
-            Keys::Numbers { column, .. } => {
+        let keys: Vec<u64> = match (&self.zeros, &self.keys) {
+            (Zeros::Of(values), _) => values.iter().map(|value| value - self.base).collect(),
+            (_, Keys::Strings { strings, .. }) => (0..strings.num_terms() as u64).collect(),
+            (_, Keys::Numbers { column, .. }) => {
                 let values = &column.column.values;
                 let rows = (0..values.num_vals()).map(|row| values.get_val(row) - self.base);
                 rows.collect::<BTreeSet<u64>>().into_iter().collect()
             }
-            Keys::Constant(_) | Keys::Nothing => Vec::new(),
+            (_, Keys::Constant(_) | Keys::Nothing) => Vec::new(),
         };
         let bytes = keys.len().saturating_mul(bucket_count).saturating_mul(BUCKET_BYTES);
         self.table.memory().take(bytes)?;
@@ -360,6 +366,27 @@ impl TermsCollector {
         }
         Ok(())
     }
+}
+
+/// Values to show although no document of the query has them.
+pub(super) enum Zeros {
+    None,
+    /// Whatever the segment has.
+    OfSegment,
+    /// These, raw: a tenant's own.
+    Of(BTreeSet<u64>),
+}
+
+/// The values of a tenant's documents.
+pub(super) fn own_values(segment: &Segment, tenant: &TenantRestriction, keys: &Keys) -> Result<BTreeSet<u64>> {
+    let mut values = BTreeSet::new();
+    if let Some(column) = keys.column() {
+        owned::for_each(segment, tenant, |doc| {
+            values.extend(column.values_for_doc(doc));
+            Ok(true)
+        })?;
+    }
+    Ok(values)
 }
 
 /// A segment without any value.
