@@ -1,8 +1,14 @@
 //! `.firn-traffic` and `.firn-audit`: what a real process keeps of the requests it has answered.
 
+mod support;
+
+use std::io::Write as _;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use firn_testkit::{Client, Node, NodeOptions};
 use serde_json::{Value, json};
 
@@ -160,6 +166,88 @@ fn the_streams_are_hidden_kept_by_time_and_written_to_the_end() {
     let templates = client.get("/_index_template/.firn-traffic").unwrap().json();
     let template = &templates["index_templates"][0]["index_template"]["template"];
     assert_eq!(template["lifecycle"]["data_retention"], "30d", "{templates}");
+}
+
+/// The operator's password comes from the keystore, as it may in production.
+#[test]
+fn sign_ins_and_refusals_are_in_the_audit_log() {
+    const PASSWORD: &str = "from the keystore";
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data").display().to_string();
+    let mut add = support::command(&["keystore", "--data", &data, "add", "-x", "-f", "bootstrap.password"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    add.stdin.take().unwrap().write_all(PASSWORD.as_bytes()).unwrap();
+    assert!(add.wait().unwrap().success());
+
+    let node = start(folder.path(), &[("xpack.security.enabled", "true")]);
+    let basic = |password: &str| format!("Basic {}", STANDARD.encode(format!("elastic:{password}")));
+    let operator = node.client().authorized(basic(PASSWORD));
+    assert_eq!(node.client().get("/events/_search").unwrap().status, 401);
+    let stranger = node.client().authorized(basic("a guess"));
+    assert_eq!(stranger.get("/events/_count").unwrap().status, 401);
+    bulk(&operator, 1);
+    let key = json!({"name": "reader", "role_descriptors": {"r": {"indices": [{"names": ["events"], "privileges": ["read"]}]}}});
+    let key = operator.json("POST", "/_security/api_key", &key).unwrap();
+    assert_eq!(key.status, 200, "{}", key.text());
+    let key = key.json();
+    let reader = node
+        .client()
+        .authorized(format!("ApiKey {}", key["encoded"].as_str().unwrap()));
+    assert_eq!(reader.get("/events/_count").unwrap().status, 200);
+    assert_eq!(reader.get("/events/_count").unwrap().status, 200);
+    assert_eq!(reader.send("DELETE", "/events", None, b"").unwrap().status, 403);
+
+    let of = |action: &str, path: &str| json!({"bool": {"filter": [{"term": {"event.action": action}}, {"term": {"url.path": path}}]}});
+    let one = |action: &str, path: &str| records(&operator, ".firn-audit", &of(action, path), 1).remove(0);
+    let nobody = one("authentication_failed", "/events/_search");
+    assert_eq!(
+        (&nobody["status"], &nobody["user"]),
+        (&json!(401), &Value::Null),
+        "{nobody}"
+    );
+    let guess = one("authentication_failed", "/events/_count");
+    assert_eq!(
+        (&guess["user"]["name"], &guess["event"]["outcome"]),
+        (&json!("elastic"), &json!("failure"))
+    );
+    assert_eq!(
+        one("authentication_success", "/events/_bulk")["user"]["name"],
+        "elastic"
+    );
+    let signed_in = one("authentication_success", "/events/_count");
+    assert_eq!(
+        signed_in["apikey"],
+        json!({"id": key["id"], "name": "reader"}),
+        "once for two requests"
+    );
+    let denied = one("access_denied", "/events");
+    assert_eq!(
+        (&denied["apikey"]["id"], &denied["action"]),
+        (&key["id"], &json!("indices:admin/delete"))
+    );
+    assert_eq!(one("access_granted", "/_security/api_key")["user"]["name"], "elastic");
+
+    // The traffic has all of them, and neither has a secret.
+    let traffic = records(
+        &operator,
+        ".firn-traffic",
+        &json!({"term": {"apikey.id": key["id"]}}),
+        3,
+    );
+    assert_eq!(traffic[2]["status"], 403);
+    let audit = operator.get("/.firn-audit/_search?size=1000").unwrap().text();
+    for secret in [
+        PASSWORD,
+        "a guess",
+        key["api_key"].as_str().unwrap(),
+        key["encoded"].as_str().unwrap(),
+    ] {
+        assert!(!audit.contains(secret) && !format!("{traffic:?}").contains(secret));
+    }
+    // Whoever is no operator does not see them.
+    assert_eq!(reader.get("/.firn-audit/_search").unwrap().status, 403);
 }
 
 #[test]
