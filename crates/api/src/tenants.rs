@@ -14,6 +14,7 @@ use std::sync::Arc;
 use firn_control::{Control, TenantRecord};
 use firn_engine::{Error, ErrorKind};
 use firn_model::dates::parse_duration_ms;
+use firn_model::metadata::Command;
 use firn_model::settings::parse_bytes;
 use firn_model::tenant::{Quotas, TenantId, TenantSettings};
 use serde_json::{Map, Value, json};
@@ -62,7 +63,13 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         return Ok(Reply::acknowledged());
     }
     let id = TenantId::parse(name)?;
+    let reopen = Command::SetTenantClosed {
+        tenant: id.as_str().to_owned(),
+        closed: false,
+    };
     let created = change(move || control.put_tenant(&id, settings)).await?;
+    // One of this name may have been deleted before; from now on its events are taken again.
+    edge.engine.execute(&call.ctx, reopen).await?;
     Ok(Reply::ok(&json!({"acknowledged": true, "created": created})))
 }
 

@@ -70,6 +70,10 @@ fn a_deleted_tenant_is_gone_although_the_process_is_killed_meanwhile() {
     // Nothing is written for it until somebody declares it again.
     assert_eq!(write(client, [("acme", 0)])["items"][0]["create"]["status"], json!(403));
 
+    ask(client, "PUT", "/_firn/tenants/acme", json!({}));
+    let taken = write(client, [("acme", 0)]);
+    assert_eq!(taken["errors"], json!(false), "{taken}");
+
     // The statement stays.
     node.stop().unwrap();
     let node = start(folder.path());
