@@ -15,7 +15,12 @@ const TENANTS: &str = "12";
 fn node(folder: &Path) -> Node {
     std::fs::create_dir_all(folder).expect("a folder");
     let binary = Path::new(env!("CARGO_BIN_EXE_firn"));
-    Node::start(binary, folder, &NodeOptions::default()).expect("a node")
+    // As if there were much space: what is stored here is little.
+    let headroom = "cluster.routing.allocation.disk.watermark.flood_stage.max_headroom";
+    let options = NodeOptions {
+        settings: vec![(headroom.to_owned(), "1gb".to_owned())],
+    };
+    Node::start(binary, folder, &options).expect("a node")
 }
 
 /// Runs `firn bench layout` with these options besides; what it said to stderr, and its report.
@@ -102,6 +107,14 @@ fn check_advice(node: &Node) {
     assert_eq!(refused, ["two_weeks", "month"]);
     assert!(found["advice"]["period"] == "day" || found["advice"]["period"] == "week");
     assert_eq!(found["advice"]["shards"], 1);
+    let expected = found["expected"].as_array().expect("effects").iter();
+    let effects: Vec<_> = expected
+        .map(|of| (of["sample_ms"][0].as_f64(), of["sample_ms"][1].as_f64()))
+        .collect();
+    assert!(
+        effects.len() == 3 && effects.iter().all(|(now, then)| then.is_some() && then <= now),
+        "{effects:?}"
+    );
 
     let output = firn(&[
         "layout",

@@ -55,6 +55,18 @@ impl Cost {
         self.base_ms + self.shard_ms * shards + self.event_ms * events
     }
 
+    /// What a measured question would take if it asked `shards`, in proportion: what the fit leaves
+    /// unexplained stays. Nothing gets slower by asking no more than now.
+    pub(super) fn with_shards(&self, measured: Point, shards: f64) -> f64 {
+        let now = self.of(measured.shards, measured.events);
+        let then = self.of(shards.min(measured.shards), measured.events);
+        if now > 0.0 {
+            measured.ms * then / now
+        } else {
+            measured.ms
+        }
+    }
+
     /// The fit by the parts whose bit is set in `used`; `None` if one of them would be below 0, or if
     /// the points do not tell them apart.
     fn fit_parts(points: &[&Point], used: usize) -> Option<Self> {
@@ -150,6 +162,22 @@ mod tests {
         check(&points(|s, e| 0.2 + 0.05 * s + 0.0001 * e, &places), 0.2, 0.05, 0.0001);
         check(&points(|s, _| 0.1 * s, &places), 0.0, 0.1, 0.0);
         check(&points(|_, _| 0.4, &places), 0.4, 0.0, 0.0);
+    }
+
+    #[test]
+    fn fewer_shards_cost_less_in_proportion() {
+        let cost = Cost {
+            base_ms: 1.0,
+            shard_ms: 0.5,
+            event_ms: 0.0,
+        };
+        let measured = Point {
+            shards: 18.0,
+            events: 7.0,
+            ms: 20.0,
+        };
+        assert_eq!(cost.with_shards(measured, 4.0), 6.0);
+        assert_eq!(cost.with_shards(measured, 99.0), 20.0);
     }
 
     #[test]

@@ -74,6 +74,8 @@ impl Questions<'_> {
             ("middle", tenants.len() / 2),
             ("small", small.unwrap_or(last)),
         ];
+        let usual = i64::from(self.question_days);
+        let windows = WINDOW_DAYS.into_iter().filter(|days| *days != usual).chain([usual]);
         let mut measured = Vec::new();
         for narrowed in [false, true] {
             for (size, position) in chosen {
@@ -82,7 +84,7 @@ impl Questions<'_> {
                     "asking for [{tenant}]{}",
                     if narrowed { ", one shard of each index" } else { "" }
                 );
-                for days in WINDOW_DAYS.into_iter().chain([i64::from(self.question_days)]) {
+                for days in windows.clone() {
                     let asked = Asked {
                         size,
                         tenant,
@@ -165,19 +167,30 @@ impl Questions<'_> {
     }
 }
 
+impl Measured {
+    pub(super) fn sample(&self) -> Point {
+        self.point(self.sample_ms)
+    }
+
+    pub(super) fn histogram(&self) -> Point {
+        self.point(self.histogram_ms)
+    }
+
+    fn point(&self, ms: f64) -> Point {
+        Point {
+            shards: self.shards as f64,
+            events: self.events as f64,
+            ms,
+        }
+    }
+}
+
 /// The costs that explain what was measured.
 pub(super) fn costs(measured: &[Measured]) -> Option<Costs> {
-    let fit = |ms: fn(&Measured) -> f64| {
-        let point = |of: &Measured| Point {
-            shards: of.shards as f64,
-            events: of.events as f64,
-            ms: ms(of),
-        };
-        Cost::fit(&measured.iter().map(point).collect::<Vec<_>>())
-    };
+    let fit = |point: fn(&Measured) -> Point| Cost::fit(&measured.iter().map(point).collect::<Vec<_>>());
     Some(Costs {
-        sample: fit(|of| of.sample_ms)?,
-        histogram: fit(|of| of.histogram_ms)?,
+        sample: fit(Measured::sample)?,
+        histogram: fit(Measured::histogram)?,
     })
 }
 

@@ -76,6 +76,38 @@ struct Found {
     measured: Vec<Measured>,
     facts: Facts,
     advice: Advice,
+    expected: Vec<Expected>,
+}
+
+/// What the usual question about a tenant takes now, as measured, and with the advice, by the costs.
+#[derive(Debug, Serialize)]
+struct Expected {
+    size: &'static str,
+    tenant: String,
+    sample_ms: (f64, f64),
+    histogram_ms: (f64, f64),
+}
+
+/// The effect of following the advice.
+fn expected(facts: &Facts, advice: &Advice, measured: &[Measured]) -> Vec<Expected> {
+    let chosen = advice
+        .candidates
+        .iter()
+        .find(|candidate| candidate.period == advice.period);
+    let shards = chosen.map_or(f64::INFINITY, |chosen| chosen.shards_asked);
+    measured
+        .iter()
+        .filter(|row| !row.narrowed && row.days as f64 == facts.question_days)
+        .map(|row| Expected {
+            size: row.size,
+            tenant: row.tenant.clone(),
+            sample_ms: (row.sample_ms, facts.costs.sample.with_shards(row.sample(), shards)),
+            histogram_ms: (
+                row.histogram_ms,
+                facts.costs.histogram.with_shards(row.histogram(), shards),
+            ),
+        })
+        .collect()
 }
 
 /// Runs the command.
@@ -112,10 +144,12 @@ fn advise(args: &AdviseArgs) -> anyhow::Result<ExitCode> {
         question_days: f64::from(args.question_days),
         costs: measure::costs(&measured).context("nothing was measured")?,
     };
+    let advice = advice::advise(&facts).context("there is no tenant to advise about")?;
     let found = Found {
         url: client.base().to_owned(),
         index: args.index.clone(),
-        advice: advice::advise(&facts).context("there is no tenant to advise about")?,
+        expected: expected(&facts, &advice, &measured),
+        advice,
         volumes,
         measured,
         facts,

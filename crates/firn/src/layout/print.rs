@@ -81,28 +81,22 @@ impl Found {
 
     /// What the usual question takes now and would take then.
     fn write_effect(&self, text: &mut String) -> std::fmt::Result {
-        let (facts, advice) = (&self.facts, &self.advice);
-        let Some(chosen) = (advice.candidates.iter()).find(|candidate| candidate.period == advice.period) else {
-            return Ok(());
-        };
         writeln!(
             text,
             "\n{:<28} {:>17} {:>20}",
-            format!("expected, {:.0} days", facts.question_days),
+            format!("expected, {:.0} days", self.facts.question_days),
             "sample, ms",
             "histogram, ms"
         )?;
-        let usual = |row: &&super::Measured| !row.narrowed && row.days as f64 == facts.question_days;
-        for row in self.measured.iter().filter(usual) {
-            let then = |cost: super::cost::Cost| cost.of(chosen.shards_asked.min(row.shards as f64), row.events as f64);
+        for of in &self.expected {
             writeln!(
                 text,
                 "{:<28} {:>8.2} → {:>6.2} {:>11.2} → {:>6.2}",
-                format!("{} ({})", row.tenant, row.size),
-                row.sample_ms,
-                then(facts.costs.sample),
-                row.histogram_ms,
-                then(facts.costs.histogram)
+                format!("{} ({})", of.tenant, of.size),
+                of.sample_ms.0,
+                of.sample_ms.1,
+                of.histogram_ms.0,
+                of.histogram_ms.1
             )?;
         }
         Ok(())
