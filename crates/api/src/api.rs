@@ -11,12 +11,11 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use firn_control::Identity;
-use firn_engine::{Cancel, Engine, Error, ErrorKind, RequestContext};
+use firn_engine::{Cancel, Engine, Error, ErrorKind, RequestContext, Shares};
 use futures_util::FutureExt as _;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Body;
-use tokio::sync::Semaphore;
 
 use crate::auth::Gate;
 use crate::body::{self, BodyBudget, BodyLimits};
@@ -26,6 +25,7 @@ use crate::filter_path::FilterPath;
 use crate::media_type::{self, Accept, Format};
 use crate::metrics::Metrics;
 use crate::params::Params;
+use crate::quotas::Accounts;
 use crate::record::Recording;
 use crate::reply::{Reply, Shape};
 use crate::request::{Call, Edge, Peer};
@@ -49,7 +49,8 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         bodies: BodyBudget::new(config.body_memory_max),
         gate: Gate::default(),
         anybody: Arc::new(Identity::open()),
-        permits: Arc::new(Semaphore::new(config.max_concurrent_requests.max(1))),
+        permits: Shares::new(config.max_concurrent_requests.max(1) as u64),
+        accounts: Accounts::default(),
         config,
     };
     Api {
@@ -174,10 +175,11 @@ impl Api {
             .scope(route.privilege)
             .ok_or_else(|| identity.refusal(route.action, route.privilege))?;
 
+        let tenant = scope.tenant_id().cloned();
         let _permit = if route.always {
             None
         } else {
-            Some(Arc::clone(&self.edge.permits).try_acquire_owned().map_err(|_| {
+            Some(self.edge.permits.take(tenant.clone(), 1).map_err(|_| {
                 Error::new(
                     ErrorKind::Rejected,
                     format!(
@@ -191,7 +193,8 @@ impl Api {
             max_bytes: self.edge.config.max_content_length,
             idle: self.edge.config.body_idle_timeout,
         };
-        let mut share = self.edge.bodies.share();
+        let _search = self.edge.admit(&scope, route.action)?;
+        let mut share = self.edge.bodies.open(tenant);
         let mut body = body::read(&parts.headers, body, limits, &mut share).await?;
         self.edge.metrics.received(body.len() as u64);
         recording.received(body.len() as u64);

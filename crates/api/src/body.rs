@@ -2,12 +2,11 @@
 
 use std::io::Read as _;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use firn_engine::{Error, ErrorKind, Result};
+use firn_engine::{Error, ErrorKind, Result, Share, Shares};
+use firn_model::tenant::TenantId;
 use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
@@ -24,18 +23,10 @@ const INFLATE_ELSEWHERE_FROM_BYTES: usize = 64 << 10;
 const UNANNOUNCED_BYTES: u64 = 1 << 20;
 
 /// Bytes of bodies held at one moment, all requests together.
-#[derive(Debug)]
-pub(crate) struct BodyBudget {
-    used: AtomicU64,
-    max: u64,
-}
+pub(crate) type BodyBudget = Shares<Option<TenantId>>;
 
-/// A share of the budget; dropping it gives the bytes back.
-#[derive(Debug)]
-pub(crate) struct BodyShare {
-    budget: Arc<BodyBudget>,
-    bytes: u64,
-}
+/// What one request holds of it; dropping it gives the bytes back.
+pub(crate) type BodyShare = Share<Option<TenantId>>;
 
 /// Limits of one body.
 #[derive(Debug, Clone, Copy)]
@@ -44,55 +35,19 @@ pub(crate) struct BodyLimits {
     pub(crate) idle: Duration,
 }
 
-impl BodyBudget {
-    pub(crate) fn new(max: u64) -> Arc<Self> {
-        Arc::new(Self {
-            used: AtomicU64::new(0),
-            max,
-        })
-    }
-
-    /// Bytes held now.
-    pub(crate) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn share(self: &Arc<Self>) -> BodyShare {
-        BodyShare {
-            budget: Arc::clone(self),
-            bytes: 0,
-        }
-    }
-}
-
-impl BodyShare {
-    /// Makes the share at least `bytes` large.
-    fn grow_to(&mut self, bytes: u64) -> Result<()> {
-        if bytes <= self.bytes {
-            return Ok(());
-        }
-        let more = bytes - self.bytes;
-        let before = self.budget.used.fetch_add(more, Ordering::Relaxed);
-        if before + more > self.budget.max {
-            self.budget.used.fetch_sub(more, Ordering::Relaxed);
-            return Err(Error::new(
-                ErrorKind::CircuitBreaking,
-                format!(
-                    "[inflight_requests] Data too large, data for [<http_request>] would be [{}b], which is larger than the limit of [{}b]",
-                    before + more,
-                    self.budget.max
-                ),
-            ));
-        }
-        self.bytes = bytes;
-        Ok(())
-    }
-}
-
-impl Drop for BodyShare {
-    fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
+/// Makes a share at least `bytes` large.
+fn grow_to(share: &mut BodyShare, bytes: u64) -> Result<()> {
+    let more = bytes.saturating_sub(share.amount());
+    share.grow(more).map_err(|before| {
+        Error::new(
+            ErrorKind::CircuitBreaking,
+            format!(
+                "[inflight_requests] Data too large, data for [<http_request>] would be [{}b], which is larger than the limit of [{}b]",
+                before + more,
+                share.of().limit()
+            ),
+        )
+    })
 }
 
 /// Reads the whole body, inflated if it says so.
@@ -138,7 +93,7 @@ where
     if bytes.len() < INFLATE_ELSEWHERE_FROM_BYTES {
         return Ok(gunzip(&bytes, limits.max_bytes, share)?);
     }
-    let mut own = share.budget.share();
+    let mut own = share.sibling();
     std::mem::swap(&mut own, share);
     let (result, own) = tokio::task::spawn_blocking(move || (gunzip(&bytes, limits.max_bytes, &mut own), own))
         .await
@@ -164,7 +119,7 @@ where
         if announced > limits.max_bytes {
             return Err(too_large(announced, limits.max_bytes).into());
         }
-        share.grow_to(announced)?;
+        grow_to(share, announced)?;
     }
     let mut first: Option<Bytes> = None;
     let mut rest = BytesMut::new();
@@ -195,7 +150,7 @@ where
         if length > limits.max_bytes {
             return Err(too_large(length, limits.max_bytes).into());
         }
-        share.grow_to(length)?;
+        grow_to(share, length)?;
         // A body that came in one piece is used where it is.
         match (&first, rest.is_empty()) {
             (None, true) => first = Some(data),
@@ -252,7 +207,7 @@ fn gunzip(bytes: &Bytes, max_bytes: u64, share: &mut BodyShare) -> Result<Bytes>
         if length > max_bytes {
             return Err(too_large(length, max_bytes));
         }
-        share.grow_to(compressed + length)?;
+        grow_to(share, compressed + length)?;
     }
 }
 

@@ -147,7 +147,7 @@ async fn write_expecting(
         refresh: refresh_param(params)?.unwrap_or(Refresh::No),
         timeout: params.duration("timeout")?,
     };
-    let mut response = edge.engine.bulk(&call.ctx, request).await?;
+    let mut response = edge.write(call, request).await?;
     edge.metrics.bulk(&response);
     let item = response
         .items

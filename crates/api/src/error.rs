@@ -158,6 +158,16 @@ impl ApiError {
         }
     }
 
+    /// When the client should come again, if that is known.
+    pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
+        match self {
+            Self::Engine(error) if error.kind() == ErrorKind::QuotaExceeded => {
+                error.details()?.get("retry_after_seconds")?.as_u64()
+            }
+            _ => None,
+        }
+    }
+
     /// The whole body.
     /// The `type` in its body, if it has one.
     pub(crate) fn error_type(&self) -> Option<&'static str> {

@@ -125,6 +125,7 @@ pub(crate) async fn metrics(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
         .map_err(|error| firn_engine::Error::internal(format!("cannot print metrics: {error}")))?;
     let mut text = String::from_utf8(buffer).map_err(|_| firn_engine::Error::internal("a metric is not UTF-8"))?;
     let stats = edge.engine.node_stats(&call.ctx).await?;
+    crate::tenant_usage::write_metrics(&edge, &call, &mut text).await?;
     let mut line = |name: &str, kind: &str, help: &str, value: u64| {
         // Writing to a string does not fail.
         let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
@@ -185,7 +186,7 @@ pub(crate) async fn metrics(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
         "firn_http_body_bytes",
         "gauge",
         "Bytes of bodies held now.",
-        edge.bodies.used(),
+        edge.bodies.held(),
     );
     let metadata = edge.metadata(&call).await?;
     line("firn_indices", "gauge", "Indices.", metadata.indices.len() as u64);

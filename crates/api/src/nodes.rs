@@ -175,7 +175,7 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         object["breakers"] = json!({
             "inflight_requests": {
                 "limit_size_in_bytes": config.body_memory_max,
-                "estimated_size_in_bytes": edge.bodies.used(),
+                "estimated_size_in_bytes": edge.bodies.held(),
             },
             "request": {
                 "limit_size_in_bytes": stats.search_memory_each_limit_bytes,

@@ -133,6 +133,11 @@ impl Shape {
         {
             response.headers_mut().insert(header::ALLOW, allow);
         }
+        if let Some(seconds) = error.retry_after_seconds() {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
         if error.status() == StatusCode::UNAUTHORIZED {
             for challenge in CHALLENGES {
                 let value = HeaderValue::from_static(challenge);

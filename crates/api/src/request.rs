@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicU64;
 use bytes::Bytes;
 use firn_control::Identity;
 use firn_engine::search::IndexTarget;
-use firn_engine::{Engine, Error, ErrorKind, RequestContext};
+use firn_engine::{Engine, Error, ErrorKind, RequestContext, Shares};
 use firn_model::metadata::{IndexMetadata, Metadata};
 use firn_model::names::{self, IndicesOptions};
+use firn_model::tenant::TenantId;
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
 
 use crate::auth::Gate;
 use crate::body::BodyBudget;
@@ -21,6 +21,7 @@ use crate::filter_path::FilterPath;
 use crate::media_type::{Accept, Format};
 use crate::metrics::Metrics;
 use crate::params::Params;
+use crate::quotas::Accounts;
 use crate::router::Captures;
 use crate::tasks::Tasks;
 
@@ -34,9 +35,11 @@ pub(crate) struct Edge {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) metrics: Metrics,
     pub(crate) bodies: Arc<BodyBudget>,
-    pub(crate) permits: Arc<Semaphore>,
     /// Answered or being answered since the start.
     pub(crate) requests: AtomicU64,
+    /// Requests being answered.
+    pub(crate) permits: Arc<Shares<Option<TenantId>>>,
+    pub(crate) accounts: Accounts,
     pub(crate) gate: Gate,
     /// Whoever asks where security is off.
     pub(crate) anybody: Arc<Identity>,

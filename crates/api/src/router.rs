@@ -19,7 +19,7 @@ use crate::request::{Call, Edge};
 use crate::{
     admin, aliases, analyze, bulk, cat, cluster, count, data_stream_lifecycle, data_streams, document, field_caps,
     indices, mappings, metrics, mget, msearch, nodes, placement, point_in_time, resolve, root, scroll, search,
-    security, settings, stats, tasks, templates, tenant_deletion, tenants, terms_enum, validate,
+    security, settings, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
 
 /// What a handler returns.
@@ -338,6 +338,7 @@ fn routes() -> Vec<Route> {
         route!(POST, ["/_tasks/_cancel", "/_tasks/{task_id}/_cancel"], "cancel_tasks", tasks::CANCEL_ACTION, ManageCluster, [TASKS], None, tasks::cancel).always(),
 
         // Who may do what.
+        route!(GET, ["/_firn/tenants/{id}/usage"], "tenant_usage", "cluster:admin/firn/tenants/usage", ManageTenant, [], None, tenant_usage::usage),
         route!(GET, ["/_security/_authenticate"], "authenticate", "cluster:admin/xpack/security/user/authenticate", Any, [], None, security::authenticate::authenticate),
         route!(GET_POST, ["/_security/user/_has_privileges"], "has_privileges", "cluster:admin/xpack/security/user/has_privileges", Any, [], Json, security::privileges::has_privileges),
         route!(POST_PUT, ["/_security/api_key"], "create_api_key", "cluster:admin/xpack/security/api_key/create", ManageOwnKeys, [security::user::PARAMS], Json, security::api_key::create),

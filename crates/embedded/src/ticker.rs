@@ -24,6 +24,11 @@ const SLOW_EVERY: u64 = 10;
 /// The largest segment a merge makes, as in a shard's defaults.
 const MERGED_BYTES_MAX: u64 = 5 << 30;
 
+/// How far merges stand back: a tenth of a core beside whoever answers requests.
+const MERGE_NICE: i32 = 10;
+/// The same of refreshes and flushes: a third, as what was written is to be found within a second.
+const MAINTENANCE_NICE: i32 = 5;
+
 /// The running clock.
 pub(crate) struct Ticker {
     stopped: Arc<Stop>,
@@ -176,6 +181,7 @@ impl Core {
         let (index, shared) = (Arc::clone(index), Arc::clone(slot));
         let queued = self.maintenance_pool.spawn(&upkeep_flow(&index), move || {
             let _lowered = Lowered(flag(&shared));
+            yield_to_others(MAINTENANCE_NICE);
             if let Err(error) = work(&shared)
                 && !is_gone(error.kind())
             {
@@ -200,7 +206,7 @@ impl Core {
         let (core, index, shared) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
         let queued = self.merge_pool.spawn(&upkeep_flow(&index), move || {
             let _lowered = Lowered(&shared.merging);
-            yield_to_others();
+            yield_to_others(MERGE_NICE);
             if core.is_closing() {
                 return;
             }
@@ -284,14 +290,14 @@ fn is_gone(kind: ErrorKind) -> bool {
     )
 }
 
-/// Merging waits for nobody and nobody waits for merging: the scheduler may prefer writes and
-/// searches. On Linux priorities are those of threads; elsewhere it would be the whole process.
-fn yield_to_others() {
+/// Nobody waits for merging, and few for refreshes: the scheduler may prefer writes and searches. Of
+/// one thread, once. On Linux priorities are those of threads; elsewhere it would be the whole process.
+fn yield_to_others(nice: i32) {
     #[cfg(target_os = "linux")]
     {
         thread_local!(static DONE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
         if !DONE.replace(true) {
-            let _ = rustix::process::setpriority_process(None, 10);
+            let _ = rustix::process::setpriority_process(None, nice);
         }
     }
 }

@@ -17,6 +17,7 @@ mod json;
 pub mod query;
 pub mod scope;
 pub mod search;
+pub mod shares;
 pub mod source;
 pub mod task;
 pub mod terms_enum;
@@ -26,6 +27,7 @@ mod work;
 
 pub use firn_model::{Error, ErrorKind, Result};
 pub use scope::Scope;
+pub use shares::{Share, Shares};
 pub use task::{Cancel, RequestContext, Watch};
 pub use traits::Engine;
 pub use usage::TenantUsage;

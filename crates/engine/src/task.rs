@@ -8,17 +8,31 @@ use crate::{Error, ErrorKind, Result, Scope, Work};
 
 /// A flag that the edge raises when the client goes away. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel {
+    raised: Arc<AtomicBool>,
+    /// See [`Cancel::pausing`].
+    pause: Option<fn()>,
+}
 
 impl Cancel {
+    /// The same flag for work that lets others have their turn: loops under a [`Watch`] call `pause`
+    /// now and then, so they must not be run with a lock held.
+    #[must_use]
+    pub fn pausing(&self, pause: fn()) -> Self {
+        Self {
+            raised: Arc::clone(&self.raised),
+            pause: Some(pause),
+        }
+    }
+
     /// Asks the work to stop. It does so within some milliseconds.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.raised.store(true, Ordering::Relaxed);
     }
 
     /// Whether the work should stop.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.raised.load(Ordering::Relaxed)
     }
 
     /// Fails with [`ErrorKind::Cancelled`] once the work should stop. Cheap enough for every
@@ -44,6 +58,8 @@ pub struct Watch {
 impl Watch {
     /// Rounds between two looks: some 100 µs at most, and no cost that could be measured.
     const EVERY: u32 = 1024;
+    /// Rounds between two pauses, for rounds that take more.
+    const PAUSE_EVERY: u32 = 64;
 
     /// Looks at `cancel`.
     pub fn new(cancel: &Cancel) -> Self {
@@ -56,6 +72,11 @@ impl Watch {
     /// To be called in each round; fails with [`ErrorKind::Cancelled`] once the work should stop.
     pub fn tick(&mut self) -> Result<()> {
         self.rounds = self.rounds.wrapping_add(1);
+        if self.rounds.is_multiple_of(Self::PAUSE_EVERY)
+            && let Some(pause) = self.cancel.pause
+        {
+            pause();
+        }
         match self.rounds.is_multiple_of(Self::EVERY) {
             true => self.cancel.check(),
             false => Ok(()),

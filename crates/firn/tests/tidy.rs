@@ -155,6 +155,18 @@ const AMBIENT: &[Ambient] = &[
                 "measures what jobs take, which decides who is next",
             ),
             (
+                "crates/control/src/quotas/mod.rs",
+                "a unit test needs some instant to count from",
+            ),
+            (
+                "crates/control/src/quotas/bucket.rs",
+                "a unit test needs some instant to count from",
+            ),
+            (
+                "crates/control/src/quotas/rate.rs",
+                "a unit test needs some instant to count from",
+            ),
+            (
                 "crates/embedded/src/search/guard.rs",
                 "ends the making of a query at the timeout of its search",
             ),

@@ -60,7 +60,7 @@ pub(crate) async fn bulk(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
         op_types,
         rejected,
     } = parsed;
-    let mut response = edge.engine.bulk(&call.ctx, request).await?;
+    let mut response = edge.write(&call, request).await?;
     // What could not be read takes its place among the answers again.
     for rejected in rejected {
         let item = BulkItemResponse {

@@ -10,6 +10,7 @@ mod http2;
 mod keys_and_users;
 mod metadata;
 mod questions;
+mod quotas;
 mod search;
 mod security;
 mod server;

@@ -14,6 +14,7 @@ use firn_model::{Error, Result};
 use super::state::{IndexState, ShardSlot, add_us};
 use super::{Core, run_on};
 use crate::due::is_search_idle;
+use crate::pool::yield_now;
 use crate::request_cache::ShardCache;
 use crate::search::{After, FailedShard, SearchLimits, ShardSearch, TenantRestriction, describe, narrow, search_page};
 use crate::ticker::{policy_of, view_of};
@@ -36,7 +37,8 @@ pub(super) async fn on_search_pool<T: Send + 'static>(
     work: impl FnOnce(&Core, &RequestContext) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let mut guard = CancelOnDrop(Some(ctx.cancel.clone()));
-    let (shared, its) = (Arc::clone(core), ctx.clone());
+    let (shared, mut its) = (Arc::clone(core), ctx.clone());
+    its.cancel = its.cancel.pausing(yield_now);
     let outcome = run_on(&core.search_pool, ctx, move || {
         // It may have waited long in the queue.
         its.check()?;

@@ -31,6 +31,9 @@ impl Core {
         for (tenant, cpu) in self.write_pool.tenants_cpu_time() {
             entry(&mut usage, tenant.as_str().into()).write_cpu = cpu;
         }
+        for (tenant, used) in &mut usage {
+            used.cache_bytes = self.request_cache.tenant_bytes(tenant);
+        }
         Ok(usage.into_values().collect())
     }
 }

@@ -473,9 +473,20 @@ impl Ready {
         &self.plan
     }
 
-    /// Adds what a segment found.
-    fn merge(&self, partials: Partials, shared: &Shared) -> Result<()> {
-        self.partials.lock().merge_watched(partials, &shared.ctx.cancel)
+    /// Adds what a segment found to what others did. The lock is not held meanwhile, as merging may take
+    /// long and be interrupted.
+    fn merge(&self, mut own: Partials, shared: &Shared) -> Result<()> {
+        loop {
+            let theirs = {
+                let mut partials = self.partials.lock();
+                if partials.0.is_empty() {
+                    *partials = own;
+                    return Ok(());
+                }
+                std::mem::take(&mut *partials)
+            };
+            own.merge_watched(theirs, &shared.ctx.cancel)?;
+        }
     }
 
     /// Keeps a failure that is its own; passes on what fails the whole request.

@@ -1,0 +1,220 @@
+//! `GET /_firn/tenants/{id}/usage`, and the same for all tenants in `/metrics`.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use firn_control::Ingest;
+use firn_engine::{Error, ErrorKind, TenantUsage};
+use firn_model::tenant::TenantId;
+use serde_json::json;
+
+use crate::error::ApiError;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+
+/// Tenants with series of their own in `/metrics`: every label costs whoever stores them. The rest is
+/// one series.
+const LABELLED_MAX: usize = 100;
+/// The label of the rest; no tenant's name begins like this.
+const OTHERS: &str = "_other";
+
+/// `GET /_firn/tenants/{id}/usage`.
+pub(crate) async fn usage(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let id = TenantId::parse(call.capture("id"))?;
+    let is_foreign = call.ctx.scope.tenant_id().is_some_and(|own| *own != id);
+    if is_foreign || !edge.knows_tenant(&id) {
+        // The same to a tenant whether or not another one is there.
+        return Err(Error::new(ErrorKind::ResourceNotFound, format!("tenant [{id}] is not declared")).into());
+    }
+    let now = call.ctx.started;
+    let used = edge.usage(now).await?;
+    let none = TenantUsage::none(id.as_str());
+    let used = used.get(id.as_str()).unwrap_or(&none);
+    let ingest = edge.accounts.meters.ingest(&id, now);
+    Ok(Reply::ok(&json!({
+        "tenant": id.as_str(),
+        "events": used.events,
+        // Everything is on this node's own disk.
+        "stored_bytes": {"hot": used.stored_bytes, "total": used.stored_bytes},
+        "ingest": {
+            "events_per_second": round(ingest.events_per_second),
+            "bytes_per_second": round(ingest.bytes_per_second),
+            "events_total": ingest.events,
+            "bytes_total": ingest.bytes,
+        },
+        "search_cpu_ms": used.search_cpu.as_millis() as u64,
+        "write_cpu_ms": used.write_cpu.as_millis() as u64,
+        "cache_bytes": used.cache_bytes,
+        "requests_refused_by_quota": ingest.refused,
+    })))
+}
+
+fn round(rate: f64) -> f64 {
+    (rate * 10.0).round() / 10.0
+}
+
+/// What is known of one tenant.
+#[derive(Clone)]
+struct Line {
+    tenant: String,
+    used: TenantUsage,
+    ingest: Ingest,
+}
+
+impl Line {
+    fn add(&mut self, other: &Self) {
+        self.used.events += other.used.events;
+        self.used.stored_bytes += other.used.stored_bytes;
+        self.used.cache_bytes += other.used.cache_bytes;
+        self.used.search_cpu += other.used.search_cpu;
+        self.used.write_cpu += other.used.write_cpu;
+        self.ingest.events += other.ingest.events;
+        self.ingest.bytes += other.ingest.bytes;
+        self.ingest.refused += other.ingest.refused;
+    }
+}
+
+/// Adds the tenants' series to `/metrics`.
+pub(crate) async fn write_metrics(edge: &Edge, call: &Call, text: &mut String) -> Result<(), ApiError> {
+    let now = call.ctx.started;
+    let used = edge.usage(now).await?;
+    let mut ingest: std::collections::BTreeMap<TenantId, Ingest> =
+        edge.accounts.meters.all_ingest(now).into_iter().collect();
+    let mut lines: Vec<Line> = used
+        .values()
+        .map(|used| Line {
+            tenant: used.tenant.to_string(),
+            ingest: TenantId::parse(&used.tenant)
+                .ok()
+                .and_then(|id| ingest.remove(&id))
+                .unwrap_or_default(),
+            used: used.clone(),
+        })
+        .collect();
+    lines.extend(ingest.into_iter().map(|(id, ingest)| Line {
+        tenant: id.to_string(),
+        used: TenantUsage::none(id.as_str()),
+        ingest,
+    }));
+    write_lines(bounded(lines), text);
+    Ok(())
+}
+
+/// Those with the most events, and all others as one.
+fn bounded(mut lines: Vec<Line>) -> Vec<Line> {
+    lines.sort_by(|left, right| (right.used.events, &left.tenant).cmp(&(left.used.events, &right.tenant)));
+    let rest = lines.split_off(lines.len().min(LABELLED_MAX));
+    if let Some((first, more)) = rest.split_first() {
+        let mut others = Line {
+            tenant: OTHERS.to_owned(),
+            ..first.clone()
+        };
+        for line in more {
+            others.add(line);
+        }
+        lines.push(others);
+    }
+    lines
+}
+
+/// A family of series: name, kind, help, value.
+type Family = (&'static str, &'static str, &'static str, fn(&Line) -> f64);
+
+const FAMILIES: &[Family] = &[
+    (
+        "firn_tenant_events",
+        "gauge",
+        "Events alive and searchable, of the tenants with the most, and of all others together.",
+        |line| line.used.events as f64,
+    ),
+    (
+        "firn_tenant_stored_bytes",
+        "gauge",
+        "Bytes of segments by the share of their documents.",
+        |line| line.used.stored_bytes as f64,
+    ),
+    ("firn_tenant_cache_bytes", "gauge", "Bytes that caches keep.", |line| {
+        line.used.cache_bytes as f64
+    }),
+    (
+        "firn_tenant_search_cpu_seconds_total",
+        "counter",
+        "CPU time of searches.",
+        |line| line.used.search_cpu.as_secs_f64(),
+    ),
+    (
+        "firn_tenant_write_cpu_seconds_total",
+        "counter",
+        "CPU time of writes.",
+        |line| line.used.write_cpu.as_secs_f64(),
+    ),
+    (
+        "firn_tenant_ingested_events_total",
+        "counter",
+        "Events taken in.",
+        |line| line.ingest.events as f64,
+    ),
+    (
+        "firn_tenant_ingested_bytes_total",
+        "counter",
+        "Bytes of requests that brought events.",
+        |line| line.ingest.bytes as f64,
+    ),
+    (
+        "firn_tenant_quota_refusals_total",
+        "counter",
+        "Requests refused because a quota was used up.",
+        |line| line.ingest.refused as f64,
+    ),
+];
+
+fn write_lines(lines: Vec<Line>, text: &mut String) {
+    if lines.is_empty() {
+        return;
+    }
+    for (name, kind, help, value) in FAMILIES {
+        // Writing to a string does not fail.
+        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        for line in &lines {
+            let _ = writeln!(text, "{name}{{tenant=\"{}\"}} {}", escaped(&line.tenant), value(line));
+        }
+    }
+}
+
+/// As label values are written: an event may name a tenant that is no tenant's name.
+fn escaped(label: &str) -> String {
+    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_series_whatever_the_number_of_tenants() {
+        let lines: Vec<Line> = (0..250)
+            .map(|number| Line {
+                tenant: format!("t{number}"),
+                used: TenantUsage {
+                    events: number,
+                    ..TenantUsage::none("t")
+                },
+                ingest: Ingest::default(),
+            })
+            .collect();
+        let mut text = String::new();
+        write_lines(bounded(lines), &mut text);
+        let events: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("firn_tenant_events{"))
+            .collect();
+        assert_eq!(events.len(), LABELLED_MAX + 1);
+        assert_eq!(events[0], r#"firn_tenant_events{tenant="t249"} 249"#);
+        let rest: u64 = (0..150).sum();
+        assert_eq!(
+            events[LABELLED_MAX],
+            format!(r#"firn_tenant_events{{tenant="_other"}} {rest}"#)
+        );
+        assert_eq!(escaped("a\"b\\c\nd"), r#"a\"b\\c\nd"#);
+    }
+}

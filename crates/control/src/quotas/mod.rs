@@ -1,0 +1,326 @@
+//! What tenants use, held against what they may use.
+//!
+//! Pure: the quotas, the time and the bytes stored come in as values, so a changed quota counts from the next request
+//! on. [`Meters`] remembers one entry for each tenant that was ever let in.
+
+mod bucket;
+mod rate;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use firn_model::tenant::{Quotas, TenantId};
+use firn_model::{Error, ErrorKind};
+use parking_lot::Mutex;
+use serde_json::json;
+
+use self::bucket::Bucket;
+use self::rate::Rate;
+
+/// When to come again after too many searches: one may end at any moment.
+const SEARCHES_RETRY: Duration = Duration::from_secs(1);
+/// When to come again once the bytes stored are too many: retention or an operator has to act.
+const STORED_RETRY: Duration = Duration::from_secs(60);
+
+/// What a tenant wanted too much of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exceeded {
+    /// As it is called where quotas are declared.
+    pub quota: &'static str,
+    /// Its value.
+    pub limit: u64,
+    /// When to come again.
+    pub retry_after: Duration,
+}
+
+impl Exceeded {
+    /// Whole seconds, at least one.
+    pub fn retry_after_seconds(&self) -> u64 {
+        let seconds = self.retry_after.as_secs() + u64::from(self.retry_after.subsec_nanos() > 0);
+        seconds.max(1)
+    }
+
+    /// The error of a request that is refused.
+    pub fn error(&self, tenant: &TenantId) -> Error {
+        let seconds = self.retry_after_seconds();
+        let Self { quota, limit, .. } = self;
+        let reason = format!(
+            "quota [{quota}] of tenant [{tenant}] is used up: its limit is [{limit}], try again in [{seconds}s]"
+        );
+        let details = json!({"quota": quota, "limit": limit, "retry_after_seconds": seconds});
+        let error = Error::new(ErrorKind::QuotaExceeded, reason);
+        match details {
+            serde_json::Value::Object(details) => error.with_details(details),
+            _ => error,
+        }
+    }
+}
+
+/// What a tenant sent, as the edge saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Ingest {
+    /// Events taken in since start.
+    pub events: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Events per second lately.
+    pub events_per_second: f64,
+    /// Bytes per second lately.
+    pub bytes_per_second: f64,
+    /// Requests refused because of a quota since start.
+    pub refused: u64,
+}
+
+/// Counts what tenants use.
+#[derive(Debug, Default)]
+pub struct Meters {
+    tenants: Mutex<HashMap<TenantId, Meter>>,
+}
+
+#[derive(Debug)]
+struct Meter {
+    events: Bucket,
+    bytes: Bucket,
+    searches: Arc<AtomicU32>,
+    event_rate: Rate,
+    byte_rate: Rate,
+    events_total: u64,
+    bytes_total: u64,
+    refused: u64,
+}
+
+impl Meter {
+    fn new() -> Self {
+        Self {
+            events: Bucket::new(),
+            bytes: Bucket::new(),
+            searches: Arc::default(),
+            event_rate: Rate::default(),
+            byte_rate: Rate::default(),
+            events_total: 0,
+            bytes_total: 0,
+            refused: 0,
+        }
+    }
+
+    fn check_ingest(&mut self, quotas: &Quotas, stored_bytes: u64, now: Instant) -> Result<(), Exceeded> {
+        let exceeded = |quota, limit| {
+            move |retry_after| Exceeded {
+                quota,
+                limit,
+                retry_after,
+            }
+        };
+        if let Some(limit) = quotas.stored_bytes.filter(|limit| stored_bytes >= *limit) {
+            return Err(exceeded("stored_bytes", limit)(STORED_RETRY));
+        }
+        if let Some(limit) = quotas.ingest_events_per_second {
+            let refused = exceeded("ingest_events_per_second", limit);
+            self.events.check(limit, now).map_err(refused)?;
+        }
+        if let Some(limit) = quotas.ingest_bytes_per_second {
+            let refused = exceeded("ingest_bytes_per_second", limit);
+            self.bytes.check(limit, now).map_err(refused)?;
+        }
+        Ok(())
+    }
+}
+
+/// A search that runs; it ends when this is dropped.
+#[derive(Debug)]
+pub struct SearchPermit(Arc<AtomicU32>);
+
+impl Drop for SearchPermit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Meters {
+    /// Lets a write of so many events and bytes in, or refuses all of it. `stored_bytes`: what the tenant
+    /// has stored already.
+    pub fn admit_ingest(
+        &self,
+        tenant: &TenantId,
+        quotas: &Quotas,
+        stored_bytes: u64,
+        (events, bytes): (u64, u64),
+        now: Instant,
+    ) -> Result<(), Exceeded> {
+        let mut tenants = self.tenants.lock();
+        let meter = tenants.entry(tenant.clone()).or_insert_with(Meter::new);
+        if let Err(exceeded) = meter.check_ingest(quotas, stored_bytes, now) {
+            meter.refused += 1;
+            return Err(exceeded);
+        }
+        // Also without a limit: one that is set later finds what was used lately.
+        if quotas.ingest_events_per_second.is_some() {
+            meter.events.take(events);
+        }
+        if quotas.ingest_bytes_per_second.is_some() {
+            meter.bytes.take(bytes);
+        }
+        meter.events_total += events;
+        meter.bytes_total += bytes;
+        meter.event_rate.add(events, now);
+        meter.byte_rate.add(bytes, now);
+        Ok(())
+    }
+
+    /// Lets a search begin, or refuses it.
+    pub fn admit_search(&self, tenant: &TenantId, quotas: &Quotas) -> Result<SearchPermit, Exceeded> {
+        let mut tenants = self.tenants.lock();
+        let meter = tenants.entry(tenant.clone()).or_insert_with(Meter::new);
+        let running = meter.searches.load(Ordering::Relaxed);
+        if let Some(limit) = quotas.concurrent_searches.filter(|limit| running >= *limit) {
+            meter.refused += 1;
+            return Err(Exceeded {
+                quota: "concurrent_searches",
+                limit: limit.into(),
+                retry_after: SEARCHES_RETRY,
+            });
+        }
+        // Only here it grows, under the lock.
+        meter.searches.fetch_add(1, Ordering::Relaxed);
+        Ok(SearchPermit(Arc::clone(&meter.searches)))
+    }
+
+    /// What a tenant sent.
+    pub fn ingest(&self, tenant: &TenantId, now: Instant) -> Ingest {
+        let tenants = self.tenants.lock();
+        tenants
+            .get(tenant)
+            .map_or_else(Ingest::default, |meter| meter.ingest(now))
+    }
+
+    /// What each tenant sent that sent anything.
+    pub fn all_ingest(&self, now: Instant) -> Vec<(TenantId, Ingest)> {
+        let tenants = self.tenants.lock();
+        let each = tenants
+            .iter()
+            .map(|(tenant, meter)| (tenant.clone(), meter.ingest(now)));
+        each.collect()
+    }
+}
+
+impl Meter {
+    fn ingest(&self, now: Instant) -> Ingest {
+        Ingest {
+            events: self.events_total,
+            bytes: self.bytes_total,
+            events_per_second: self.event_rate.per_second(now),
+            bytes_per_second: self.byte_rate.per_second(now),
+            refused: self.refused,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenant(name: &str) -> TenantId {
+        TenantId::parse(name).unwrap()
+    }
+
+    #[test]
+    fn each_quota_is_named_with_its_value() {
+        let (meters, now, a) = (Meters::default(), Instant::now(), tenant("a"));
+        let check = |quotas: Quotas, stored, name: &str| {
+            let meters = Meters::default();
+            meters.admit_ingest(&a, &quotas, stored, (50, 5000), now).ok();
+            let refused = meters.admit_ingest(&a, &quotas, stored, (1, 1), now).unwrap_err();
+            let error = refused.error(&a);
+            assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
+            assert!(error.reason().starts_with(name), "{error}");
+            assert_eq!(meters.ingest(&tenant("b"), now), Ingest::default());
+            refused.retry_after_seconds()
+        };
+        let none = Quotas::default();
+        let by_events = Quotas {
+            ingest_events_per_second: Some(10),
+            ..none
+        };
+        // 50 events of which 20 are the burst: 30 are owed.
+        assert_eq!(
+            check(
+                by_events,
+                0,
+                "quota [ingest_events_per_second] of tenant [a] is used up: its limit is [10]"
+            ),
+            4
+        );
+        let by_bytes = Quotas {
+            ingest_bytes_per_second: Some(1000),
+            ..none
+        };
+        assert_eq!(
+            check(
+                by_bytes,
+                0,
+                "quota [ingest_bytes_per_second] of tenant [a] is used up: its limit is [1000]"
+            ),
+            4
+        );
+        let by_store = Quotas {
+            stored_bytes: Some(70),
+            ..none
+        };
+        assert_eq!(
+            check(
+                by_store,
+                70,
+                "quota [stored_bytes] of tenant [a] is used up: its limit is [70]"
+            ),
+            60
+        );
+        for _ in 0..1000 {
+            meters
+                .admit_ingest(&a, &none, 1 << 40, (1 << 30, 1 << 40), now)
+                .unwrap();
+        }
+        assert_eq!(meters.ingest(&a, now).events, 1000 << 30);
+    }
+
+    #[test]
+    fn searches_are_counted_while_they_run() {
+        let (meters, a) = (Meters::default(), tenant("a"));
+        let two = Quotas {
+            concurrent_searches: Some(2),
+            ..Quotas::default()
+        };
+        let first = meters.admit_search(&a, &two).unwrap();
+        let _second = meters.admit_search(&a, &two).unwrap();
+        let refused = meters.admit_search(&a, &two).unwrap_err();
+        assert_eq!(
+            (refused.quota, refused.limit, refused.retry_after_seconds()),
+            ("concurrent_searches", 2, 1)
+        );
+        let _other = meters.admit_search(&tenant("b"), &two).unwrap();
+        // A raised quota counts at once, and so does one that was lowered below what runs.
+        let third = meters
+            .admit_search(
+                &a,
+                &Quotas {
+                    concurrent_searches: Some(3),
+                    ..two
+                },
+            )
+            .unwrap();
+        drop((first, third));
+        assert!(
+            meters
+                .admit_search(
+                    &a,
+                    &Quotas {
+                        concurrent_searches: Some(1),
+                        ..two
+                    }
+                )
+                .is_err()
+        );
+        meters.admit_search(&a, &two).unwrap();
+    }
+}

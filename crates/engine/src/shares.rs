@@ -1,0 +1,164 @@
+//! A bound that many share, which nobody can use up for the others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// One part in so many of the limit is kept beyond it for those who hold little.
+const BEYOND_PART: u64 = 8;
+
+/// Amounts of something bounded, by who holds them.
+///
+/// Everyone may take until the limit is reached. Beyond it, an eighth of the limit is left for
+/// those who hold less than an equal part of that eighth: so whoever fills the limit is refused, and
+/// nobody else is as long as he asks for little. All together never hold more than nine eighths.
+#[derive(Debug)]
+pub struct Shares<K: Ord> {
+    held: Mutex<Held<K>>,
+    limit: u64,
+}
+
+#[derive(Debug)]
+struct Held<K: Ord> {
+    total: u64,
+    /// Never 0.
+    by_holder: BTreeMap<K, u64>,
+}
+
+/// What somebody holds; dropping it gives it back.
+#[derive(Debug)]
+pub struct Share<K: Ord + Clone> {
+    shares: Arc<Shares<K>>,
+    holder: K,
+    amount: u64,
+}
+
+impl<K: Ord + Clone> Shares<K> {
+    /// Of so much.
+    pub fn new(limit: u64) -> Arc<Self> {
+        Arc::new(Self {
+            held: Mutex::new(Held {
+                total: 0,
+                by_holder: BTreeMap::new(),
+            }),
+            limit,
+        })
+    }
+
+    /// A share without anything yet.
+    pub fn open(self: &Arc<Self>, holder: K) -> Share<K> {
+        Share {
+            shares: Arc::clone(self),
+            holder,
+            amount: 0,
+        }
+    }
+
+    /// A share of so much; if there is no room, what all hold now.
+    pub fn take(self: &Arc<Self>, holder: K, amount: u64) -> Result<Share<K>, u64> {
+        let mut share = self.open(holder);
+        share.grow(amount).map(|()| share)
+    }
+
+    /// What all hold now.
+    pub fn held(&self) -> u64 {
+        self.held.lock().total
+    }
+
+    /// The limit it was made with.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+}
+
+impl<K: Ord> Held<K> {
+    fn has_room(&self, holder: &K, amount: u64, limit: u64) -> bool {
+        let after = self.total.saturating_add(amount);
+        if after <= limit {
+            return true;
+        }
+        let beyond = (limit / BEYOND_PART).max(1);
+        let own = self.by_holder.get(holder).copied().unwrap_or(0);
+        let holders = self.by_holder.len() as u64 + u64::from(own == 0);
+        holders > 1 && own.saturating_add(amount) <= (beyond / holders).max(1) && after <= limit.saturating_add(beyond)
+    }
+}
+
+impl<K: Ord + Clone> Share<K> {
+    /// Takes more; if there is no room, nothing, and what all hold now comes back.
+    pub fn grow(&mut self, more: u64) -> Result<(), u64> {
+        if more == 0 {
+            return Ok(());
+        }
+        let mut held = self.shares.held.lock();
+        if !held.has_room(&self.holder, more, self.shares.limit) {
+            return Err(held.total);
+        }
+        held.total += more;
+        *held.by_holder.entry(self.holder.clone()).or_default() += more;
+        self.amount += more;
+        Ok(())
+    }
+
+    /// How much it is.
+    pub fn amount(&self) -> u64 {
+        self.amount
+    }
+
+    /// Another share of the same holder, without anything yet.
+    pub fn sibling(&self) -> Self {
+        self.shares.open(self.holder.clone())
+    }
+
+    /// What it is a share of.
+    pub fn of(&self) -> &Shares<K> {
+        &self.shares
+    }
+}
+
+impl<K: Ord + Clone> Drop for Share<K> {
+    fn drop(&mut self) {
+        if self.amount == 0 {
+            return;
+        }
+        let mut held = self.shares.held.lock();
+        held.total -= self.amount;
+        if let Some(own) = held.by_holder.get_mut(&self.holder) {
+            *own -= self.amount;
+            if *own == 0 {
+                held.by_holder.remove(&self.holder);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_holds_and_room_comes_back() {
+        let shares = Shares::new(100);
+        let mut first = shares.take("a", 70).unwrap();
+        assert_eq!(shares.take("a", 40).err(), Some(70));
+        first.grow(30).unwrap();
+        assert_eq!((first.grow(1), first.amount()), (Err(100), 100));
+        drop(first);
+        assert!(shares.take("a", 100).is_ok());
+        assert_eq!(shares.held(), 0);
+        assert!(shares.held.lock().by_holder.is_empty());
+    }
+
+    #[test]
+    fn who_holds_all_is_refused_alone() {
+        let shares = Shares::new(1600);
+        let _flood = shares.take(0, 1600).unwrap();
+        assert!(shares.take(0, 1).is_err());
+        let _light = [shares.take(1, 60).unwrap(), shares.take(1, 40).unwrap()];
+        assert!(shares.take(1, 1).is_err(), "an eighth of the limit for two");
+        let many: Vec<_> = (2..1000).filter_map(|holder| shares.take(holder, 5).ok()).collect();
+        assert!((15..=20).contains(&many.len()), "{}", many.len());
+        assert!(shares.held() <= 1800, "{}", shares.held());
+    }
+}
