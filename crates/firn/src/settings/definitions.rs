@@ -489,6 +489,6 @@ mod tests {
         check("cluster_name", Some("cluster.name"));
         check("search.max_bucket", Some("search.max_buckets"));
         check("max_buckets", Some("search.max_buckets"));
-        check("xpack.ml.enabled", None);
+        check("discovery.seed_hosts", None);
     }
 }

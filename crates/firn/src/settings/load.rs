@@ -324,7 +324,7 @@ mod tests {
         check("node.name: ${NOWHERE_AT_ALL}\n", &[], "NOWHERE_AT_ALL is not set");
         check("a: [\n", &[], "firn.yml");
         check("", &["http.port"], "is not name=value");
-        check("", &["xpack.ml.enabled=true"], "`firn settings` lists");
+        check("", &["discovery.seed_hosts=true"], "`firn settings` lists");
         check("bootstrap.password: x\n", &[], "firn keystore add bootstrap.password");
         check("", &["bootstrap.password=x"], "given with -E: it is a secret");
     }
