@@ -1,5 +1,6 @@
-//! What clustering costs and brings. Prints figures; run it by hand, with a release build:
-//! `cargo test --release -p firn-embedded --test engine clustering_cost -- --ignored --nocapture`.
+//! What clustering costs and brings. Holds a clustered index against a plain one of the same events, and prints
+//! figures, which are worth something in a release build with more events than a test takes:
+//! `FIRN_CLUSTERED_EVENTS=600000 cargo test --release -p firn-embedded --test engine clustering_cost -- --nocapture`.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::node::{Node, add, ctx, target};
 
-const EVENTS: u64 = 600_000;
+/// Enough for several segments of every tenant.
+const EVENTS: u64 = 6_000;
 const TENANTS: u64 = 200;
 
 /// An event of half a kilobyte; tenants are skewed as in Zipf's law.
@@ -33,7 +35,7 @@ fn event(rng: &mut fastrand::Rng, number: u64) -> Value {
     })
 }
 
-fn fill(node: &Node, name: &str, settings: Value) {
+fn fill(node: &Node, name: &str, settings: Value, events: u64) {
     let mapping = json!({"properties": {
         "@timestamp": {"type": "date"}, "tenant": {"type": "keyword"},
         "host": {"properties": {"name": {"type": "keyword"}, "ip": {"type": "ip"}}},
@@ -45,7 +47,7 @@ fn fill(node: &Node, name: &str, settings: Value) {
     node.create(name, json!({"settings": settings, "mappings": mapping}))
         .unwrap();
     let mut rng = fastrand::Rng::with_seed(1);
-    for start in (0..EVENTS).step_by(2000) {
+    for start in (0..events).step_by(2000) {
         let batch = (start..start + 2000).map(|number| add(name, event(&mut rng, number)));
         for response in node.bulk(batch.collect()) {
             response.result.unwrap();
@@ -75,12 +77,13 @@ fn time(node: &Node, name: &str, body: &Value) -> Duration {
 }
 
 #[test]
-#[ignore = "measures"]
 #[expect(clippy::print_stdout, reason = "its figures are what it is for")]
 fn clustering_cost() {
     let node = Node::new();
-    fill(&node, "plain", json!({}));
-    fill(&node, "clustered", json!({"index.tenant.field": "tenant"}));
+    let events = std::env::var("FIRN_CLUSTERED_EVENTS").map_or(EVENTS, |events| events.parse().unwrap());
+    fill(&node, "plain", json!({}), events);
+    fill(&node, "clustered", json!({"index.tenant.field": "tenant"}), events);
+    let mut answers = Vec::new();
     for name in ["plain", "clustered"] {
         let before = bytes(&node, name);
         let cpu = cpu_time::ProcessTime::now();
@@ -92,7 +95,7 @@ fn clustering_cost() {
         };
         let outcome = node.run(node.engine.force_merge(&ctx(), request)).unwrap();
         assert!(outcome.failures.is_empty(), "{outcome:?}");
-        let seconds = cpu.elapsed().as_secs_f64() * 1e6 / EVENTS as f64;
+        let seconds = cpu.elapsed().as_secs_f64() * 1e6 / events as f64;
         println!(
             "{name}: {seconds:.1} CPU s per million events; {before} -> {} bytes",
             bytes(&node, name)
@@ -101,6 +104,10 @@ fn clustering_cost() {
             let filter = json!([{"term": {"tenant": tenant}}]);
             let newest = json!({"query": {"bool": {"filter": filter}}, "size": 100, "sort": [{"@timestamp": "desc"}], "track_total_hits": false});
             let count = json!({"query": {"bool": {"filter": filter}}, "size": 0, "track_total_hits": true});
+            let latest = node.search(name, newest.clone()).unwrap().hits;
+            let sources: Vec<_> = latest.into_iter().map(|hit| hit.source).collect();
+            let total = node.search(name, count.clone()).unwrap().total.unwrap().value;
+            answers.push((tenant, sources, total));
             println!(
                 "  {tenant}: top 100 {:?}, count {:?}",
                 time(&node, name, &newest),
@@ -108,4 +115,6 @@ fn clustering_cost() {
             );
         }
     }
+    let (plain, clustered) = answers.split_at(answers.len() / 2);
+    assert_eq!(plain, clustered);
 }
