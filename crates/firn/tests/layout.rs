@@ -28,7 +28,7 @@ fn bench(node: &Node, folder: &Path, more: &[&str]) -> (String, Value) {
     let json = folder.join("layout.json").display().to_string();
     let mut arguments = vec!["bench", "layout", "--url", node.client().base()];
     arguments.extend(["--events", EVENTS, "--tenants", TENANTS, "--settle-seconds", "0"]);
-    arguments.extend(["--batch-bytes", "1000000", "--warm-up-rounds", "0", "--repeats", "2"]);
+    arguments.extend(["--batch-bytes", "6000000", "--warm-up-rounds", "0", "--repeats", "2"]);
     arguments.extend(["--repeats-max", "2", "--json", &json]);
     arguments.extend(more);
     let output = firn(&arguments);
@@ -141,7 +141,7 @@ fn layouts_are_loaded_asked_and_found_again() {
     let vs = vec!["--vs", other.client().base(), "--vs-subjects", "routed-weekly"];
     let mut more = vs.clone();
     let (html_name, markdown_name) = (html.display().to_string(), markdown.display().to_string());
-    more.extend(["--html", &html_name, "--markdown", &markdown_name]);
+    more.extend(["--html", &html_name, "--markdown", &markdown_name, "--no-merge"]);
     let (_, report) = bench(&first, folder.path(), &more);
 
     let layouts = |report: &Value, reloaded: bool| -> Vec<String> {
@@ -219,8 +219,21 @@ fn layouts_are_loaded_asked_and_found_again() {
     let (said, report) = bench(&first, folder.path(), &more);
     assert_eq!(layouts(&report, true), ["0 routed-weekly"], "{said}");
     assert_eq!(report["rows"], Value::Array(Vec::new()));
+    let more = ["--subjects", "routed-weekly,own", "--reuse", "--load-only"];
     let (_, report) = bench(&first, folder.path(), &more);
     assert_eq!(layouts(&report, true), Vec::<String>::new());
+    assert_eq!(layouts(&report, false), ["0 routed-weekly", "0 own"]);
+    let stored = report["subjects"]
+        .as_array()
+        .expect("subjects")
+        .iter()
+        .map(|of| &of["stored"]);
+    let merged = |of: &Value| {
+        of["segments"]
+            .as_u64()
+            .is_some_and(|segments| Some(segments) <= of["shards"].as_u64())
+    };
+    assert!(stored.clone().all(merged), "{report:#}");
 }
 
 #[test]
