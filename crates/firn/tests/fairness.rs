@@ -282,7 +282,6 @@ fn a_flood_of_one_tenant_does_not_slow_down_another() {
         ("bulk", alone.bulks, beside.bulks),
     ] {
         let (alone, beside) = (p99(&mut alone), p99(&mut beside));
-        println!("{what}: p99 {alone:?} alone, {beside:?} beside the load");
         let allowed = alone.mul_f64(FACTOR_MAX) + FLOOR;
         assert!(
             beside <= allowed,

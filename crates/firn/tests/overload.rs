@@ -44,6 +44,9 @@ fn start(settings: &[(&str, &str)]) -> (tempfile::TempDir, Node) {
     (folder, node)
 }
 
+/// Where the same search is searched again each time.
+const UNCACHED: &str = "/heavy/_search?request_cache=false";
+
 /// A bucket for every document, twice over.
 fn heavy() -> Value {
     let most = json!({"most": {"max": {"field": "n"}}});
@@ -128,10 +131,10 @@ fn work_ends_when_the_client_goes_away() {
         200
     );
     let whole = started.elapsed();
-    let many = format!("{{\"index\":\"heavy\"}}\n{heavy}\n").repeat(20);
+    let many = format!("{{\"index\":\"heavy\",\"request_cache\":false}}\n{heavy}\n").repeat(20);
     let scroll = heavy.replacen("\"size\":0", "\"size\":10", 1);
     for (path, content_type, body) in [
-        ("/heavy/_search", "application/json", &heavy),
+        (UNCACHED, "application/json", &heavy),
         ("/_msearch", "application/x-ndjson", &many),
         ("/heavy/_search?scroll=1m", "application/json", &scroll),
     ] {
@@ -166,7 +169,7 @@ fn a_thousand_heavy_searches_at_once() {
     let client = node.client();
     let heavy = heavy().to_string();
     let mut streams: Vec<TcpStream> = (0..1000)
-        .map(|_| send(&node, "/heavy/_search", "application/json", &heavy))
+        .map(|_| send(&node, UNCACHED, "application/json", &heavy))
         .collect();
     let started = Instant::now();
     assert_eq!(client.get("/_cluster/health").unwrap().status, 200);
@@ -258,7 +261,7 @@ fn an_index_deleted_in_mid_search() {
     let client = node.client();
     let heavy = heavy().to_string();
     let mut streams: Vec<TcpStream> = (0..4)
-        .map(|_| send(&node, "/heavy/_search", "application/json", &heavy))
+        .map(|_| send(&node, UNCACHED, "application/json", &heavy))
         .collect();
     let pit = client
         .json("POST", "/heavy/_pit?keep_alive=1m", &json!({}))
