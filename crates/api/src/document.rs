@@ -55,6 +55,8 @@ pub(crate) const READ_PARAMS: &[&str] = &[
 pub(crate) async fn index(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let source = call.required_body()?;
     let op_type = match call.params.get("op_type") {
+        // What gets its id here is new, and so may go into a data stream.
+        None if call.captured("id").is_none() => OpType::Create,
         None | Some("index") => OpType::Index,
         Some("create") => OpType::Create,
         Some(other) => {
