@@ -1,0 +1,665 @@
+//! Two tenants on one real process: whatever tenant `alpha` asks at whatever endpoint, it gets no byte of
+//! `bravo`, and nothing of `bravo`'s changes.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use firn_testkit::{Answer, Client, Node, NodeOptions};
+use serde_json::{Value, json};
+
+/// Stands in every value, field, id and index name of `bravo`, and in nothing else.
+const MARK: &str = "zq7x";
+
+/// What a tenant may do at an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// It tells nothing of anybody's events.
+    Open,
+    /// It answers from the tenant's own.
+    Own,
+    /// It is for operators.
+    Operators,
+}
+
+use Class::{Open, Operators, Own};
+
+/// Every endpoint by its name. One that is missing here fails the test.
+#[rustfmt::skip]
+const CLASSES: &[(Class, &[&str])] = &[
+    (Open, &[
+        "root", "license", "xpack", "authenticate", "has_privileges", "cat_help", "change_password",
+    ]),
+    (Own, &[
+        "bulk", "index", "create", "update", "delete", "get", "get_source", "mget", "search", "scroll", "clear_scroll",
+        "open_point_in_time", "close_point_in_time", "create_pit", "delete_pit", "msearch", "count", "terms_enum",
+        "field_caps", "validate_query", "analyze", "get_index", "index_exists", "resolve_index", "get_mapping",
+        "get_field_mapping", "get_settings", "get_alias", "alias_exists", "get_data_stream", "data_stream_stats",
+        "get_data_stream_lifecycle", "refresh", "stats", "cluster_health", "cat_aliases", "cat_count", "cat_health",
+        "cat_indices", "cat_segments", "cat_shards", "get_api_key", "create_api_key", "invalidate_api_key", "get_user",
+        "put_user", "delete_user", "enable_user", "disable_user", "get_tenant", "tenant_usage", "get_tenant_usage",
+    ]),
+    (Operators, &[
+        "metrics", "delete_all_pits", "get_all_pits", "create_index", "delete_index", "open_index", "close_index",
+        "rollover", "put_mapping", "put_settings", "put_alias", "delete_alias", "update_aliases", "get_index_template",
+        "index_template_exists", "put_index_template", "delete_index_template", "simulate_index_template",
+        "get_component_template", "component_template_exists", "put_component_template", "delete_component_template",
+        "create_data_stream", "delete_data_stream", "put_data_stream_lifecycle", "delete_data_stream_lifecycle",
+        "flush", "force_merge", "clear_cache", "list_tasks", "get_task", "cancel_tasks", "get_placement",
+        "put_placement", "delete_placement", "propose_placement", "apply_placement", "delete_tenant",
+        "get_tenant_deletion", "list_tenants", "put_tenant", "get_cluster_settings", "put_cluster_settings",
+        "cluster_stats", "cluster_state", "pending_tasks", "nodes_info", "nodes_stats", "cat_nodes", "cat_templates",
+        "get_role", "put_role", "delete_role",
+    ]),
+];
+
+fn class_of(name: &str) -> Option<Class> {
+    CLASSES
+        .iter()
+        .find(|(_, names)| names.contains(&name))
+        .map(|(class, _)| *class)
+}
+
+/// An endpoint as the router has it.
+struct Route {
+    name: String,
+    methods: Vec<&'static str>,
+    patterns: Vec<String>,
+}
+
+/// Read from the router's own table, so that none is forgotten.
+fn routes() -> Vec<Route> {
+    let api = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../api/src");
+    let router = std::fs::read_to_string(api.join("router.rs")).unwrap();
+    let mut routes: Vec<Route> = router
+        .lines()
+        .filter_map(|line| line.split_once("route!(")?.1.split_once(", [\"/"))
+        .map(|(methods, rest)| {
+            let (patterns, rest) = rest.split_once("], ").unwrap();
+            Route {
+                name: rest.split('"').nth(1).unwrap().to_owned(),
+                methods: methods_of(methods),
+                patterns: quoted(&format!("\"/{patterns}")),
+            }
+        })
+        .collect();
+    for file in std::fs::read_dir(api.join("cat")).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let Some(name) = text
+            .split_once("endpoint: \"")
+            .and_then(|(_, rest)| rest.split('"').next())
+        else {
+            continue;
+        };
+        let paths = text.split_once("paths: &[").unwrap().1.split_once(']').unwrap().0;
+        routes.push(Route {
+            name: name.to_owned(),
+            methods: vec!["GET", "POST"],
+            patterns: quoted(paths),
+        });
+    }
+    routes
+}
+
+fn methods_of(names: &str) -> Vec<&'static str> {
+    match names {
+        "GET" => vec!["GET"],
+        "HEAD" => vec!["HEAD"],
+        "POST" => vec!["POST"],
+        "PUT" => vec!["PUT"],
+        "DELETE" => vec!["DELETE"],
+        "GET_HEAD" => vec!["GET", "HEAD"],
+        "GET_POST" => vec!["GET", "POST"],
+        "POST_PUT" => vec!["POST", "PUT"],
+        other => panic!("methods [{other}]"),
+    }
+}
+
+fn quoted(text: &str) -> Vec<String> {
+    text.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+struct World {
+    _folder: tempfile::TempDir,
+    _node: Node,
+    operator: Client,
+    alpha: Client,
+    bravo: Client,
+}
+
+fn ok(client: &Client, method: &str, path: &str, body: &Value) -> Value {
+    let answer = match body {
+        Value::Null => client.send(method, path, None, b""),
+        body => client.json(method, path, body),
+    };
+    let answer = answer.unwrap();
+    assert!(
+        (200..300).contains(&answer.status),
+        "{method} {path}: {}",
+        answer.text()
+    );
+    answer.json()
+}
+
+fn world() -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let password = folder.path().join("password");
+    std::fs::write(&password, "correct horse\n").unwrap();
+    let settings = vec![
+        ("xpack.security.enabled".to_owned(), "true".to_owned()),
+        ("operator.password_file".to_owned(), password.display().to_string()),
+    ];
+    let node = Node::start(
+        Path::new(env!("CARGO_BIN_EXE_firn")),
+        folder.path(),
+        &NodeOptions { settings },
+    )
+    .unwrap();
+    let basic = format!("Basic {}", STANDARD.encode("elastic:correct horse"));
+    let operator = node.client().authorized(basic);
+    let template = json!({
+        "index_patterns": ["events"],
+        "data_stream": {},
+        "template": {"settings": {"index.tenant.field": "tenant"}, "mappings": {"properties": {"class": {"type": "keyword"}}}},
+    });
+    ok(&operator, "PUT", "/_index_template/events", &template);
+    ok(&operator, "PUT", "/_data_stream/events", &Value::Null);
+    ok(
+        &operator,
+        "PUT",
+        "/plain/_doc/1",
+        &json!({"of": format!("the operator {MARK}")}),
+    );
+    let client_of = |tenant: &str| {
+        ok(&operator, "PUT", &format!("/_firn/tenants/{tenant}"), &json!({}));
+        let body = json!({"name": tenant, "metadata": {"tenant": tenant}});
+        let key = ok(&operator, "POST", "/_security/api_key", &body);
+        node.client()
+            .authorized(format!("ApiKey {}", key["encoded"].as_str().unwrap()))
+    };
+    let (alpha, bravo) = (client_of("alpha"), client_of("bravo"));
+    fill(&alpha, "al", 5);
+    fill(&bravo, MARK, 40);
+    World {
+        _folder: folder,
+        _node: node,
+        operator,
+        alpha,
+        bravo,
+    }
+}
+
+/// Events in the stream of all, and in an index of the tenant's own, whose every word has the mark.
+fn fill(client: &Client, mark: &str, count: usize) {
+    let mut body = String::new();
+    for number in 0..count {
+        let event = json!({
+            "@timestamp": format!("2026-01-{:02}T00:00:00Z", 1 + number % 28),
+            "class": format!("{mark}-{number}"),
+            "message": format!("{mark} says {mark}{number}"),
+            format!("{mark}_field"): {"inner": number, "text": format!("{mark} text")},
+        });
+        body += &format!("{{\"create\":{{\"_index\":\"events\",\"_id\":\"{mark}-{number}\"}}}}\n{event}\n");
+        body += &format!("{{\"index\":{{\"_index\":\"{mark}-own\",\"_id\":\"{number}\"}}}}\n{event}\n");
+    }
+    let answer = client.bulk("/_bulk?refresh=true", body.as_bytes()).unwrap();
+    assert_eq!(answer.json()["errors"], false, "{}", answer.text());
+}
+
+/// What a request carries that its endpoint wants a body for.
+fn body_of(route: &str, index: &str) -> Option<String> {
+    let json = |value: Value| Some(value.to_string());
+    match route {
+        "search" | "validate_query" if route == "search" => json(json!({
+            "size": 100,
+            "query": {"query_string": {"query": "*"}},
+            "fields": ["*"],
+            "highlight": {"fields": {"*": {}}},
+            "profile": true,
+            "aggs": {
+                "classes": {"terms": {"field": "class", "min_doc_count": 0, "size": 1000}},
+                "all": {"global": {}, "aggs": {"t": {"terms": {"field": "class", "size": 1000}}}},
+                "odd": {"significant_terms": {"field": "class", "min_doc_count": 1}},
+            },
+        })),
+        "validate_query" | "count" => json(json!({"query": {"match_all": {}}})),
+        "terms_enum" => json(json!({"field": "class", "string": "", "size": 1000})),
+        "mget" => json(
+            json!({"docs": [{"_index": "events", "_id": format!("{MARK}-1")}, {"_index": "events", "_id": "al-1"}]}),
+        ),
+        "msearch" => Some(format!(
+            "{{\"index\":\"{index}\"}}\n{{\"query\":{{\"match_all\":{{}}}},\"size\":100}}\n"
+        )),
+        "bulk" => Some(format!(
+            "{{\"delete\":{{\"_index\":\"{index}\",\"_id\":\"no such\"}}}}\n"
+        )),
+        "index" | "create" => json(json!({"@timestamp": "2026-01-01T00:00:00Z", "class": "al-new"})),
+        "update" => json(json!({"doc": {"class": "al-changed"}})),
+        "analyze" => json(json!({"text": "words"})),
+        "field_caps" => json(json!({"fields": ["*"]})),
+        "scroll" => json(json!({"scroll_id": format!("firns{}", "a".repeat(44))})),
+        "clear_scroll" => json(json!({"scroll_id": "_all"})),
+        "close_point_in_time" => json(json!({"id": format!("firnp{}", "a".repeat(44))})),
+        "delete_pit" => json(json!({"pit_id": [format!("firnp{}", "a".repeat(44))]})),
+        _ => None,
+    }
+}
+
+fn path_of(pattern: &str, index: &str) -> String {
+    let mut path = pattern.replace("{index}", index);
+    for (capture, value) in [
+        ("{id}", "al-1"),
+        ("{name}", "*"),
+        ("{fields}", "*"),
+        ("{metric}", "_all"),
+        ("{node_id}", "_all"),
+        ("{task_id}", "x:1"),
+        ("{scroll_id}", "x"),
+        ("{new_index}", "new"),
+        ("{username}", "nobody"),
+    ] {
+        path = path.replace(capture, value);
+    }
+    assert!(!path.contains('{'), "a value for {path}");
+    match pattern {
+        _ if pattern.contains("_pit") => path + "?keep_alive=1m",
+        _ if pattern.contains("point_in_time") && pattern.starts_with("/{index}") => path + "?keep_alive=1m",
+        _ if pattern.contains("_field_caps") => path + "?fields=*",
+        // It would wait for an index that is not there.
+        _ if pattern.contains("health/") => path + "?timeout=0s",
+        _ => path,
+    }
+}
+
+fn ask(client: &Client, route: &str, method: &str, path: &str, index: &str) -> Answer {
+    let body = body_of(route, index).unwrap_or_default();
+    let content_type = match (body.is_empty(), route) {
+        (true, _) => None,
+        (false, "bulk" | "msearch") => Some("application/x-ndjson"),
+        (false, _) => Some("application/json"),
+    };
+    client.send(method, path, content_type, body.as_bytes()).unwrap()
+}
+
+/// All of an answer that a client sees.
+fn shown(answer: &Answer) -> String {
+    format!("{} {:?} {}", answer.status, answer.headers, answer.text())
+}
+
+fn everything_of(world: &World) -> Value {
+    let body =
+        json!({"size": 1000, "sort": ["_doc"], "version": true, "seq_no_primary_term": true, "track_total_hits": true});
+    let mut all = ok(&world.bravo, "POST", "/*/_search", &body);
+    all["took"] = Value::Null;
+    all
+}
+
+#[test]
+fn no_endpoint_gives_away_a_byte() {
+    let world = world();
+    let before = everything_of(&world);
+    assert_eq!(before["hits"]["total"]["value"], 80);
+    let routes = routes();
+    assert!(routes.len() > 90, "only {} routes were read", routes.len());
+    // So that the test does not pass because nothing was answered at all.
+    let mut answers_with_own = 0;
+    for route in &routes {
+        let class =
+            class_of(&route.name).unwrap_or_else(|| panic!("nobody said what tenants may do at [{}]", route.name));
+        // These change the tenant's own people, which `security.rs` looks at.
+        if route.name.ends_with("_user") || route.name.contains("api_key") || route.name == "change_password" {
+            continue;
+        }
+        for pattern in &route.patterns {
+            for (method, index) in route
+                .methods
+                .iter()
+                .flat_map(|method| ["events", "*", "_all", "*,-al*", "e*,nothing*"].map(|index| (method, index)))
+            {
+                let path = path_of(pattern, index);
+                let answer = ask(&world.alpha, &route.name, method, &path, index);
+                let shown = shown(&answer);
+                assert!(
+                    !shown.replace(&format!("{MARK}-1\""), "").contains(MARK),
+                    "{method} {path}: {shown}"
+                );
+                answers_with_own += usize::from(answer.status == 200 && shown.contains("al-"));
+                assert!(answer.status < 500 && answer.status != 401, "{method} {path}: {shown}");
+                if class == Operators {
+                    assert_eq!(answer.status, 403, "{method} {path}: {shown}");
+                }
+            }
+        }
+    }
+    assert!(answers_with_own > 60, "only {answers_with_own}");
+    assert_eq!(everything_of(&world), before);
+}
+
+#[test]
+fn a_foreign_name_is_as_a_missing_one() {
+    let world = world();
+    let before = everything_of(&world);
+    // Same length, so that nothing but the name differs.
+    let missing = "qqqq-own";
+    let foreign = [format!("{MARK}-own"), "plain".to_owned(), format!("bravo~{MARK}-own")];
+    for route in routes() {
+        let writes = matches!(route.name.as_str(), "index" | "create" | "update" | "bulk");
+        for pattern in route
+            .patterns
+            .iter()
+            .filter(|pattern| pattern.contains("{index}") && !writes)
+        {
+            for method in &route.methods {
+                let told = |name: &str| {
+                    let answer = ask(&world.alpha, &route.name, method, &path_of(pattern, name), name);
+                    let text = answer.text().replace(name, "NAME");
+                    let took = text.find("\"took\":").map(|at| {
+                        let digits = text[at + 7..].bytes().take_while(u8::is_ascii_digit).count();
+                        format!("{}{}", &text[..at], &text[at + 7 + digits..])
+                    });
+                    (answer.status, took.unwrap_or(text))
+                };
+                for name in &foreign {
+                    assert_eq!(told(name), told(missing), "{method} {pattern} of {name}");
+                }
+            }
+        }
+    }
+    assert_eq!(everything_of(&world), before);
+}
+
+#[test]
+fn writes_reach_only_what_is_the_writer_s() {
+    let world = world();
+    let before = everything_of(&world);
+    let alpha = &world.alpha;
+    let event = |extra: Value| {
+        let mut event = json!({"@timestamp": "2026-01-01T00:00:00Z", "class": "al"});
+        event
+            .as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
+        event
+    };
+    let post = |path: &str, body: &Value| alpha.json("POST", path, body).unwrap();
+    for forged in [
+        json!({"tenant": "bravo"}),
+        json!({"tenant": ["alpha", "bravo"]}),
+        json!({"tenant": null}),
+    ] {
+        let answer = post("/events/_doc?op_type=create", &event(forged));
+        assert_eq!(answer.status, 403, "{}", answer.text());
+    }
+    assert_eq!(
+        post("/events/_doc?op_type=create&routing=bravo", &event(json!({}))).status,
+        400
+    );
+    assert_eq!(alpha.get("/events/_search?routing=bravo").unwrap().status, 400);
+    let hits = before["hits"]["hits"].as_array().unwrap();
+    let shared = hits
+        .iter()
+        .filter(|hit| hit["_index"].as_str().unwrap().starts_with(".ds-"));
+    let mut tried = 0;
+    for hit in shared {
+        let path = |api: &str| {
+            format!(
+                "/{}/{api}/{}",
+                hit["_index"].as_str().unwrap(),
+                hit["_id"].as_str().unwrap()
+            )
+        };
+        assert_eq!(alpha.get(&path("_doc")).unwrap().status, 404);
+        assert_eq!(alpha.send("DELETE", &path("_doc"), None, b"").unwrap().status, 404);
+        assert_eq!(post(&path("_update"), &json!({"doc": {"class": "x"}})).status, 404);
+        tried += 1;
+    }
+    assert_eq!(tried, 40);
+    // The names that bravo took are free for alpha, for its own events.
+    for name in [format!("{MARK}-own"), "plain".to_owned()] {
+        let answer = alpha
+            .json("PUT", &format!("/{name}/_doc/1?refresh=true"), &event(json!({})))
+            .unwrap();
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        let found = ok(alpha, "POST", &format!("/{name}/_search"), &json!({}));
+        assert_eq!(found["hits"]["total"]["value"], 1, "{found}");
+    }
+    assert_eq!(everything_of(&world), before);
+    let plain = ok(&world.operator, "GET", "/plain/_count", &Value::Null);
+    assert_eq!(plain["count"], 1);
+}
+
+#[test]
+fn what_one_tenant_opened_is_not_there_for_another() {
+    let world = world();
+    let (alpha, bravo) = (&world.alpha, &world.bravo);
+    let pit = ok(bravo, "POST", "/events/_pit?keep_alive=5m", &Value::Null);
+    let by_pit = json!({"pit": {"id": pit["id"]}, "size": 100});
+    let scroll = ok(bravo, "POST", "/events/_search?scroll=5m", &json!({"size": 1}));
+    let by_scroll = json!({"scroll_id": scroll["_scroll_id"]});
+    let asked = [("POST", "/_search", &by_pit), ("POST", "/_search/scroll", &by_scroll)];
+    for (method, path, body) in asked {
+        let answer = alpha.json(method, path, body).unwrap();
+        assert_eq!(answer.status, 404, "{}", answer.text());
+        assert!(!answer.text().contains(MARK));
+    }
+    for (path, body) in [
+        ("/_pit", &json!({"id": pit["id"]})),
+        ("/_search/scroll", &by_scroll),
+        ("/_search/scroll", &json!({"scroll_id": "_all"})),
+    ] {
+        alpha.json("DELETE", path, body).unwrap();
+    }
+    for (method, path, body) in asked {
+        assert_eq!(
+            bravo.json(method, path, body).unwrap().status,
+            200,
+            "still open for bravo"
+        );
+    }
+}
+
+/// Random requests of `alpha`; the seed is printed.
+struct Questions(fastrand::Rng);
+
+impl Questions {
+    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.0.usize(..from.len())]
+    }
+
+    fn field(&mut self) -> String {
+        let fields = [
+            "class",
+            "message",
+            "message.keyword",
+            "tenant",
+            "@timestamp",
+            "_id",
+            "_index",
+            "*",
+            "MARK_field.inner",
+            "al_field.inner",
+            "MARK_field.*",
+            "_seq_no",
+        ];
+        self.pick(&fields).replace("MARK", MARK)
+    }
+
+    fn text(&mut self) -> String {
+        let texts = [
+            "al-1",
+            "MARK-1",
+            "MARK*",
+            "says",
+            "MARK",
+            "bravo",
+            "*",
+            "MARK text",
+            "2026-01-05",
+            "3",
+        ];
+        self.pick(&texts).replace("MARK", MARK)
+    }
+
+    fn query(&mut self, depth: usize) -> Value {
+        let (field, text) = (self.field(), self.text());
+        match self.0.u8(0..if depth == 0 { 11 } else { 14 }) {
+            0 => json!({"match_all": {}}),
+            1 => json!({"term": {field: text}}),
+            2 => json!({"match": {field: text}}),
+            3 => json!({"prefix": {field: text}}),
+            4 => json!({"wildcard": {field: text}}),
+            5 => json!({"fuzzy": {field: text}}),
+            6 => json!({"range": {field: {"gte": text}}}),
+            7 => json!({"exists": {"field": field}}),
+            8 => json!({"query_string": {"query": text}}),
+            9 => {
+                json!({"ids": {"values": [text, format!("{MARK}-{}", self.0.u8(0..40)), format!("al-{}", self.0.u8(0..5))]}})
+            }
+            10 => json!({"multi_match": {"query": text, "fields": [field, "*"]}}),
+            11 => json!({"bool": {"must_not": [self.query(depth - 1)]}}),
+            12 => json!({"bool": {"should": [self.query(depth - 1), self.query(depth - 1)]}}),
+            _ => json!({"bool": {"filter": [self.query(depth - 1)], "must": [self.query(depth - 1)]}}),
+        }
+    }
+
+    /// An explanation shows the words of the question one by one, so it has to have none with the mark.
+    fn unmarked_query(&mut self) -> Value {
+        loop {
+            let query = self.query(1);
+            if !query.to_string().contains(MARK) {
+                return query;
+            }
+        }
+    }
+
+    fn aggregation(&mut self, depth: usize) -> Value {
+        let field = self.field();
+        let mut aggregation = match self.0.u8(0..12) {
+            0 => json!({"terms": {"field": field, "min_doc_count": self.0.u8(0..2), "size": 1000}}),
+            1 => json!({"cardinality": {"field": field}}),
+            2 => json!({"significant_terms": {"field": field, "min_doc_count": 1}}),
+            3 => json!({"global": {}}),
+            4 => json!({"min": {"field": field}}),
+            5 => json!({"max": {"field": field}}),
+            6 => json!({"rare_terms": {"field": field}}),
+            7 => json!({"top_hits": {"size": 5}}),
+            8 => json!({"filter": self.query(1)}),
+            9 => json!({"date_histogram": {"field": "@timestamp", "calendar_interval": "day", "min_doc_count": 0}}),
+            10 => json!({"composite": {"size": 100, "sources": [{"key": {"terms": {"field": field}}}]}}),
+            _ => json!({"missing": {"field": field}}),
+        };
+        let buckets = ["terms", "global", "filter", "missing", "composite", "date_histogram"];
+        if depth > 0 && buckets.iter().any(|kind| aggregation.get(kind).is_some()) {
+            aggregation["aggs"] = json!({"below": self.aggregation(depth - 1)});
+        }
+        aggregation
+    }
+
+    fn search(&mut self) -> Value {
+        let mut body = json!({"query": self.query(2), "size": self.0.u8(0..50)});
+        for part in 0..6 {
+            match self.0.bool().then_some(part) {
+                Some(0) => body["aggs"] = json!({"one": self.aggregation(2), "two": self.aggregation(1)}),
+                Some(1) => {
+                    body["sort"] =
+                        json!([{self.field(): {"order": self.pick(&["asc", "desc"]), "unmapped_type": "keyword"}}])
+                }
+                Some(2) => body["highlight"] = json!({"fields": {self.field(): {}}}),
+                Some(3) => body["fields"] = json!([self.field()]),
+                Some(4) => body["docvalue_fields"] = json!([self.field()]),
+                Some(5) => body["profile"] = json!(true),
+                _ => {}
+            }
+        }
+        body
+    }
+
+    /// Method, path, and body.
+    fn request(&mut self) -> (&'static str, String, Value) {
+        let index = self.pick(&["events", "*", "_all", "al-own", "*own", ".ds-*", "events,missing*"]);
+        let id = format!("{}-{}", self.pick(&[MARK, "al"]), self.0.u8(0..40));
+        // The ids that `bravo` has in the index of its own.
+        let number = self.0.u8(0..40);
+        match self.0.u8(0..14) {
+            0 => ("POST", format!("/{index}/_count"), json!({"query": self.query(2)})),
+            1 => (
+                "POST",
+                format!("/{index}/_terms_enum"),
+                json!({"field": self.field(), "string": self.pick(&["", "a", "z"])}),
+            ),
+            2 => (
+                "GET",
+                format!("/{index}/_field_caps?fields={}", self.pick(&["*", "m*", "*field*"])),
+                Value::Null,
+            ),
+            3 => (
+                "POST",
+                "/_mget".to_owned(),
+                json!({"docs": [{"_index": "al-own", "_id": id}, {"_index": "events", "_id": "al-1"}]}),
+            ),
+            4 => (
+                "POST",
+                format!("/{index}/_validate/query?explain=true&rewrite=true"),
+                json!({"query": self.unmarked_query()}),
+            ),
+            5 => ("POST", format!("/{index}/_pit?keep_alive=1s"), Value::Null),
+            6 => (
+                "PUT",
+                format!("/al-own/_doc/{number}"),
+                json!({"class": "al-new", "tenant": self.pick(&["alpha", "bravo"])}),
+            ),
+            7 => ("DELETE", format!("/al-own/_doc/{number}"), Value::Null),
+            8 => (
+                "POST",
+                format!("/al-own/_update/{number}"),
+                json!({"doc": {"class": "al-x"}, "upsert": {"class": "al-up"}}),
+            ),
+            9 => (
+                "POST",
+                format!("/{index}/_search?scroll=1s"),
+                json!({"size": 3, "query": self.query(1)}),
+            ),
+            _ => ("POST", format!("/{index}/_search"), self.search()),
+        }
+    }
+}
+
+/// An answer may repeat what was asked, and nothing else of `bravo`'s.
+fn without_echo(answer: &Answer, path: &str, body: &Value) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let asked = format!("{path} {body}");
+    for word in asked.split(|letter: char| !(letter.is_alphanumeric() || "-_.*".contains(letter))) {
+        if word.contains(MARK) {
+            words.push(word.to_owned());
+        }
+    }
+    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    let mut text = shown(answer);
+    for word in words {
+        text = text.replace(&word, "");
+    }
+    text
+}
+
+#[test]
+fn random_requests_give_nothing_away() {
+    let world = world();
+    let before = everything_of(&world);
+    let mut questions = Questions(fastrand::Rng::with_seed(firn_testkit::seed("isolation")));
+    let (mut found, mut asked) = (0, 0);
+    for _ in 0..1500 {
+        let (method, path, body) = questions.request();
+        let answer = match &body {
+            Value::Null => world.alpha.send(method, &path, None, b""),
+            body => world.alpha.json(method, &path, body),
+        };
+        let answer = answer.unwrap();
+        let shown = without_echo(&answer, &path, &body);
+        assert!(!shown.contains(MARK), "{method} {path} {body}: {shown}");
+        assert!(answer.status < 500, "{method} {path} {body}: {shown}");
+        asked += 1;
+        found += usize::from(answer.status < 300 && shown.contains("al-"));
+    }
+    assert!(found * 10 > asked, "only {found} of {asked} found anything");
+    assert_eq!(everything_of(&world), before);
+}
