@@ -25,7 +25,7 @@ pub(super) enum SortValue {
     /// A field of `string_stats`.
     StringStats(String),
     /// A metric of the one row of `top_metrics`, by its place.
-    TopMetric(usize),
+    TopMetric(usize, Box<super::TopMetrics>),
 }
 
 impl SortValue {
@@ -72,12 +72,11 @@ impl SortValue {
                 Some(Self::StringStats(field.to_owned()))
             }
             AggregationKind::TopMetrics(part) if part.size == 1 => match key {
-                Some(key) => part
-                    .metrics
-                    .iter()
-                    .position(|metric| metric == key)
-                    .map(Self::TopMetric),
-                None => (part.metrics.len() == 1).then_some(Self::TopMetric(0)),
+                Some(key) => {
+                    let place = part.metrics.iter().position(|metric| metric == key)?;
+                    Some(Self::TopMetric(place, Box::new(part.clone())))
+                }
+                None => (part.metrics.len() == 1).then(|| Self::TopMetric(0, Box::new(part.clone()))),
             },
             _ => None,
         }
@@ -102,8 +101,8 @@ impl SortValue {
             (Partial::Digest(partial), value) => value.of_digest(&partial.digest.clone().sorted()).unwrap_or(f64::NAN),
             (Partial::WeightedAvg(partial), Self::WeightedAvg) => partial.average().unwrap_or(f64::NAN),
             (Partial::StringStats(partial), Self::StringStats(field)) => partial.field(field).unwrap_or(f64::NAN),
-            (Partial::TopMetrics(partial), Self::TopMetric(place)) => {
-                let value = partial.rows.first().and_then(|row| row.metrics.get(*place)?.as_ref());
+            (Partial::TopMetrics(partial), Self::TopMetric(place, request)) => {
+                let value = partial.first(request).and_then(|row| row.metrics.get(*place)?.as_ref());
                 value
                     .filter(|key| !matches!(key, Key::Str(_)))
                     .map_or(f64::NAN, Key::as_f64)

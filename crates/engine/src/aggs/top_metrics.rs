@@ -162,7 +162,7 @@ pub struct MetricsRow {
 /// Partial result: the first rows, best first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TopMetricsPartial {
-    /// In order, at most `size`.
+    /// In order, at most `size` of each part that was merged.
     pub rows: Vec<MetricsRow>,
     /// How the sort key prints, then each metric; empty if nobody knows.
     pub formats: Vec<ValueFormat>,
@@ -197,6 +197,11 @@ impl TopMetricsPartial {
         for (own, theirs) in self.formats.iter_mut().zip(&other.formats) {
             own.merge(theirs);
         }
+    }
+
+    /// The first row of all parts, whatever the order in which they were merged.
+    pub fn first(&self, request: &TopMetrics) -> Option<&MetricsRow> {
+        self.rows.iter().min_by(|left, right| compare(left, right, request))
     }
 
     /// Sorts what merging brought together.
