@@ -18,7 +18,7 @@ use serde_json::Value;
 use tantivy::schema::Value as _;
 use tantivy::schema::document::CompactDocValue;
 use tantivy::store::StoreReader;
-use tantivy::{DocId, TantivyDocument};
+use tantivy::{DocId, SegmentReader, TantivyDocument};
 
 use super::ShardSearch;
 use super::column::{NumColumn, failed};
@@ -31,12 +31,18 @@ use crate::parallel::run_indexed;
 use crate::pool::Pool;
 use crate::schema;
 use crate::segment::Segment;
+use crate::segment_cache::{CACHE, CacheKey};
 
 /// Decompressed blocks of the store kept while a segment's hits are read; hits are read in the
 /// order of documents, so one would nearly do.
 const STORE_BLOCKS: usize = 4;
-/// From this many hits on, they are read on several threads.
-const PARALLEL_HITS: usize = 8;
+/// Rough bytes of an unpacked block.
+const STORE_BLOCK_BYTES: usize = 160 << 10;
+/// From this many places on, hits are read on several threads.
+const PARALLEL_PLACES: usize = 8;
+/// Documents nearer to each other than this mostly stand in one block of the store, which is unpacked
+/// once: to thread them apart would unpack it twice.
+const NEAR_DOCS: DocId = 128;
 
 /// Rough bytes of a hit besides its source.
 const HIT_BYTES: usize = 256;
@@ -67,7 +73,12 @@ pub(super) fn fetch(
     let mut positions: Vec<usize> = (0..count).collect();
     positions.sort_by_key(|&position| places[position]);
     // Runs of hits of one segment; large runs are cut, so that one segment uses several threads.
-    let threads = if count < PARALLEL_HITS {
+    let is_far = |pair: &[usize]| {
+        let (before, after) = (places[pair[0]], places[pair[1]]);
+        before.order != after.order || after.doc - before.doc > NEAR_DOCS
+    };
+    let far_count = 1 + positions.windows(2).filter(|pair| is_far(pair)).count();
+    let threads = if far_count < PARALLEL_PLACES {
         1
     } else {
         pool.thread_count().max(1)
@@ -179,12 +190,27 @@ struct HitReader<'a> {
     segment: &'a Segment,
     shape: &'a HitShape,
     shown: &'a ShownShard,
-    store: Option<StoreReader>,
+    store: Option<Arc<StoreReader>>,
     seq_no: Option<NumColumn>,
     version: Option<NumColumn>,
     ignored: Option<tantivy::columnar::StrColumn>,
     docvalues: docvalues::DocValues,
     matched: Option<Matched<'a>>,
+}
+
+/// The store of a segment, with the blocks that were unpacked last: who looks at the newest events
+/// of a tenant does so again.
+fn store_of(reader: &SegmentReader) -> Result<Arc<StoreReader>> {
+    let key = CacheKey {
+        segment: reader.segment_id(),
+        name: "store".into(),
+    };
+    if let Some(store) = CACHE.get::<StoreReader>(&key) {
+        return Ok(store);
+    }
+    let store = Arc::new(reader.get_store_reader(STORE_BLOCKS)?);
+    CACHE.put(key, Arc::clone(&store), STORE_BLOCKS * STORE_BLOCK_BYTES);
+    Ok(store)
 }
 
 /// What the store keeps of a document.
@@ -202,7 +228,7 @@ impl<'a> HitReader<'a> {
         let needs_store = !shape.no_stored_fields || !shown.fields.is_empty() || shown.highlight.is_some();
         Ok(Self {
             store: match needs_store {
-                true => Some(reader.get_store_reader(STORE_BLOCKS)?),
+                true => Some(store_of(reader)?),
                 false => None,
             },
             seq_no: NumColumn::open_named(reader, "_seq_no")?,
