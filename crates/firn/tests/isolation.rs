@@ -291,6 +291,10 @@ fn everything_of(world: &World) -> Value {
         json!({"size": 1000, "sort": ["_doc"], "version": true, "seq_no_primary_term": true, "track_total_hits": true});
     let mut all = ok(&world.bravo, "POST", "/*/_search", &body);
     all["took"] = Value::Null;
+    // Where a document stands in its shard changes when segments are merged.
+    for hit in all["hits"]["hits"].as_array_mut().unwrap() {
+        hit["sort"] = Value::Null;
+    }
     all
 }
 
