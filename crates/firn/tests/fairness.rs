@@ -3,7 +3,7 @@
 //! Both live in one index of the real process. The light tenant alternates a search for its newest
 //! hundred events and a bulk of a hundred; by turns alone and beside twenty heavy aggregations and floods of bulks of the
 //! other tenant. Its 99th percentiles are compared within the run, so the machine and the kind of build
-//! cancel out.
+//! cancel out. Prints them; for a release build: `cargo test --release -p firn --test fairness -- --nocapture`.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -239,6 +239,7 @@ fn work(client: &Client, from: usize, times: &mut Times) {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "its figures stand in bench/RESULTS.md")]
 fn a_flood_of_one_tenant_does_not_slow_down_another() {
     let (_folder, node, [heavy, light]) = start();
     let load = Arc::new(Load {
@@ -282,6 +283,7 @@ fn a_flood_of_one_tenant_does_not_slow_down_another() {
         ("bulk", alone.bulks, beside.bulks),
     ] {
         let (alone, beside) = (p99(&mut alone), p99(&mut beside));
+        println!("{what}, p99: {alone:.1?} alone, {beside:.1?} beside the load");
         let allowed = alone.mul_f64(FACTOR_MAX) + FLOOR;
         assert!(
             beside <= allowed,

@@ -48,7 +48,7 @@ pub struct ShardConfig {
     /// Merges make no segment larger than this (force-merge aside).
     pub merged_bytes_max: u64,
     /// Merges of at least so many documents of an index with a tenant field order them by tenant and
-    /// time. Smaller ones do not: what they make is soon merged again, and ordering about doubles
+    /// time. Smaller ones do not: what they make is soon merged again, and ordering is expected to double
     /// the cost of a merge.
     pub cluster_docs_min: u32,
     /// A tenant with at least so many documents in such a merge gets a segment of its own, so that
