@@ -21,6 +21,10 @@ pub enum ErrorKind {
     ResourceNotFound,
     /// 404: a scroll or point in time that does not exist, or no more.
     SearchContextMissing,
+    /// 404: no such snapshot repository.
+    RepositoryMissing,
+    /// 404: no such snapshot.
+    SnapshotMissing,
     /// 404: the document to update does not exist.
     DocumentMissing,
     /// 400: the name is taken.
@@ -29,6 +33,8 @@ pub enum ErrorKind {
     InvalidIndexName,
     /// 400: not a valid alias name.
     InvalidAliasName,
+    /// 400: not a valid snapshot name, or the name is taken.
+    InvalidSnapshotName,
     /// 400: a parameter or setting has a value that makes no sense.
     IllegalArgument,
     /// 400: the request body is not what the endpoint understands (unknown query, wrong JSON type).
@@ -63,6 +69,8 @@ pub enum ErrorKind {
     IndexBlocked,
     /// 409: `_version`, `_seq_no` or `op_type: create` disagrees with what is stored.
     VersionConflict,
+    /// 409: the resource is in a state in which this cannot be done, such as a repository in use.
+    Conflict,
     /// 413: the body is larger than `http.max_content_length`.
     TooLarge,
     /// 429: a queue or memory budget is full; the client should back off and come again.
@@ -77,6 +85,12 @@ pub enum ErrorKind {
     DiskFull,
     /// 503: a shard refuses to serve because its files are damaged; the reason names file and offset.
     ShardDamaged,
+    /// 503: an object store or another part that the request needs does not answer; later it may.
+    Unavailable,
+    /// 503: another snapshot, restore or deletion of the repository stands in the way.
+    SnapshotInProgress,
+    /// 500: a repository's content is not what it should be, or a store answered with nonsense.
+    Repository,
     /// 504 where it stands alone: the request ran out of its time.
     Timeout,
     /// 499: the client went away and the work was stopped.

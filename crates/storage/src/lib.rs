@@ -7,7 +7,9 @@
 //! loss without a log of their own. Formats are described in `docs/formats/`.
 
 pub mod disk;
+pub mod object;
 pub mod sim;
+pub mod split;
 pub mod wal;
 
 pub use disk::{AppendFile, DirEntry, Disk, RealDisk};

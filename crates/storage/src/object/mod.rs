@@ -1,0 +1,131 @@
+//! Objects in a bucket, as firn uses them: written whole, never changed, read in ranges.
+//!
+//! Implementations know their bucket and base path; keys are relative to it, with `/` between their
+//! parts. All methods are cancelled by dropping their future. Whoever calls from a thread of the search pool
+//! waits for them there, never on the threads that serve HTTP.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+/// What a store knows of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectInfo {
+    /// Relative to the base path.
+    pub key: String,
+    /// Bytes.
+    pub len: u64,
+    /// Names this content of the key, if the store gives such names.
+    pub etag: Option<String>,
+    /// When it was written, ms since the epoch, by the store's clock.
+    pub modified_ms: i64,
+}
+
+/// When a write takes place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PutMode {
+    /// In any case.
+    Overwrite,
+    /// Only if there is no such object; else [`ObjectErrorKind::Exists`].
+    Create,
+    /// Only if the object still has this etag; else [`ObjectErrorKind::Changed`].
+    Replace(String),
+}
+
+/// Why a store did not do what was asked. Retries have been made where they help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectErrorKind {
+    /// There is no such object (or no such bucket).
+    NotFound,
+    /// [`PutMode::Create`] found one. After a time-out it may be one's own: compare the content.
+    Exists,
+    /// [`PutMode::Replace`] found another content.
+    Changed,
+    /// The credentials are missing, wrong or do not suffice.
+    Denied,
+    /// The store is slow, overloaded or out of reach, for longer than retries go on.
+    Unavailable,
+    /// It answered, and the answer is wrong: short, damaged, or none that makes sense.
+    Corrupt,
+    /// It cannot do this at all, such as a conditional write.
+    Unsupported,
+    /// The operation was cancelled, or a limit of its own is reached.
+    Refused,
+}
+
+/// A failure of a store.
+#[derive(Debug, Clone)]
+pub struct ObjectError {
+    /// What the caller may do about it.
+    pub kind: ObjectErrorKind,
+    /// Which object.
+    pub key: String,
+    /// A sentence, without credentials.
+    pub reason: String,
+}
+
+impl ObjectError {
+    /// A failure with its reason.
+    pub fn new(kind: ObjectErrorKind, key: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            kind,
+            key: key.into(),
+            reason: reason.into(),
+        }
+    }
+}
+
+impl fmt::Display for ObjectError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "object [{}]: {}", self.key, self.reason)
+    }
+}
+
+impl std::error::Error for ObjectError {}
+
+impl From<ObjectError> for firn_model::Error {
+    fn from(error: ObjectError) -> Self {
+        use firn_model::ErrorKind;
+        let kind = match error.kind {
+            ObjectErrorKind::NotFound => ErrorKind::ResourceNotFound,
+            ObjectErrorKind::Exists | ObjectErrorKind::Changed => ErrorKind::Conflict,
+            ObjectErrorKind::Unavailable | ObjectErrorKind::Denied => ErrorKind::Unavailable,
+            ObjectErrorKind::Corrupt => ErrorKind::Repository,
+            ObjectErrorKind::Unsupported => ErrorKind::IllegalArgument,
+            ObjectErrorKind::Refused => ErrorKind::Rejected,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+/// A place for objects.
+#[async_trait]
+pub trait Objects: Send + Sync + fmt::Debug {
+    /// Bytes of a half-open range that lies within the object; fewer are [`ObjectErrorKind::Corrupt`].
+    async fn read(&self, key: &str, range: Range<u64>) -> Result<Bytes, ObjectError>;
+
+    /// The whole object, if it has no more than `len_max` bytes.
+    async fn read_all(&self, key: &str, len_max: u64) -> Result<(Bytes, ObjectInfo), ObjectError>;
+
+    /// The last `len` bytes, or the whole object if it is shorter, and how long the object is.
+    async fn read_end(&self, key: &str, len: u64) -> Result<(Bytes, ObjectInfo), ObjectError>;
+
+    /// What is known of an object without reading it.
+    async fn info(&self, key: &str) -> Result<ObjectInfo, ObjectError>;
+
+    /// Writes an object; visible whole or not at all. The etag of what was written.
+    async fn write(&self, key: &str, bytes: Bytes, mode: PutMode) -> Result<Option<String>, ObjectError>;
+
+    /// Writes a file, in parts if it is large; visible whole or not at all. Content-addressed objects
+    /// go this way, so what is there already is replaced by the same.
+    async fn upload(&self, key: &str, file: &Path) -> Result<(), ObjectError>;
+
+    /// All objects whose key begins with the prefix, sorted. May miss what was written a moment ago.
+    async fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError>;
+
+    /// Removes an object; one that is not there is no error.
+    async fn delete(&self, key: &str) -> Result<(), ObjectError>;
+}
