@@ -7,6 +7,7 @@
 //! WAL; no thread waits for a sync.
 
 mod admin;
+mod answered;
 mod cluster_settings;
 mod commands;
 mod contexts;
@@ -47,6 +48,7 @@ use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+pub(crate) use self::answered::Answered;
 use self::contexts::Contexts;
 pub use self::open::{DamagedShard, RecoveryReport};
 use self::state::{ShardFactory, State};
@@ -277,8 +279,13 @@ impl Engine for Embedded {
 
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
         self.core.check_open()?;
+        let asked = self.core.asked(ctx, &request);
+        if let Some(response) = asked.as_ref().and_then(|asked| self.core.answered(ctx, asked)) {
+            ctx.work.add_search(&response);
+            return Ok(response);
+        }
         let response =
-            searching::on_search_pool(&self.core, ctx, move |core, ctx| core.search_now(ctx, request)).await?;
+            searching::on_search_pool(&self.core, ctx, move |core, ctx| core.search_now(ctx, request, asked)).await?;
         ctx.work.add_search(&response);
         Ok(response)
     }

@@ -11,6 +11,7 @@ use firn_model::metadata::IndexMetadata;
 use firn_model::names::{ResolvedIndex, resolve};
 use firn_model::{Error, Result};
 
+use super::answered::Asked;
 use super::state::{IndexState, ShardSlot, add_us};
 use super::{Core, run_on};
 use crate::due::is_search_idle;
@@ -138,8 +139,14 @@ impl Core {
         Ok(explanations)
     }
 
-    /// Searches on the calling thread, one of the search pool, and on those that come free.
-    pub(super) fn search_now(&self, ctx: &RequestContext, mut request: SearchRequest) -> Result<SearchResponse> {
+    /// Searches on the calling thread, one of the search pool, and on those that come free. The answer is
+    /// kept under the name that is given.
+    pub(super) fn search_now(
+        &self,
+        ctx: &RequestContext,
+        mut request: SearchRequest,
+        asked: Option<Asked>,
+    ) -> Result<SearchResponse> {
         request.check_context()?;
         self.resolve_boosts(ctx, &mut request)?;
         if request.point_in_time.is_some() {
@@ -151,12 +158,17 @@ impl Core {
         let now_ms = self.now_ms();
         let (addressed, skipped) = self.address_narrowed(ctx, &Wanted::narrowed(&request), now_ms)?;
         check_behind(&addressed, request.allow_partial_results)?;
+        let asked = asked.zip(self.over(&addressed, &request));
         let (slots, shards, behind) = split(addressed);
         let (mut response, _) = self.search_shards(&slots, shards, Arc::new(request), ctx, now_ms, None)?;
         response.shards.total += skipped;
         response.shards.successful += skipped;
         response.shards.skipped += skipped;
-        Ok(with_failures(response, behind))
+        let response = with_failures(response, behind);
+        if let Some((asked, over)) = asked {
+            over.put(asked, &response);
+        }
+        Ok(response)
     }
 
     /// Puts the concrete indices into `indices_boost`.

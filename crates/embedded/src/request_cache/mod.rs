@@ -23,6 +23,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tantivy::index::SegmentId;
 
+use crate::engine::Answered;
+
 pub(crate) use self::name::{Coverage, Name, Part, Question};
 
 /// Holding more than this share of the limit, a tenant makes room among its own entries.
@@ -31,6 +33,23 @@ const TENANT_SHARE_MAX: usize = 4;
 const ENTRY_SHARE_MAX: usize = 8;
 /// Rough bytes of an entry beside its name and what it answers: its places in the tables.
 const ENTRY_BYTES: usize = 300;
+
+/// Rough bytes of a JSON value, beside those of its texts.
+const VALUE_BYTES: usize = 64;
+
+/// Rough bytes of a JSON value that is kept.
+pub(crate) fn bytes_of_value(value: &Value) -> usize {
+    VALUE_BYTES
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(values) => values.iter().map(bytes_of_value).sum(),
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(name, value)| name.len() + bytes_of_value(value))
+                .sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+}
 
 /// What was answered.
 #[derive(Debug)]
@@ -50,6 +69,19 @@ pub(crate) enum Found {
     Partials(Partials),
     /// By all; as the answer shows it.
     Finished(Arc<Value>),
+    /// All of the answer, hits too.
+    Response(Arc<Answered>),
+}
+
+impl Answer {
+    /// The segments that it is about.
+    fn segments<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = SegmentId> + 'a {
+        let answered = match &self.found {
+            Found::Response(answered) => Some(answered.segments()),
+            Found::Partials(_) | Found::Finished(_) => None,
+        };
+        name.segments().chain(answered.into_iter().flatten())
+    }
 }
 
 struct Entry {
@@ -137,7 +169,8 @@ impl RequestCache {
         drop(gone);
     }
 
-    fn get(&self, name: &Name) -> Option<Arc<Answer>> {
+    /// Looks for an answer; nothing is counted.
+    pub(crate) fn get(&self, name: &Name) -> Option<Arc<Answer>> {
         let mut state = self.state.lock();
         state.uses += 1;
         let used = state.uses;
@@ -186,7 +219,7 @@ impl State {
         self.uses += 1;
         entry.used = self.uses;
         self.bytes += entry.bytes;
-        for segment in name.segments() {
+        for segment in entry.answer.segments(&name) {
             self.segments.entry(segment).or_default().insert(Arc::clone(&name));
         }
         let own = self.tenants.entry(Arc::clone(name.tenant())).or_default();
@@ -199,7 +232,7 @@ impl State {
         let entry = self.entries.remove(name)?;
         self.bytes -= entry.bytes;
         entry.account.bytes.fetch_sub(entry.bytes as u64, Ordering::Relaxed);
-        for segment in name.segments() {
+        for segment in entry.answer.segments(name) {
             if let Some(names) = self.segments.get_mut(&segment) {
                 names.remove(name);
                 if names.is_empty() {

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
 use firn_model::mapping::Mapping;
+use firn_model::metadata::Metadata;
 use tantivy::DocId;
 use tantivy::index::SegmentId;
 
@@ -18,7 +19,16 @@ pub(crate) struct Question {
     /// Whose documents; empty: everybody's.
     tenant: Arc<str>,
     /// What names in it were resolved against; another one may resolve them otherwise.
-    mapping: Place<Mapping>,
+    against: Against,
+}
+
+/// What names are resolved against.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Against {
+    /// Those of fields.
+    Mapping(Place<Mapping>),
+    /// Those of indices, too.
+    Metadata(Place<Metadata>),
 }
 
 impl Question {
@@ -26,14 +36,14 @@ impl Question {
         Self {
             text,
             tenant,
-            mapping: Place::of(mapping),
+            against: Against::Mapping(Place::of(mapping)),
         }
     }
 }
 
 impl PartialEq for Question {
     fn eq(&self, other: &Self) -> bool {
-        self.mapping == other.mapping && self.tenant == other.tenant && self.text == other.text
+        self.against == other.against && self.tenant == other.tenant && self.text == other.text
     }
 }
 
@@ -42,9 +52,12 @@ impl Eq for Question {}
 impl Hash for Question {
     // Where it was resolved tells most of them apart, and is hashed faster than a text.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.mapping.hash(state);
+        self.against.hash(state);
         self.tenant.hash(state);
-        self.text.len().hash(state);
+        match &self.against {
+            Against::Mapping(_) => self.text.len().hash(state),
+            Against::Metadata(_) => self.text.hash(state),
+        }
     }
 }
 
@@ -134,6 +147,8 @@ pub(crate) enum Stage {
     },
     /// It is the request's.
     Finished { typed_keys: bool, buckets_max: usize },
+    /// It is all that the client gets.
+    Response,
 }
 
 /// See the module.
@@ -171,6 +186,19 @@ impl Name {
             parts,
             questions,
         })
+    }
+
+    /// Of a request that is known by its text alone.
+    pub(crate) fn of_text(text: Arc<str>, tenant: Arc<str>, metadata: &Arc<Metadata>) -> Self {
+        Self {
+            stage: Stage::Response,
+            parts: Vec::new(),
+            questions: vec![Question {
+                text,
+                tenant,
+                against: Against::Metadata(Place::of(metadata)),
+            }],
+        }
     }
 
     /// Whose memory the answer is.

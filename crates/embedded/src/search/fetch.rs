@@ -2,6 +2,7 @@
 
 mod docvalues;
 mod source_fields;
+mod stored;
 
 pub(super) use self::source_fields::{source_path, walk};
 
@@ -15,11 +16,10 @@ use firn_engine::source::SourceFilter;
 use firn_model::ids::AutoId;
 use firn_model::{Error, Result};
 use serde_json::Value;
-use tantivy::schema::Value as _;
-use tantivy::schema::document::CompactDocValue;
 use tantivy::store::StoreReader;
-use tantivy::{DocId, SegmentReader, TantivyDocument};
+use tantivy::{DocId, SegmentReader};
 
+use self::stored::Stored;
 use super::ShardSearch;
 use super::column::{NumColumn, failed};
 use super::execute::{Ready, Task};
@@ -213,13 +213,6 @@ fn store_of(reader: &SegmentReader) -> Result<Arc<StoreReader>> {
     Ok(store)
 }
 
-/// What the store keeps of a document.
-struct Stored {
-    id: Option<String>,
-    routing: Option<String>,
-    source: Bytes,
-}
-
 impl<'a> HitReader<'a> {
     fn open(search: &'a ShardSearch, segment: &'a Segment, shown: &'a Shown, shard: usize) -> Result<Self> {
         let reader = &segment.reader;
@@ -295,23 +288,14 @@ impl<'a> HitReader<'a> {
         let Some(store) = &self.store else {
             return Ok(None);
         };
-        let document: TantivyDocument = store.get(doc).map_err(failed)?;
-        let fields = schema::fields();
-        let text = |value: Option<CompactDocValue<'_>>| value.and_then(|value| value.as_str().map(str::to_owned));
-        let source = document.get_first(fields.source);
-        let source = source
-            .and_then(|value| value.as_bytes().map(Bytes::copy_from_slice))
-            .ok_or_else(|| {
-                Error::internal(format!(
-                    "document {doc} of segment _{} has no source",
-                    self.segment.generation
-                ))
-            })?;
-        Ok(Some(Stored {
-            id: text(document.get_first(fields.stored_id)),
-            routing: text(document.get_first(fields.routing)),
-            source,
-        }))
+        let document = store.get_document_bytes(doc).map_err(failed)?;
+        let stored = Stored::read(&document).ok_or_else(|| {
+            Error::internal(format!(
+                "document {doc} of segment _{} cannot be read from its store",
+                self.segment.generation
+            ))
+        })?;
+        Ok(Some(stored))
     }
 
     fn ignored(&self, doc: DocId) -> Result<Vec<String>> {

@@ -11,10 +11,7 @@ use serde_json::Value;
 
 use super::docs::Reach;
 use super::execute::{Ready, Task};
-use crate::request_cache::{Answer, Found, Name, Part, ShardCache};
-
-/// Rough bytes of a value that is kept, beside those of its texts.
-const VALUE_BYTES: usize = 64;
+use crate::request_cache::{Answer, Found, Name, Part, ShardCache, bytes_of_value};
 
 /// The name of a request's answer.
 pub(super) struct Whole<'a> {
@@ -78,19 +75,9 @@ impl<'a> Whole<'a> {
         }
         let answer = Answer {
             total,
-            bytes: bytes_of(aggregations),
+            bytes: bytes_of_value(aggregations),
             found: Found::Finished(Arc::clone(aggregations)),
         };
         self.cache.put(self.name, answer);
     }
-}
-
-fn bytes_of(value: &Value) -> usize {
-    VALUE_BYTES
-        + match value {
-            Value::String(text) => text.len(),
-            Value::Array(values) => values.iter().map(bytes_of).sum(),
-            Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + bytes_of(value)).sum(),
-            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        }
 }

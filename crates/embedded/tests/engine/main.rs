@@ -1,5 +1,6 @@
 //! The engine through its interface, on real folders and on a simulated disk.
 
+mod answered;
 mod catalog_crash;
 mod clustering_cost;
 mod contexts;

@@ -1,0 +1,136 @@
+//! A request that is asked again, word for word.
+
+use std::sync::Arc;
+
+use firn_engine::search::{SearchRequest, SearchResponse};
+use firn_engine::{Engine, RequestContext, Scope};
+use firn_model::tenant::TenantId;
+use serde_json::{Value, json};
+
+use crate::node::{Node, add, ctx, target};
+
+/// Once what was written is searchable.
+fn ask(node: &Node, ctx: &RequestContext, body: &Value) -> SearchResponse {
+    node.refresh("logs*");
+    let request = SearchRequest::parse(target("logs*"), Some(body)).unwrap();
+    node.run(node.engine.search(ctx, request)).unwrap()
+}
+
+/// Hits of the request cache, of all shards.
+fn hit_count(node: &Node) -> u64 {
+    let stats = node.run(node.engine.stats(&ctx(), target("logs*"))).unwrap();
+    let shards = stats.iter().flat_map(|index| &index.shards);
+    shards.map(|shard| shard.request_cache.hit_total).sum()
+}
+
+/// Whether the answer is the very one of before.
+fn is_kept(first: &SearchResponse, second: &SearchResponse) -> bool {
+    match (&first.aggregations, &second.aggregations) {
+        (Some(first), Some(second)) => Arc::ptr_eq(first, second),
+        _ => false,
+    }
+}
+
+fn page() -> Value {
+    json!({"size": 10, "sort": [{"n": "desc"}], "query": {"range": {"n": {"gte": 3}}},
+           "aggs": {"most": {"max": {"field": "n"}}}})
+}
+
+fn totals(response: &SearchResponse) -> (u64, usize, String) {
+    let aggregations = response.aggregations.as_ref().unwrap();
+    (
+        response.total.unwrap().value,
+        response.hits.len(),
+        aggregations.to_string(),
+    )
+}
+
+fn node_of(count: u64) -> Node {
+    let node = Node::new();
+    node.create("logs-1", json!({"settings": {"number_of_shards": 2}}))
+        .unwrap();
+    node.bulk((0..count).map(|n| add("logs-1", json!({"n": n}))).collect());
+    node
+}
+
+#[test]
+fn a_page_that_is_asked_again_is_the_one_of_before() {
+    let node = node_of(10);
+    let first = ask(&node, &ctx(), &page());
+    let before = hit_count(&node);
+    let second = ask(&node, &ctx(), &page());
+    assert!(is_kept(&first, &second));
+    assert_eq!(totals(&second), (7, 7, r#"{"most":{"value":9.0}}"#.to_owned()));
+    assert_eq!(second.hits[0].source, first.hits[0].source);
+    assert_eq!(hit_count(&node), before + 2, "one for each shard");
+    let mut other = page();
+    other["size"] = 5.into();
+    assert_eq!(totals(&ask(&node, &ctx(), &other)).1, 5);
+}
+
+#[test]
+fn whatever_changes_is_seen() {
+    let node = node_of(10);
+    let first = ask(&node, &ctx(), &page());
+    node.bulk(vec![add("logs-1", json!({"n": 10}))]);
+    let second = ask(&node, &ctx(), &page());
+    assert_eq!(totals(&second), (8, 8, r#"{"most":{"value":10.0}}"#.to_owned()));
+    // Another index of the pattern.
+    node.create("logs-2", json!({})).unwrap();
+    node.bulk(vec![add("logs-2", json!({"n": 11}))]);
+    let third = ask(&node, &ctx(), &page());
+    assert_eq!(totals(&third).2, r#"{"most":{"value":11.0}}"#);
+    assert!(!is_kept(&first, &second) && !is_kept(&second, &third));
+    let target = target("logs-2");
+    node.run(node.engine.clear_cache(&ctx(), target)).unwrap();
+    assert!(
+        !is_kept(&third, &ask(&node, &ctx(), &page())),
+        "what is cleared is gone"
+    );
+}
+
+#[test]
+fn what_depends_on_more_is_not_kept() {
+    let node = node_of(10);
+    for (what, body) in [
+        ("the clock", json!({"query": {"range": {"@timestamp": {"lte": "now"}}}})),
+        ("its own times", json!({"profile": true})),
+    ] {
+        let mut asked = page();
+        asked.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        let first = ask(&node, &ctx(), &asked);
+        assert!(!is_kept(&first, &ask(&node, &ctx(), &asked)), "{what}");
+    }
+    let uncached = |node: &Node| {
+        let mut request = SearchRequest::parse(target("logs*"), Some(&page())).unwrap();
+        request.request_cache = Some(false);
+        node.run(node.engine.search(&ctx(), request)).unwrap()
+    };
+    let first = uncached(&node);
+    assert!(!is_kept(&first, &uncached(&node)));
+}
+
+#[test]
+fn a_tenant_gets_its_own() {
+    let node = Node::new();
+    let tenants = json!({"settings": {"index.tenant.field": "tenant"},
+                         "mappings": {"properties": {"tenant": {"type": "keyword"}}}});
+    node.create("logs-1", tenants).unwrap();
+    for (tenant, count) in [("acme", 5), ("emca", 9)] {
+        node.bulk(
+            (0..count)
+                .map(|n| add("logs-1", json!({"tenant": tenant, "n": n})))
+                .collect(),
+        );
+    }
+    let scope = |tenant| {
+        let mut ctx = RequestContext::new();
+        ctx.scope = Scope::tenant(TenantId::parse(tenant).unwrap()).into();
+        ctx
+    };
+    for _ in 0..2 {
+        assert_eq!(totals(&ask(&node, &scope("acme"), &page())).0, 2);
+        assert_eq!(totals(&ask(&node, &scope("emca"), &page())).0, 6);
+        assert_eq!(totals(&ask(&node, &ctx(), &page())).0, 8);
+    }
+}
