@@ -2,8 +2,10 @@
 //!
 //! Every job belongs to a [`Flow`]: a tenant's, or the node's own. Flows share the threads by weight
 //! and by what their jobs took ([`queue`]), so that whoever asks for much waits behind himself. Long jobs
-//! make room in the middle of their work ([`yield_now`], [`workers`]).
+//! make room in the middle of their work ([`yield_now`], [`workers`]), on as few threads as that takes
+//! ([`crew`]).
 
+mod crew;
 mod flow;
 mod queue;
 #[cfg(test)]
@@ -11,21 +13,20 @@ mod tests;
 mod workers;
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
-use parking_lot::Mutex;
 
 pub use self::flow::Flow;
 pub(crate) use self::flow::FlowKey;
 pub(crate) use self::workers::{wait_for_others, yield_now};
 
+use self::crew::{CrewSize, SPARE_IDLE};
 use self::queue::End;
 use self::workers::{Job, Lane, State, Workers, run_guarded};
 
-/// Threads beside those that run, for each thread that a lane has: they hold interrupted jobs.
+/// Threads at most beside those that run, for each thread that a lane has: they hold interrupted jobs.
 /// Two flows may have all the jobs begun that one may have before others wait for a thread.
 const SPARE_THREADS_FACTOR: usize = 2;
 
@@ -56,7 +57,6 @@ pub struct PoolStats {
 /// Ends the threads with the last pool that has them.
 struct Threads {
     workers: Arc<Workers>,
-    handles: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// What a pool is made with.
@@ -79,9 +79,13 @@ impl Pool {
             threads,
             queue_limit,
         };
-        let threads = Threads::start(name, vec![lane_of(config)], threads, threads);
+        let size = CrewSize {
+            lasting: threads,
+            max: threads,
+            spare_idle: SPARE_IDLE,
+        };
         Self {
-            threads: Arc::new(threads),
+            threads: Arc::new(Threads::start(name, vec![lane_of(config)], size)),
             lane: 0,
             thread_count: config.threads,
         }
@@ -94,10 +98,24 @@ impl Pool {
         slots: usize,
         configs: [PoolConfig; COUNT],
     ) -> [Self; COUNT] {
+        Self::sharing_for(name, slots, configs, SPARE_IDLE)
+    }
+
+    fn sharing_for<const COUNT: usize>(
+        name: &'static str,
+        slots: usize,
+        configs: [PoolConfig; COUNT],
+        spare_idle: Duration,
+    ) -> [Self; COUNT] {
         let slots = slots.max(1);
         let spare: usize = configs.iter().map(|config| config.threads * SPARE_THREADS_FACTOR).sum();
         let lanes = configs.iter().copied().map(lane_of).collect();
-        let threads = Arc::new(Threads::start(name, lanes, slots, slots + spare));
+        let size = CrewSize {
+            lasting: slots,
+            max: slots + spare,
+            spare_idle,
+        };
+        let threads = Arc::new(Threads::start(name, lanes, size));
         std::array::from_fn(|lane| Self {
             threads: Arc::clone(&threads),
             lane,
@@ -186,7 +204,7 @@ impl Pool {
                         }
                         state.lanes[lane].left_behind = true;
                         // Nobody joins what still runs.
-                        self.threads.handles.lock().clear();
+                        drop(state.crew.take_handles());
                         return false;
                     }
                     Some(_) => {}
@@ -230,20 +248,10 @@ fn lane_of(config: PoolConfig) -> Lane {
 }
 
 impl Threads {
-    fn start(name: &'static str, lanes: Vec<Lane>, slots: usize, thread_count: usize) -> Self {
-        let workers = Workers::new(lanes, slots, thread_count, thread_cpu_time);
-        let handles = (0..thread_count)
-            .map(|number| {
-                let workers = Arc::clone(&workers);
-                std::thread::Builder::new()
-                    .name(format!("{name}-{number}"))
-                    .spawn(move || workers.work())
-                    .expect("the operating system starts a thread")
-            })
-            .collect();
+    fn start(name: &'static str, lanes: Vec<Lane>, size: CrewSize) -> Self {
+        let workers = Workers::start(name, lanes, size, thread_cpu_time);
         Self {
-            workers,
-            handles: Mutex::new(handles),
+            workers: workers.expect("the operating system starts a thread"),
         }
     }
 }
@@ -251,8 +259,7 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         let own = std::thread::current().id();
-        self.workers.finish();
-        for handle in std::mem::take(&mut *self.handles.lock()) {
+        for handle in self.workers.finish() {
             // The last owner may be a job of these threads.
             if handle.thread().id() != own {
                 let _ = handle.join();

@@ -357,3 +357,95 @@ fn a_panic_takes_no_thread_with_it() {
     pool.spawn(&Flow::node(), move || sender.send(5).unwrap()).unwrap();
     assert_eq!(receiver.recv().unwrap(), 5);
 }
+
+/// The thread that runs the next job, once it is idle again.
+fn next_thread(pool: &Pool) -> std::thread::ThreadId {
+    let (sender, receiver) = channel();
+    let done = pool.stats().completed;
+    pool.spawn(&Flow::node(), move || sender.send(std::thread::current().id()).unwrap())
+        .unwrap();
+    let thread = receiver.recv().unwrap();
+    wait_until(|| pool.stats().completed > done);
+    thread
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it did not come to pass");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn the_thread_that_became_idle_last_takes_the_next_job() {
+    let pool = Pool::new("test", 3, 10);
+    let (begin, begun) = channel();
+    let jobs: Vec<_> = (0..3)
+        .map(|_| {
+            let (go, gone) = channel::<()>();
+            let begin = begin.clone();
+            pool.spawn(&Flow::node(), move || {
+                begin.send(std::thread::current().id()).unwrap();
+                gone.recv().unwrap();
+            })
+            .unwrap();
+            (go, begun.recv().unwrap())
+        })
+        .collect();
+    for (number, (go, thread)) in jobs.iter().enumerate() {
+        go.send(()).unwrap();
+        wait_until(|| pool.stats().completed == number as u64 * 6 + 1);
+        for _ in 0..5 {
+            assert_eq!(next_thread(&pool), *thread);
+        }
+    }
+}
+
+fn alive(pool: &Pool) -> usize {
+    pool.threads.workers.state.lock().crew.alive()
+}
+
+#[test]
+fn spare_threads_come_when_jobs_are_interrupted_and_go_when_they_are_idle() {
+    let config = |name| PoolConfig {
+        name,
+        threads: 1,
+        queue_limit: 100,
+    };
+    let [_write, search] = Pool::sharing_for("test", 1, [config("write"), config("search")], Duration::from_millis(5));
+    for _ in 0..20 {
+        next_thread(&search);
+    }
+    assert_eq!(alive(&search), 1, "nothing was interrupted");
+    let (interrupted, was_interrupted) = channel();
+    let (begin, begun) = channel();
+    let (queued, is_queued) = channel::<()>();
+    let (ended, has_ended) = channel();
+    search
+        .spawn(&tenant("heavy"), move || {
+            begin.send(()).unwrap();
+            is_queued.recv().unwrap();
+            std::thread::sleep(Duration::from_millis(5));
+            yield_now();
+            ended.send(()).unwrap();
+        })
+        .unwrap();
+    begun.recv().unwrap();
+    let (go, gone) = channel::<()>();
+    search
+        .spawn(&tenant("light"), move || {
+            interrupted.send(()).unwrap();
+            gone.recv().unwrap();
+        })
+        .unwrap();
+    queued.send(()).unwrap();
+    was_interrupted.recv().unwrap();
+    assert_eq!(alive(&search), 2);
+    go.send(()).unwrap();
+    has_ended.recv().unwrap();
+    wait_until(|| alive(&search) == 1);
+    // Whichever stayed goes on working.
+    next_thread(&search);
+    assert_eq!(alive(&search), 1);
+}

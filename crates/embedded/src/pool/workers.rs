@@ -1,4 +1,4 @@
-//! The threads that run jobs.
+//! Who runs, and when a running job makes room.
 //!
 //! Only as many jobs run at once as there are slots (cores); the rest of the threads hold jobs that were interrupted.
 //! A long job asks now and then whether someone is further behind ([`yield_now`]); if so it
@@ -9,14 +9,17 @@
 //! Never ask while holding a lock: whoever wants that lock would hold a slot and wait for it.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use firn_model::tenant::TenantId;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::crew::{Crew, CrewSize, Order, Seat};
 use super::flow::{Flow, FlowKey};
 use super::queue::{Candidate, End, FairQueue, Place};
 
@@ -51,14 +54,12 @@ pub(super) struct Lane {
 
 pub(super) struct Workers {
     pub(super) state: Mutex<State>,
-    /// Signalled when jobs were handed out, and when all is over.
-    wake: Condvar,
     /// Signalled when a job ends while a lane is closing.
     pub(super) ended: Condvar,
     /// Entries that wait, for a look without the lock.
     waiting: AtomicUsize,
     slots: usize,
-    /// Idle threads that are kept for flows with no job begun.
+    /// Free threads that are kept for flows with no job begun.
     reserved: usize,
     cpu_clock: fn() -> Duration,
 }
@@ -68,9 +69,7 @@ pub(super) struct State {
     pub(super) lanes: Vec<Lane>,
     /// Jobs that run.
     running: usize,
-    /// Threads that wait for a job, less those that have been handed one.
-    idle: usize,
-    handed: VecDeque<Assigned>,
+    pub(super) crew: Crew<Assigned>,
     /// CPU time of jobs by flow and lane, ns. As many as tenants were authenticated.
     cpu: BTreeMap<FlowKey, Vec<u64>>,
     over: bool,
@@ -87,7 +86,8 @@ pub(super) struct Interrupted {
     granted: AtomicUsize,
 }
 
-struct Assigned {
+/// A job for a thread.
+pub(super) struct Assigned {
     place: Place,
     flow: Flow,
     job: Job,
@@ -130,7 +130,8 @@ pub(crate) fn wait_for_others<T>(wait: impl FnOnce() -> T) -> T {
         let mut state = workers.state.lock();
         current.charge(&mut state);
         state.stop(&current.place);
-        workers.dispatch(state);
+        workers.hand_out(&mut state);
+        drop(state);
         Some((workers, current.place.clone()))
     });
     let result = wait();
@@ -178,7 +179,7 @@ impl State {
 /// Decides which waiting entries may run, apart from whose turn it is.
 fn allowed<'a>(
     lanes: &'a [Lane],
-    idle: usize,
+    free_threads: usize,
     reserved: usize,
     leaving: Option<usize>,
 ) -> impl Fn(Candidate<'_, Entry>) -> bool + 'a {
@@ -195,113 +196,137 @@ fn allowed<'a>(
                     0 => 0,
                     _ => reserved,
                 };
-                candidate.unfinished < lane.threads && idle > reserved
+                candidate.unfinished < lane.threads && free_threads > reserved
             }
         }
     }
 }
 
 impl Workers {
-    /// `slots` jobs run at once.
-    pub(super) fn new(lanes: Vec<Lane>, slots: usize, thread_count: usize, cpu_clock: fn() -> Duration) -> Arc<Self> {
-        Arc::new(Self {
+    /// As many jobs run at once as threads last; those are started here.
+    pub(super) fn start(
+        name: &'static str,
+        lanes: Vec<Lane>,
+        size: CrewSize,
+        cpu_clock: fn() -> Duration,
+    ) -> io::Result<Arc<Self>> {
+        let workers = Arc::new(Self {
             state: Mutex::new(State {
                 queue: FairQueue::new(lanes.len()),
                 lanes,
                 running: 0,
-                idle: 0,
-                handed: VecDeque::new(),
+                crew: Crew::new(name, size),
                 cpu: BTreeMap::new(),
                 over: false,
             }),
-            wake: Condvar::new(),
             ended: Condvar::new(),
             waiting: AtomicUsize::new(0),
-            slots,
-            reserved: match thread_count > slots {
-                true => thread_count / RESERVED_FOR_OTHERS,
+            slots: size.lasting,
+            reserved: match size.max > size.lasting {
+                true => size.max / RESERVED_FOR_OTHERS,
                 false => 0,
             },
             cpu_clock,
-        })
+        });
+        workers.state.lock().crew.start_lasting(|| workers.thread())?;
+        Ok(workers)
+    }
+
+    /// What a thread runs.
+    fn thread(self: &Arc<Self>) -> impl FnOnce(Arc<Seat<Assigned>>) + Send + 'static {
+        let workers = Arc::clone(self);
+        move |seat| workers.work(&seat)
     }
 
     /// Adds a job; the lane must not be closing.
-    pub(super) fn push(&self, mut state: MutexGuard<'_, State>, flow: &Flow, lane: usize, job: Job, end: End) {
+    pub(super) fn push(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        flow: &Flow,
+        lane: usize,
+        job: Job,
+        end: End,
+    ) {
         state.queue.push(flow, lane, Entry::Fresh(flow.clone(), job), end);
-        self.dispatch(state);
-    }
-
-    /// Hands out slots and wakes the threads that are to take them.
-    fn dispatch(&self, mut state: MutexGuard<'_, State>) {
         self.hand_out(&mut state);
-        let handed = state.handed.len();
-        drop(state);
-        for _ in 0..handed {
-            self.wake.notify_one();
-        }
     }
 
-    fn hand_out(&self, state: &mut State) {
+    /// Hands out slots, and wakes the threads that are to take them.
+    fn hand_out(self: &Arc<Self>, state: &mut State) {
+        let mut can_start = true;
         while state.running < self.slots {
-            let State { queue, lanes, idle, .. } = state;
-            let Some((place, entry)) = queue.pop(allowed(lanes, *idle, self.reserved, None)) else {
+            let State { queue, lanes, crew, .. } = state;
+            let free_threads = if can_start { crew.free() } else { 0 };
+            let Some((place, entry)) = queue.pop(allowed(lanes, free_threads, self.reserved, None)) else {
                 break;
             };
-            state.running += 1;
-            state.lanes[place.lane].running += 1;
             match entry {
                 Entry::Fresh(flow, job) => {
-                    state.idle -= 1;
-                    state.lanes[place.lane].active += 1;
-                    state.queue.begun(&place);
-                    state.handed.push_back(Assigned { place, flow, job });
+                    let assigned = Assigned {
+                        place: place.clone(),
+                        flow,
+                        job,
+                    };
+                    if let Err((error, assigned)) = crew.run(assigned, || self.thread()) {
+                        tracing::warn!("cannot start a thread, a job waits for one to become idle: {error}");
+                        let Assigned { flow, job, .. } = assigned;
+                        queue.push(&flow, place.lane, Entry::Fresh(flow.clone(), job), End::First);
+                        queue.stopped(&place);
+                        // Interrupted jobs have theirs.
+                        can_start = false;
+                        continue;
+                    }
+                    queue.begun(&place);
+                    lanes[place.lane].active += 1;
                 }
                 Entry::Interrupted(interrupted) => {
                     interrupted.granted.store(1, Ordering::Relaxed);
                     interrupted.go_on.notify_one();
                 }
             }
+            state.running += 1;
+            state.lanes[place.lane].running += 1;
         }
         let waiting = (0..state.lanes.len()).map(|lane| state.queue.waiting(lane)).sum();
         self.waiting.store(waiting, Ordering::Relaxed);
     }
 
-    /// What a thread does until all is over.
-    pub(super) fn work(self: &Arc<Self>) {
-        let mut state = self.state.lock();
+    /// What a thread does until it has to end.
+    fn work(self: &Arc<Self>, seat: &Arc<Seat<Assigned>>) {
+        let mut patience = None;
         loop {
-            state.idle += 1;
-            self.hand_out(&mut state);
-            // This thread takes one itself.
-            for _ in 1..state.handed.len() {
-                self.wake.notify_one();
-            }
-            let assigned = loop {
-                if let Some(assigned) = state.handed.pop_front() {
-                    break assigned;
+            match seat.wait(patience) {
+                Some(Order::Run(assigned)) => {
+                    let place = assigned.place.clone();
+                    self.run(assigned);
+                    let mut state = self.state.lock();
+                    self.end_job(&mut state, &place);
+                    patience = state.crew.rest(seat);
+                    // This thread is the first to be asked.
+                    self.hand_out(&mut state);
+                    if state.over && state.crew.end(seat) {
+                        return;
+                    }
                 }
-                if state.over {
-                    return;
-                }
-                self.wake.wait(&mut state);
-            };
-            drop(state);
-            let place = assigned.place.clone();
-            self.run(assigned);
-            state = self.state.lock();
-            let current = CURRENT.take();
-            if let Some(mut current) = current {
-                current.charge(&mut state);
+                Some(Order::End) => return,
+                None if self.state.lock().crew.leave(seat) => return,
+                // It is one of those that stay, or has just been given a job.
+                None => patience = None,
             }
-            state.stop(&place);
-            state.queue.ended(&place);
-            let lane = &mut state.lanes[place.lane];
-            lane.active -= 1;
-            lane.completed += 1;
-            if lane.closing {
-                self.ended.notify_all();
-            }
+        }
+    }
+
+    fn end_job(&self, state: &mut State, place: &Place) {
+        if let Some(mut current) = CURRENT.take() {
+            current.charge(state);
+        }
+        state.stop(place);
+        state.queue.ended(place);
+        let lane = &mut state.lanes[place.lane];
+        lane.active -= 1;
+        lane.completed += 1;
+        if lane.closing {
+            self.ended.notify_all();
         }
     }
 
@@ -317,13 +342,13 @@ impl Workers {
         run_guarded(assigned.job);
     }
 
-    fn yield_if_ahead(&self, current: &mut Current) {
+    fn yield_if_ahead(self: &Arc<Self>, current: &mut Current) {
         let mut state = self.state.lock();
         current.charge(&mut state);
         let end = {
-            let State { queue, lanes, idle, .. } = &mut *state;
+            let State { queue, lanes, crew, .. } = &mut *state;
             let place = &current.place;
-            let may_run = || allowed(lanes, *idle, self.reserved, Some(place.lane));
+            let may_run = || allowed(lanes, crew.free(), self.reserved, Some(place.lane));
             if queue.should_yield(place, may_run()) {
                 End::First
             } else if current.turn >= TURN && queue.has_waiting_beside(place, may_run()) {
@@ -345,9 +370,6 @@ impl Workers {
         state.queue.push(&current.flow, lane, entry, end);
         state.stop(&current.place);
         self.hand_out(&mut state);
-        for _ in 0..state.handed.len() {
-            self.wake.notify_one();
-        }
         while interrupted.granted.load(Ordering::Relaxed) == 0 {
             interrupted.go_on.wait(&mut state);
         }
@@ -355,10 +377,11 @@ impl Workers {
         (current.since, current.cpu_since) = (Instant::now(), (self.cpu_clock)());
     }
 
-    /// Lets the threads end once nothing waits.
-    pub(super) fn finish(&self) {
-        self.state.lock().over = true;
-        self.wake.notify_all();
+    /// Lets the threads end once nothing waits; returns them.
+    pub(super) fn finish(&self) -> Vec<JoinHandle<()>> {
+        let mut state = self.state.lock();
+        state.over = true;
+        state.crew.dismiss()
     }
 
     /// CPU time of a lane's jobs, of every tenant that had any.
