@@ -6,6 +6,7 @@
 //! | `node` | `placement` (if there is one) | JSON of the placement table |
 //! | `node` | `closed_tenants` (if there are any) | JSON list of names |
 //! | `indices`, `data_streams`, `component_templates`, `index_templates` | name | JSON of the entity |
+//! | `repositories` | name | JSON of the repository |
 //! | `cluster_settings` | flat name | JSON of the value |
 //!
 //! The file is `catalog.redb` in the data folder. A format number higher than
@@ -20,6 +21,7 @@ use std::sync::Arc;
 
 use firn_model::metadata::{ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Metadata};
 use firn_model::placement::Placement;
+use firn_model::repository::RepositoryMetadata;
 use firn_model::{Error, Result};
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde_json::Value;
@@ -34,6 +36,7 @@ const INDICES: Table = TableDefinition::new("indices");
 const DATA_STREAMS: Table = TableDefinition::new("data_streams");
 const COMPONENT_TEMPLATES: Table = TableDefinition::new("component_templates");
 const INDEX_TEMPLATES: Table = TableDefinition::new("index_templates");
+const REPOSITORIES: Table = TableDefinition::new("repositories");
 const CLUSTER_SETTINGS: Table = TableDefinition::new("cluster_settings");
 
 /// Opens the store in a file; another one in tests.
@@ -106,6 +109,7 @@ impl Catalog {
                 DATA_STREAMS,
                 COMPONENT_TEMPLATES,
                 INDEX_TEMPLATES,
+                REPOSITORIES,
                 CLUSTER_SETTINGS,
             ] {
                 transaction.open_table(table).map_err(failed)?;
@@ -154,6 +158,7 @@ impl Catalog {
                 ComponentTemplate::from_json,
             )?,
             index_templates: entities(read(INDEX_TEMPLATES)?, "index template", IndexTemplate::from_json)?,
+            repositories: entities(read(REPOSITORIES)?, "repository", RepositoryMetadata::from_json)?,
             cluster_settings: read(CLUSTER_SETTINGS)?.into_iter().collect(),
             cluster_uuid: number_or_text("cluster_uuid")?.unwrap_or_default(),
             placement: match number_or_text("placement")? {
@@ -273,6 +278,13 @@ impl Catalog {
             &old.index_templates,
             &new.index_templates,
             IndexTemplate::to_json,
+        )?;
+        store_changes(
+            &transaction,
+            REPOSITORIES,
+            &old.repositories,
+            &new.repositories,
+            RepositoryMetadata::to_json,
         )?;
         store_settings(&transaction, old, new)?;
         transaction.commit().map_err(failed)

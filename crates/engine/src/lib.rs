@@ -18,6 +18,7 @@ pub mod query;
 pub mod scope;
 pub mod search;
 pub mod shares;
+pub mod snapshot;
 pub mod source;
 pub mod task;
 pub mod terms_enum;

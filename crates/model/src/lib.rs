@@ -12,6 +12,7 @@ pub mod metadata;
 pub mod names;
 pub mod period;
 pub mod placement;
+pub mod repository;
 pub mod routing;
 pub mod settings;
 pub mod tenant;

@@ -272,6 +272,8 @@ impl Fake {
     }
 }
 
+impl firn_engine::snapshot::Snapshots for Fake {}
+
 #[async_trait]
 impl Engine for Fake {
     async fn metadata(&self, _: &RequestContext) -> Result<Arc<Metadata>> {

@@ -211,6 +211,8 @@ impl Drop for Embedded {
     }
 }
 
+impl firn_engine::snapshot::Snapshots for Embedded {}
+
 #[async_trait]
 impl Engine for Embedded {
     async fn metadata(&self, ctx: &RequestContext) -> Result<Arc<Metadata>> {

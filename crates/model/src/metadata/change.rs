@@ -65,6 +65,13 @@ impl Change<'_> {
                 self.set_tenant_closed(tenant, *closed);
                 Ok(())
             }
+            Command::PutRepository { name, repository } => self.put_repository(name, repository),
+            Command::DeleteRepositories { names } => self.delete_repositories(names),
+            Command::AddIndices {
+                indices,
+                data_streams,
+                global,
+            } => self.add_indices(indices, data_streams, global.as_deref()),
             Command::PutClusterSettings { settings } => self.put_cluster_settings(settings),
         }
     }

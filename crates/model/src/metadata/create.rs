@@ -140,7 +140,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn refuse_taken_name(&self, name: &str) -> Result<()> {
+    pub(super) fn refuse_taken_name(&self, name: &str) -> Result<()> {
         if let Some(existing) = self.next.indices.get(name) {
             let reason = format!("index [{name}/{}] already exists", existing.uuid);
             return Err(Error::new(ErrorKind::ResourceAlreadyExists, reason).with_index(name));

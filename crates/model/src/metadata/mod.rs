@@ -15,6 +15,7 @@ mod parse;
 mod periods;
 mod print;
 mod private_indices;
+mod repository_commands;
 mod rollover;
 mod template_commands;
 mod templates;
@@ -39,6 +40,7 @@ pub use view::Viewer;
 use crate::lifecycle::Lifecycle;
 use crate::mapping::Mapping;
 use crate::placement::Placement;
+use crate::repository::RepositoryMetadata;
 use crate::settings::{IndexSettings, SettingsMap};
 use crate::tenant::TenantId;
 
@@ -63,6 +65,8 @@ pub struct Metadata {
     pub placement: Option<Arc<Placement>>,
     /// Tenants that are being deleted: nothing more is written for them.
     pub closed_tenants: Arc<BTreeSet<String>>,
+    /// Snapshot repositories by name.
+    pub repositories: BTreeMap<String, Arc<RepositoryMetadata>>,
 }
 
 /// One concrete index.
@@ -315,11 +319,44 @@ pub enum Command {
         /// True: refuse.
         closed: bool,
     },
+    /// Registers a snapshot repository, or registers it anew. What lies there is not looked at.
+    PutRepository {
+        /// Its name.
+        name: String,
+        /// What it is.
+        repository: RepositoryMetadata,
+    },
+    /// Forgets repositories, and leaves what lies there; names resolved.
+    DeleteRepositories {
+        /// Names.
+        names: Vec<String>,
+    },
+    /// Whole indices and data streams that come from a snapshot, restored or mounted: their uuids are
+    /// fresh, and the files of those that have any are there.
+    AddIndices {
+        /// The indices.
+        indices: Vec<Arc<IndexMetadata>>,
+        /// Data streams over them.
+        data_streams: Vec<Arc<DataStream>>,
+        /// Templates and settings of the cluster that come with them.
+        global: Option<Box<GlobalState>>,
+    },
     /// `PUT /_cluster/settings`; `null` resets.
     PutClusterSettings {
         /// Nested or flat.
         settings: Value,
     },
+}
+
+/// What a snapshot holds beside indices and data streams.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GlobalState {
+    /// By name.
+    pub component_templates: BTreeMap<String, Arc<ComponentTemplate>>,
+    /// By name.
+    pub index_templates: BTreeMap<String, Arc<IndexTemplate>>,
+    /// `persistent` settings, flat.
+    pub cluster_settings: SettingsMap,
 }
 
 /// Measured facts that rollover conditions are held against.

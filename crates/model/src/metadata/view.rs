@@ -62,6 +62,7 @@ impl Metadata {
             ),
             // It names the tenants that it places.
             placement: self.placement.clone().filter(|_| !is_tenant),
+            repositories: hidden_if(is_tenant, &self.repositories),
         }
     }
 }

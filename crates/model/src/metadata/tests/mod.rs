@@ -1,4 +1,5 @@
 mod periods;
+mod repositories;
 mod rollover;
 mod templates;
 mod view;

@@ -1,0 +1,111 @@
+//! Snapshot repositories, snapshots, and what is restored from them.
+//!
+//! A snapshot is a named set of splits at one moment, in a repository: a registered place on an object
+//! store. All of this is for operators; [`crate::ErrorKind::Forbidden`] unless the scope is unlimited.
+
+mod info;
+mod repository;
+mod restore;
+mod status;
+
+use async_trait::async_trait;
+
+pub use info::{CloneSnapshot, CreateSnapshot, IndexDetails, ShardFailure, SnapshotInfo, SnapshotState};
+pub use repository::{AnalyzeRepository, CleanupOutcome, PutRepository, Repository};
+pub use restore::{RestoreSnapshot, Restored};
+pub use status::{FileCount, IndexSnapshotStatus, ShardSnapshotStatus, ShardStage, SnapshotStatus};
+
+use crate::{Error, RequestContext, Result};
+
+/// Which snapshots of a repository: names and patterns (`*` for all), `-` before one takes it out.
+/// A name without a pattern that is not there is [`crate::ErrorKind::SnapshotMissing`].
+pub type SnapshotNames = Vec<String>;
+
+/// What an engine does with snapshots. One that has none refuses by name, as these defaults do.
+#[async_trait]
+pub trait Snapshots: Send + Sync {
+    /// Registers a repository; with `verify` only if it can be written and read back.
+    async fn put_repository(&self, _ctx: &RequestContext, _request: PutRepository) -> Result<()> {
+        Err(lacks("registering snapshot repositories"))
+    }
+
+    /// The repositories that names and patterns stand for, by name.
+    async fn repositories(&self, _ctx: &RequestContext, _names: &[String]) -> Result<Vec<Repository>> {
+        Ok(Vec::new())
+    }
+
+    /// Forgets repositories and leaves what lies in them. Refused while an index is mounted from one, or
+    /// a snapshot is being made in it.
+    async fn delete_repository(&self, _ctx: &RequestContext, _names: &[String]) -> Result<()> {
+        Err(lacks("snapshot repositories"))
+    }
+
+    /// Writes to a repository, reads it back and removes it.
+    async fn verify_repository(&self, _ctx: &RequestContext, _name: &str) -> Result<()> {
+        Err(lacks("snapshot repositories"))
+    }
+
+    /// Measures a repository and looks for promises that its store breaks; the report as JSON.
+    async fn analyze_repository(
+        &self,
+        _ctx: &RequestContext,
+        _request: AnalyzeRepository,
+    ) -> Result<serde_json::Map<String, serde_json::Value>> {
+        Err(lacks("snapshot repositories"))
+    }
+
+    /// Removes what no snapshot needs and nobody is writing.
+    async fn cleanup_repository(&self, _ctx: &RequestContext, _name: &str) -> Result<CleanupOutcome> {
+        Err(lacks("snapshot repositories"))
+    }
+
+    /// Makes a snapshot and returns when it is there, or, if the request says so, when it has begun. Only
+    /// a snapshot that was committed is ever found, whole.
+    async fn create_snapshot(&self, _ctx: &RequestContext, _request: CreateSnapshot) -> Result<SnapshotInfo> {
+        Err(lacks("snapshots"))
+    }
+
+    /// Snapshots of a repository, those being made included, in the order of their start.
+    /// `ignore_unavailable` leaves out what is missing or cannot be read.
+    async fn snapshots(
+        &self,
+        _ctx: &RequestContext,
+        _repository: &str,
+        _names: &SnapshotNames,
+        _ignore_unavailable: bool,
+    ) -> Result<Vec<SnapshotInfo>> {
+        Err(lacks("snapshots"))
+    }
+
+    /// How far snapshots are, by shard. No repository: those being made now in any.
+    async fn snapshot_status(
+        &self,
+        _ctx: &RequestContext,
+        _repository: Option<&str>,
+        _names: &SnapshotNames,
+        _ignore_unavailable: bool,
+    ) -> Result<Vec<SnapshotStatus>> {
+        Err(lacks("snapshots"))
+    }
+
+    /// Removes snapshots, and what only they needed. One that is being made is stopped first. Refused
+    /// while an index is mounted from one.
+    async fn delete_snapshot(&self, _ctx: &RequestContext, _repository: &str, _names: &SnapshotNames) -> Result<()> {
+        Err(lacks("snapshots"))
+    }
+
+    /// Makes a snapshot of indices of another, without copying what they hold.
+    async fn clone_snapshot(&self, _ctx: &RequestContext, _request: CloneSnapshot) -> Result<()> {
+        Err(lacks("snapshots"))
+    }
+
+    /// Makes indices of those in a snapshot and returns when they are there, or, if the request says so,
+    /// when it has begun. An index appears whole or not at all.
+    async fn restore_snapshot(&self, _ctx: &RequestContext, _request: RestoreSnapshot) -> Result<Restored> {
+        Err(lacks("snapshots"))
+    }
+}
+
+fn lacks(what: &str) -> Error {
+    Error::not_implemented(format!("{what} with this engine"))
+}
