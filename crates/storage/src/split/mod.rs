@@ -1,7 +1,26 @@
 //! A split: one immutable object that holds a segment, laid out to be read in few ranges.
+//!
+//! An object of [`pages`]: the segment's *parts* one after the other, then a [`footer`] with the place of
+//! each part, what is small enough to be there whole, and the ranges of parts that opening the segment
+//! reads. Whoever has the footer opens the segment without another request. What surprises: nothing
+//! here knows what a segment is; parts are named bytes. What they mean is decided in
+//! `firn_embedded::splits`. The format is described in `docs/formats/split.md`.
+
+pub mod blocks;
+pub mod footer;
+pub mod pages;
+mod reference;
+pub mod writer;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::footer::{Footer, Part};
+pub use self::reference::{SplitFilter, SplitRef, SplitTenant};
+pub use self::writer::SplitWriter;
 
 /// What a part of a split is, for statistics and for read planning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PartKind {
     /// Everything that an open needs.
     Footer,

@@ -1,0 +1,232 @@
+//! The end of a split: everything that opening it needs.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use bytes::{BufMut, Bytes};
+use firn_model::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::PartKind;
+
+/// The last bytes of every split.
+const MAGIC: [u8; 8] = *b"firnsplt";
+/// The only version of the format so far.
+const VERSION: u32 = 1;
+/// See [`Trailer`].
+pub(super) const TRAILER_BYTES: usize = 36;
+/// A footer unpacked takes no more than this: it holds indexes of dictionaries, which take some 70 KB
+/// for each million documents.
+const FOOTER_BYTES_MAX: usize = 64 << 20;
+/// Footers are written once and read often: this level packs them nearly as well as the best ones.
+const COMPRESSION_LEVEL: i32 = 9;
+
+/// Named bytes of a split.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Unique in its split.
+    pub name: String,
+    /// What it is, for statistics and plans.
+    pub kind: PartKind,
+    /// Where it starts, logical; always at the start of a page.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+impl Part {
+    /// A range of it as a logical range of the split; `None`: it reaches past its end.
+    pub fn locate(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        let is_within = range.start <= range.end && range.end <= self.len;
+        is_within.then(|| self.start + range.start..self.start + range.end)
+    }
+}
+
+/// Some bytes of a part that the footer holds as well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hot {
+    /// The part's place in [`Footer::parts`].
+    pub part: usize,
+    /// Where in the part they start.
+    pub start: u64,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Footer {
+    /// What the writer says about the split as a whole.
+    pub about: Value,
+    /// In the order in which they stand.
+    pub parts: Vec<Part>,
+    /// Small files that are nowhere else, by name.
+    pub inline: BTreeMap<String, Bytes>,
+    /// Sorted by part and start; ranges of one part neither overlap nor touch.
+    pub hot: Vec<Hot>,
+}
+
+/// What of the footer is text.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    about: Value,
+    parts: Vec<Part>,
+    /// Names and lengths.
+    inline: Vec<(String, u64)>,
+    /// Part, start, length.
+    hot: Vec<(usize, u64, u64)>,
+}
+
+/// The last bytes of the last page: where the footer is.
+struct Trailer {
+    /// Logical range of the packed footer.
+    packed: Range<u64>,
+    unpacked_len: usize,
+}
+
+impl Footer {
+    /// A part by name.
+    pub fn part(&self, name: &str) -> Option<(usize, &Part)> {
+        self.parts.iter().enumerate().find(|(_, part)| part.name == name)
+    }
+
+    /// A range of a part, if the footer holds all of it.
+    pub fn hot(&self, part: usize, range: &Range<u64>) -> Option<Bytes> {
+        let after = self
+            .hot
+            .partition_point(|hot| (hot.part, hot.start) <= (part, range.start));
+        let hot = self.hot[..after].last().filter(|hot| hot.part == part)?;
+        let start = (range.start - hot.start) as usize;
+        let end = start + (range.end - range.start) as usize;
+        (end <= hot.bytes.len()).then(|| hot.bytes.slice(start..end))
+    }
+
+    /// Bytes that it takes in memory, roughly.
+    pub fn memory_bytes(&self) -> usize {
+        let inline: usize = self.inline.values().map(Bytes::len).sum();
+        let hot: usize = self.hot.iter().map(|hot| hot.bytes.len() + size_of::<Hot>()).sum();
+        inline + hot + self.parts.len() * size_of::<Part>()
+    }
+
+    /// The packed bytes and how many they are unpacked.
+    pub(super) fn encode(&self) -> Result<(Vec<u8>, usize)> {
+        let header = serde_json::to_vec(&Header {
+            about: self.about.clone(),
+            parts: self.parts.clone(),
+            inline: self
+                .inline
+                .iter()
+                .map(|(name, bytes)| (name.clone(), bytes.len() as u64))
+                .collect(),
+            hot: self
+                .hot
+                .iter()
+                .map(|hot| (hot.part, hot.start, hot.bytes.len() as u64))
+                .collect(),
+        })?;
+        let mut bytes = Vec::new();
+        bytes.put_u32_le(header.len() as u32);
+        bytes.extend_from_slice(&header);
+        self.inline.values().for_each(|inline| bytes.extend_from_slice(inline));
+        self.hot.iter().for_each(|hot| bytes.extend_from_slice(&hot.bytes));
+        if bytes.len() > FOOTER_BYTES_MAX {
+            return Err(Error::illegal_argument(format!(
+                "a split cannot be written: its footer has {} bytes, more than {FOOTER_BYTES_MAX}",
+                bytes.len()
+            )));
+        }
+        let packed = zstd::bulk::compress(&bytes, COMPRESSION_LEVEL)?;
+        Ok((packed, bytes.len()))
+    }
+
+    /// Reads the footer from the payload of the pages at the end of a split, of which the first byte is at
+    /// a logical offset. Damage that passed the checksums is named too.
+    pub fn decode(logical_start: u64, payload: &Bytes) -> Result<Self> {
+        let start = payload
+            .len()
+            .checked_sub(TRAILER_BYTES)
+            .ok_or_else(|| damaged("it is cut"))?;
+        let trailer = Trailer::decode(&payload[start..])?;
+        let place = |offset: u64| usize::try_from(offset.checked_sub(logical_start)?).ok();
+        let packed = place(trailer.packed.start)
+            .zip(place(trailer.packed.end))
+            .and_then(|(start, end)| payload.get(start..end))
+            .ok_or_else(|| damaged("it lies elsewhere"))?;
+        let bytes =
+            zstd::bulk::decompress(packed, trailer.unpacked_len).map_err(|_| damaged("it cannot be unpacked"))?;
+        Self::read(bytes.into()).ok_or_else(|| damaged("its parts do not fit"))
+    }
+
+    fn read(mut bytes: Bytes) -> Option<Self> {
+        let len = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
+        let mut take = |len: usize| (len <= bytes.len()).then(|| bytes.split_to(len));
+        take(4)?;
+        let header: Header = serde_json::from_slice(&take(len)?).ok()?;
+        let mut inline = BTreeMap::new();
+        for (name, len) in header.inline {
+            inline.insert(name, take(usize::try_from(len).ok()?)?);
+        }
+        let mut hot: Vec<Hot> = Vec::with_capacity(header.hot.len());
+        for (part, start, len) in header.hot {
+            let end = start.checked_add(len)?;
+            header.parts.get(part)?.locate(&(start..end))?;
+            let bytes = take(usize::try_from(len).ok()?)?;
+            let is_next = hot
+                .last()
+                .is_none_or(|last| (last.part, last.start + last.bytes.len() as u64) < (part, start));
+            if !is_next {
+                return None;
+            }
+            hot.push(Hot { part, start, bytes });
+        }
+        bytes.is_empty().then_some(Self {
+            about: header.about,
+            parts: header.parts,
+            inline,
+            hot,
+        })
+    }
+}
+
+impl Trailer {
+    fn decode(bytes: &[u8]) -> Result<Self> {
+        let number = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let small = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        if bytes.len() != TRAILER_BYTES || bytes[TRAILER_BYTES - MAGIC.len()..] != MAGIC {
+            return Err(damaged("its last bytes are not those of a split"));
+        }
+        let version = small(24);
+        if version != VERSION {
+            return Err(damaged(&format!(
+                "it has format version {version}, this firn reads {VERSION}"
+            )));
+        }
+        let unpacked_len = number(16);
+        if unpacked_len > FOOTER_BYTES_MAX as u64 {
+            return Err(damaged("it is too large"));
+        }
+        Ok(Self {
+            packed: number(0)..number(8),
+            unpacked_len: unpacked_len as usize,
+        })
+    }
+}
+
+/// The last bytes of a split whose packed footer is at a logical range.
+pub(super) fn trailer(packed: &Range<u64>, unpacked_len: usize) -> [u8; TRAILER_BYTES] {
+    let mut bytes = [0; TRAILER_BYTES];
+    bytes[0..8].copy_from_slice(&packed.start.to_le_bytes());
+    bytes[8..16].copy_from_slice(&packed.end.to_le_bytes());
+    bytes[16..24].copy_from_slice(&(unpacked_len as u64).to_le_bytes());
+    bytes[24..28].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[28..].copy_from_slice(&MAGIC);
+    bytes
+}
+
+fn damaged(what: &str) -> Error {
+    Error::new(
+        ErrorKind::Repository,
+        format!("the footer of a split is damaged: {what}"),
+    )
+}
