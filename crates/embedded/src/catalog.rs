@@ -5,6 +5,7 @@
 //! | `node` | `format`, `cluster_uuid`, `version` | text |
 //! | `node` | `placement` (if there is one) | JSON of the placement table |
 //! | `node` | `closed_tenants` (if there are any) | JSON list of names |
+//! | `node` | `ilm` (if there is any) | JSON of the lifecycle policies and their mode |
 //! | `indices`, `data_streams`, `component_templates`, `index_templates` | name | JSON of the entity |
 //! | `repositories` | name | JSON of the repository |
 //! | `cluster_settings` | flat name | JSON of the value |
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use firn_model::ilm::Policies;
 use firn_model::metadata::{ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Metadata};
 use firn_model::placement::Placement;
 use firn_model::repository::RepositoryMetadata;
@@ -169,6 +171,10 @@ impl Catalog {
                 Some(json) => Arc::new(serde_json::from_str(&json)?),
                 None => Arc::default(),
             },
+            ilm: match number_or_text("ilm")? {
+                Some(json) => Arc::new(Policies::from_json(&serde_json::from_str(&json)?)?),
+                None => Arc::default(),
+            },
         })
     }
 
@@ -249,6 +255,10 @@ impl Catalog {
             } else {
                 let json = serde_json::to_vec(&*new.closed_tenants)?;
                 node.insert("closed_tenants", json.as_slice()).map_err(failed)?;
+            }
+            if new.ilm != old.ilm {
+                let json = serde_json::to_vec(&new.ilm.to_json())?;
+                node.insert("ilm", json.as_slice()).map_err(failed)?;
             }
         }
         store_changes(

@@ -6,6 +6,7 @@
 pub mod dates;
 pub mod error;
 pub mod ids;
+pub mod ilm;
 pub mod lifecycle;
 pub mod mapping;
 pub mod metadata;

@@ -57,6 +57,7 @@ impl Change<'_> {
                 dry_run,
                 facts,
             } => self.rollover(target, new_index.as_deref(), conditions, body, *dry_run, facts),
+            Command::Ilm(command) => self.ilm(command),
             Command::PutPlacement { placement } => {
                 self.put_placement(placement.as_ref());
                 Ok(())

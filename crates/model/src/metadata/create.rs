@@ -130,6 +130,8 @@ impl Change<'_> {
                 aliases,
                 data_stream: new.data_stream,
                 placement,
+                rolled_over_ms: None,
+                execution: None,
             },
         );
         for alias in names {

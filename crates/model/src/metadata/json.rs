@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::print::print_aliases;
 use super::{AliasMetadata, ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, TemplateContent};
+use crate::ilm::Execution;
 use crate::lifecycle::Lifecycle;
 use crate::mapping::Mapping;
 use crate::placement::Placement;
@@ -26,7 +27,8 @@ const FORMAT_MAX: u64 = 2;
 
 impl IndexMetadata {
     /// `format`, `name`, `uuid`, `created_ms`, `closed`, `settings` (flat, as typed), `mapping`,
-    /// `aliases`, `data_stream`, `placement` if it has one.
+    /// `aliases`, `data_stream`; `placement`, `rolled_over_ms` and `ilm` (how far its lifecycle is) if it
+    /// has them.
     pub fn to_json(&self) -> Value {
         let settings = &self.settings;
         let is_plain = settings.tenant_field.is_none() && settings.period.is_none() && self.placement.is_none();
@@ -43,6 +45,12 @@ impl IndexMetadata {
         });
         if let Some(placement) = &self.placement {
             json["placement"] = placement.print();
+        }
+        if let Some(rolled_over_ms) = self.rolled_over_ms {
+            json["rolled_over_ms"] = rolled_over_ms.into();
+        }
+        if let Some(execution) = &self.execution {
+            json["ilm"] = execution.to_json();
         }
         json
     }
@@ -63,6 +71,11 @@ impl IndexMetadata {
             data_stream: reader.optional_text("data_stream")?,
             placement: match reader.optional("placement") {
                 Some(placement) => Some(Arc::new(Placement::parse(&placement)?)),
+                None => None,
+            },
+            rolled_over_ms: reader.optional("rolled_over_ms").and_then(|ms| ms.as_i64()),
+            execution: match reader.optional("ilm") {
+                Some(execution) => Some(Arc::new(Execution::from_json(&execution)?)),
                 None => None,
             },
         })

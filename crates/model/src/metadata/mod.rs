@@ -9,6 +9,7 @@ mod change;
 mod cluster_commands;
 mod create;
 mod data_streams;
+mod ilm_commands;
 mod index_commands;
 mod json;
 mod parse;
@@ -32,11 +33,13 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 pub use cluster_commands::cluster_setting_defaults;
+pub use ilm_commands::IlmCommand;
 pub use periods::NEW_PERIODS_MAX;
 pub use private_indices::PRIVATE_INDICES_MAX;
 pub use templates::TIMESTAMP;
 pub use view::Viewer;
 
+use crate::ilm::{Execution, Policies};
 use crate::lifecycle::Lifecycle;
 use crate::mapping::Mapping;
 use crate::placement::Placement;
@@ -67,6 +70,8 @@ pub struct Metadata {
     pub closed_tenants: Arc<BTreeSet<String>>,
     /// Snapshot repositories by name.
     pub repositories: BTreeMap<String, Arc<RepositoryMetadata>>,
+    /// Index lifecycle policies.
+    pub ilm: Arc<Policies>,
 }
 
 /// One concrete index.
@@ -91,6 +96,10 @@ pub struct IndexMetadata {
     /// Where its tenants lie, as the node's table said when it was created. `None`: where their hash
     /// says.
     pub placement: Option<Arc<Placement>>,
+    /// When another index took over the writes of its alias or data stream, ms since epoch UTC.
+    pub rolled_over_ms: Option<i64>,
+    /// How far it is in its lifecycle policy; `None`: it never had one, or only just got it.
+    pub execution: Option<Arc<Execution>>,
 }
 
 /// An alias as seen from one of its indices.
@@ -312,6 +321,8 @@ pub enum Command {
         /// The table.
         placement: Option<Placement>,
     },
+    /// Policies of index lifecycles, and how far indices are in them.
+    Ilm(IlmCommand),
     /// Refuses writes for a tenant, or takes them again.
     SetTenantClosed {
         /// The value of the tenant field.
@@ -424,6 +435,8 @@ pub struct RolloverOutcome {
     pub rolled_over: bool,
     /// Each condition as `[max_docs: 5]`, and whether it was met.
     pub conditions: IndexMap<String, bool>,
+    /// Whether the conditions together ask for it.
+    pub is_due: bool,
 }
 
 impl Metadata {

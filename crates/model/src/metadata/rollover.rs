@@ -49,12 +49,14 @@ impl Change<'_> {
             .with_index(new_name));
         }
         let met = self.conditions_met(&old_index, conditions, facts)?;
-        let rolled_over = roll(conditions, &met) && !dry_run;
+        let is_due = roll(conditions, &met);
+        let rolled_over = is_due && !dry_run;
         self.outcome.rollover = Some(RolloverOutcome {
             old_index: old_index.clone(),
             new_index: new_name.clone(),
             rolled_over,
             conditions: met,
+            is_due,
         });
         if !rolled_over {
             return Ok(());
@@ -81,7 +83,9 @@ impl Change<'_> {
         };
         aliases.insert(target.to_owned(), moved);
         // The old index gives up writing first, so that there is never a second write index.
+        let now_ms = self.now_ms;
         let old = self.index_mut(&old_index)?;
+        old.rolled_over_ms = Some(now_ms);
         if explicit {
             if let Some(alias) = old.aliases.get_mut(target) {
                 alias.is_write_index = Some(false);
@@ -130,14 +134,19 @@ impl Change<'_> {
         let template = self.stream_template(target)?;
         let range_ms = self.current_period(&template)?;
         let met = self.conditions_met(&old_index, conditions, facts)?;
-        let rolled_over = roll(conditions, &met) && !dry_run;
+        let is_due = roll(conditions, &met);
+        let rolled_over = is_due && !dry_run;
+        let new_index = self.next_backing_index(&stream, range_ms.as_ref());
         self.outcome.rollover = Some(RolloverOutcome {
-            old_index,
-            new_index: self.next_backing_index(&stream, range_ms.as_ref()),
+            old_index: old_index.clone(),
+            new_index,
             rolled_over,
             conditions: met,
+            is_due,
         });
         if rolled_over {
+            let now_ms = self.now_ms;
+            self.index_mut(&old_index)?.rolled_over_ms = Some(now_ms);
             self.add_backing_index(target, &template)?;
         }
         Ok(())

@@ -89,6 +89,17 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     dynamic("index.time.past_limit", Duration(0, false), "3650d"),
     dynamic("index.time.future_limit", Duration(0, false), "7d"),
     at_creation("index.creation_date", Integer(-1, i64::MAX), ""),
+    dynamic("index.lifecycle.name", Text, ""),
+    dynamic("index.lifecycle.rollover_alias", Text, ""),
+    dynamic("index.lifecycle.indexing_complete", Bool, "false"),
+    dynamic("index.lifecycle.origination_date", Integer(-1, i64::MAX), "-1"),
+    dynamic("index.lifecycle.parse_origination_date", Bool, "false"),
+    dynamic("index.lifecycle.prefer_ilm", Bool, "true"),
+    dynamic(
+        "index.lifecycle.step.wait_time_threshold",
+        Duration(3_600_000, false),
+        "12h",
+    ),
     // What would change answers and is not here.
     dynamic("index.blocks.read", Only("false"), "false"),
     dynamic("index.blocks.metadata", Only("false"), "false"),
@@ -129,7 +140,6 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     dynamic("index.auto_expand_replicas", Text, "false"),
     fixed("index.format", COUNT, ""),
     dynamic("index.priority", COUNT, "1"),
-    dynamic("index.lifecycle.*", Text, ""),
     dynamic("index.routing.allocation.*", Text, ""),
     dynamic(
         "index.routing.rebalance.enable",

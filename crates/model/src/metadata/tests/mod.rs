@@ -1,3 +1,4 @@
+mod ilm;
 mod periods;
 mod repositories;
 mod rollover;
@@ -76,6 +77,11 @@ fn stored_and_read_again(metadata: &Metadata) {
         }
     }
     same(&metadata.indices, IndexMetadata::to_json, IndexMetadata::from_json);
+    let ilm = metadata.ilm.to_json().to_string();
+    assert_eq!(
+        Policies::from_json(&serde_json::from_str(&ilm).unwrap()).unwrap(),
+        *metadata.ilm
+    );
     same(&metadata.data_streams, DataStream::to_json, DataStream::from_json);
     same(
         &metadata.component_templates,

@@ -1,0 +1,317 @@
+//! Index lifecycle policies in Elasticsearch's JSON, and where an index is in one.
+//!
+//! A [`Policy`] has phases, a phase has actions, and an action is carried out as a row of steps
+//! ([`steps_of`]). Which step an index is at is its [`Execution`], kept with the index; what to do
+//! next is decided in `firn-control`, from these alone.
+
+mod actions;
+mod execution;
+mod steps;
+mod validate;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+pub use actions::{Action, Allocate, ForceMerge, SearchableSnapshot};
+pub use execution::{Execution, PhaseDefinition};
+pub use steps::{COMPLETE, ERROR, NEW, StepKey, first_of, step_after, steps_of};
+pub use validate::validate_policy_name;
+
+use crate::dates::{DateFormat, Zone, parse_duration_setting_ms};
+use crate::{Error, Result};
+
+/// Names the policy of an index.
+pub const NAME: &str = "index.lifecycle.name";
+/// The alias whose write index is rolled over, where it is no data stream.
+pub const ROLLOVER_ALIAS: &str = "index.lifecycle.rollover_alias";
+/// Set once an index was rolled over; whoever sets it keeps an index from being rolled over.
+pub const INDEXING_COMPLETE: &str = "index.lifecycle.indexing_complete";
+/// From when the age of an index counts (ms since epoch UTC), instead of its making.
+pub const ORIGINATION_DATE: &str = "index.lifecycle.origination_date";
+/// The same from a date in the index's name.
+pub const PARSE_ORIGINATION_DATE: &str = "index.lifecycle.parse_origination_date";
+
+/// A part of a lifecycle. They come in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PhaseName {
+    /// Written to.
+    Hot,
+    /// No longer written to, often read.
+    Warm,
+    /// Seldom read; as a mounted snapshot wholly on local disk.
+    Cold,
+    /// Seldom read; as a mounted snapshot read through the cache.
+    Frozen,
+    /// Not needed any more.
+    Delete,
+}
+
+impl PhaseName {
+    /// In order.
+    pub const ALL: [Self; 5] = [Self::Hot, Self::Warm, Self::Cold, Self::Frozen, Self::Delete];
+
+    /// As in the policy's JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Hot => "hot",
+            Self::Warm => "warm",
+            Self::Cold => "cold",
+            Self::Frozen => "frozen",
+            Self::Delete => "delete",
+        }
+    }
+
+    /// The phase of this name.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.as_str() == name)
+    }
+}
+
+/// What happens to an index from an age on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Phase {
+    /// As typed (`24h`).
+    min_age: String,
+    /// The same in ms.
+    pub min_age_ms: u64,
+    /// In the order in which they are carried out, each kind at most once.
+    pub actions: Vec<Action>,
+}
+
+impl Phase {
+    /// Reads `{"min_age": "24h", "actions": {…}}`, both optional, and checks that the phase may have
+    /// those actions.
+    pub fn parse(name: PhaseName, value: &Value) -> Result<Self> {
+        let map = object(name.as_str(), value)?;
+        let mut phase = Self {
+            min_age: "0ms".to_owned(),
+            min_age_ms: 0,
+            actions: Vec::new(),
+        };
+        for (key, value) in map {
+            match key.as_str() {
+                "min_age" => {
+                    let text = text(key, value)?;
+                    phase.min_age_ms = parse_duration_setting_ms(key, &text)?;
+                    phase.min_age = text;
+                }
+                "actions" => {
+                    for (kind, body) in object("actions", value)? {
+                        phase.actions.push(Action::parse(name, kind, body)?);
+                    }
+                }
+                other => return Err(unknown_field(name.as_str(), other)),
+            }
+        }
+        phase
+            .actions
+            .sort_by_key(|action| validate::order_of(name, action.kind()));
+        Ok(phase)
+    }
+
+    /// The inverse of [`Phase::parse`].
+    pub fn print(&self) -> Value {
+        let actions: Map<String, Value> = self
+            .actions
+            .iter()
+            .map(|action| (action.kind().to_owned(), action.print()))
+            .collect();
+        json!({"min_age": self.min_age, "actions": actions})
+    }
+
+    /// The action of this kind.
+    pub fn action(&self, kind: &str) -> Option<&Action> {
+        self.actions.iter().find(|action| action.kind() == kind)
+    }
+}
+
+/// `PUT /_ilm/policy/NAME`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Policy {
+    /// In order.
+    pub phases: BTreeMap<PhaseName, Phase>,
+    /// Kept as written.
+    pub meta: Option<Value>,
+    /// A note for people.
+    pub deprecated: Option<bool>,
+}
+
+impl Policy {
+    /// Reads what stands below `policy` in the body, and checks that phases and actions go together.
+    pub fn parse(value: &Value) -> Result<Self> {
+        let mut policy = Self::default();
+        for (key, value) in object("policy", value)? {
+            match key.as_str() {
+                "phases" => {
+                    for (name, body) in object("phases", value)? {
+                        let phase = PhaseName::find(name).ok_or_else(|| {
+                            Error::illegal_argument(format!("Timeseries lifecycle does not support phase [{name}]"))
+                        })?;
+                        policy.phases.insert(phase, Phase::parse(phase, body)?);
+                    }
+                }
+                "_meta" => policy.meta = (!value.is_null()).then(|| value.clone()),
+                "deprecated" => policy.deprecated = value.as_bool(),
+                other => return Err(unknown_field("policy", other)),
+            }
+        }
+        validate::check(&policy)?;
+        Ok(policy)
+    }
+
+    /// The inverse of [`Policy::parse`].
+    pub fn print(&self) -> Value {
+        let phases: Map<String, Value> = self
+            .phases
+            .iter()
+            .map(|(name, phase)| (name.as_str().to_owned(), phase.print()))
+            .collect();
+        let mut out = json!({"phases": phases});
+        if let Some(meta) = &self.meta {
+            out["_meta"] = meta.clone();
+        }
+        if let Some(deprecated) = self.deprecated {
+            out["deprecated"] = deprecated.into();
+        }
+        out
+    }
+
+    /// The first phase after one; after none, the first.
+    pub fn phase_after(&self, phase: Option<PhaseName>) -> Option<(PhaseName, &Phase)> {
+        self.phases
+            .iter()
+            .find(|(name, _)| phase.is_none_or(|before| **name > before))
+            .map(|(name, phase)| (*name, phase))
+    }
+}
+
+/// A policy as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredPolicy {
+    /// What it says.
+    pub policy: Policy,
+    /// From 1 on, one more with each change.
+    pub version: u64,
+    /// When it was written last, ms since epoch UTC.
+    pub modified_ms: i64,
+}
+
+impl StoredPolicy {
+    /// `version`, `modified_ms`, `policy`.
+    pub fn to_json(&self) -> Value {
+        json!({"version": self.version, "modified_ms": self.modified_ms, "policy": self.policy.print()})
+    }
+
+    /// The inverse of [`StoredPolicy::to_json`].
+    pub fn from_json(json: &Value) -> Result<Self> {
+        let wrong = || Error::internal("a stored lifecycle policy lacks its version or date");
+        Ok(Self {
+            policy: Policy::parse(&json["policy"])?,
+            version: json["version"].as_u64().ok_or_else(wrong)?,
+            modified_ms: json["modified_ms"].as_i64().ok_or_else(wrong)?,
+        })
+    }
+
+    /// One of its phases as an index enters it; `name` is the policy's.
+    pub fn definition(&self, name: &str, phase: PhaseName) -> Option<PhaseDefinition> {
+        Some(PhaseDefinition {
+            policy: name.to_owned(),
+            version: self.version,
+            modified_ms: self.modified_ms,
+            name: phase,
+            phase: self.policy.phases.get(&phase)?.clone(),
+        })
+    }
+
+    /// When it was written last, as Elasticsearch prints it.
+    pub fn modified_date(&self) -> String {
+        DateFormat::default_millis().print_ms(self.modified_ms, &Zone::utc())
+    }
+}
+
+/// Whether policies are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OperationMode {
+    /// They are.
+    #[default]
+    Running,
+    /// What has begun is finished, nothing begins.
+    Stopping,
+    /// Nothing happens.
+    Stopped,
+}
+
+impl OperationMode {
+    /// As in `_ilm/status`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "RUNNING",
+            Self::Stopping => "STOPPING",
+            Self::Stopped => "STOPPED",
+        }
+    }
+
+    /// The inverse of [`OperationMode::as_str`].
+    pub fn find(name: &str) -> Option<Self> {
+        [Self::Running, Self::Stopping, Self::Stopped]
+            .into_iter()
+            .find(|mode| mode.as_str() == name)
+    }
+}
+
+/// All lifecycle policies of a node.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Policies {
+    /// Whether they are carried out.
+    pub mode: OperationMode,
+    /// By name.
+    pub by_name: BTreeMap<String, Arc<StoredPolicy>>,
+}
+
+impl Policies {
+    /// `mode`, `policies`.
+    pub fn to_json(&self) -> Value {
+        let policies: Map<String, Value> = self
+            .by_name
+            .iter()
+            .map(|(name, policy)| (name.clone(), policy.to_json()))
+            .collect();
+        json!({"mode": self.mode.as_str(), "policies": policies})
+    }
+
+    /// The inverse of [`Policies::to_json`].
+    pub fn from_json(json: &Value) -> Result<Self> {
+        let wrong = || Error::internal("stored lifecycle policies cannot be read");
+        let mode = json["mode"].as_str().and_then(OperationMode::find).ok_or_else(wrong)?;
+        let by_name = json["policies"]
+            .as_object()
+            .ok_or_else(wrong)?
+            .iter()
+            .map(|(name, policy)| Ok((name.clone(), Arc::new(StoredPolicy::from_json(policy)?))))
+            .collect::<Result<_>>()?;
+        Ok(Self { mode, by_name })
+    }
+}
+
+fn object<'a>(what: &str, value: &'a Value) -> Result<&'a Map<String, Value>> {
+    value
+        .as_object()
+        .ok_or_else(|| Error::parsing(format!("[{what}] must be an object, not [{value}]")))
+}
+
+fn text(what: &str, value: &Value) -> Result<String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(number) => Ok(number.to_string()),
+        other => Err(Error::parsing(format!("[{what}] cannot be [{other}]"))),
+    }
+}
+
+fn unknown_field(what: &str, field: &str) -> Error {
+    Error::parsing(format!("[{what}] unknown field [{field}]"))
+}
+
+#[cfg(test)]
+mod tests;

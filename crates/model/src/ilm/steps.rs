@@ -1,0 +1,166 @@
+//! The steps of a phase, as Elasticsearch names them.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use super::{Action, Phase, PhaseName, object, text, unknown_field};
+use crate::{Error, Result};
+
+/// The last step of a phase, and its action: there is nothing to do until the next phase is due.
+pub const COMPLETE: &str = "complete";
+/// The step of an index whose step failed.
+pub const ERROR: &str = "ERROR";
+/// The phase of an index that has only just got its policy.
+pub const NEW: &str = "new";
+
+/// Names a step.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct StepKey {
+    /// `new` or a phase's name.
+    pub phase: String,
+    /// An action's kind, or `complete`.
+    pub action: String,
+    /// `name` in JSON.
+    pub step: String,
+}
+
+impl StepKey {
+    /// From its parts.
+    pub fn new(phase: &str, action: &str, step: &str) -> Self {
+        Self {
+            phase: phase.to_owned(),
+            action: action.to_owned(),
+            step: step.to_owned(),
+        }
+    }
+
+    /// The end of a phase.
+    pub fn complete(phase: &str) -> Self {
+        Self::new(phase, COMPLETE, COMPLETE)
+    }
+
+    /// Whether it is the end of its phase.
+    pub fn is_complete(&self) -> bool {
+        self.step == COMPLETE
+    }
+
+    /// Reads `{"phase": …, "action": …, "name": …}`.
+    pub fn parse(value: &Value) -> Result<Self> {
+        let mut parts: [Option<String>; 3] = Default::default();
+        for (key, value) in object("step_key", value)? {
+            let place = match key.as_str() {
+                "phase" => 0,
+                "action" => 1,
+                "name" => 2,
+                other => return Err(unknown_field("step_key", other)),
+            };
+            parts[place] = Some(text(key, value)?);
+        }
+        match parts {
+            [Some(phase), Some(action), Some(step)] => Ok(Self { phase, action, step }),
+            _ => Err(Error::illegal_argument(
+                "Required [phase, action, name] of a step key are not all given",
+            )),
+        }
+    }
+
+    /// The inverse of [`StepKey::parse`].
+    pub fn print(&self) -> Value {
+        json!({"phase": self.phase, "action": self.action, "name": self.step})
+    }
+}
+
+impl fmt::Display for StepKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.print().fmt(formatter)
+    }
+}
+
+/// The steps of a phase in order, without its end.
+pub fn steps_of(name: PhaseName, phase: &Phase) -> Vec<StepKey> {
+    let mut steps = Vec::new();
+    let mut add = |action: &str, names: &[&str]| {
+        steps.extend(names.iter().map(|step| StepKey::new(name.as_str(), action, step)));
+    };
+    let has_migrated = phase.action("migrate").is_some();
+    for kind in super::validate::allowed_in(name) {
+        match phase.action(kind) {
+            Some(action) => add(kind, names_of(action)),
+            // Elasticsearch puts it into every phase with a tier that does not say where the index goes.
+            None if *kind == "migrate" && !has_migrated && !says_where(phase) => add(kind, MIGRATE),
+            None => {}
+        }
+    }
+    steps
+}
+
+fn says_where(phase: &Phase) -> bool {
+    phase.actions.iter().any(|action| match action {
+        Action::SearchableSnapshot(_) => true,
+        Action::Allocate(allocate) => !allocate.rules.is_empty(),
+        _ => false,
+    })
+}
+
+const MIGRATE: &[&str] = &["migrate", "check-migration"];
+
+fn names_of(action: &Action) -> &'static [&'static str] {
+    match action {
+        Action::Unfollow | Action::Migrate(false) => &[],
+        Action::SetPriority(_) => &["set_priority"],
+        Action::Rollover(_) => &[
+            "check-rollover-ready",
+            "attempt-rollover",
+            "wait-for-active-shards",
+            "update-rollover-lifecycle-date",
+            "set-indexing-complete",
+        ],
+        Action::ReadOnly => &["check-not-write-index", "readonly"],
+        Action::Shrink(_) => &["check-not-write-index", "shrink"],
+        Action::ForceMerge(_) => &["check-not-write-index", "readonly", "forcemerge", "segment-count"],
+        Action::Allocate(_) => &["allocate", "check-allocation"],
+        Action::Migrate(true) => MIGRATE,
+        Action::SearchableSnapshot(snapshot) if snapshot.force_merge_index => &[
+            "check-not-write-index",
+            "readonly",
+            "forcemerge",
+            "segment-count",
+            "generate-snapshot-name",
+            "cleanup-snapshot",
+            "create-snapshot",
+            "mount-snapshot",
+            "wait-for-index-color",
+            "swap-aliases",
+        ],
+        Action::SearchableSnapshot(_) => &[
+            "check-not-write-index",
+            "readonly",
+            "generate-snapshot-name",
+            "cleanup-snapshot",
+            "create-snapshot",
+            "mount-snapshot",
+            "wait-for-index-color",
+            "swap-aliases",
+        ],
+        Action::WaitForSnapshot(_) => &["wait-for-snapshot"],
+        Action::Delete(_) => &["cleanup-snapshot", "delete"],
+    }
+}
+
+/// The step after `current`: the next of the phase, or its end. `None`: the phase has no such step.
+pub fn step_after(steps: &[StepKey], current: &StepKey) -> Option<StepKey> {
+    let place = steps.iter().position(|step| step == current)?;
+    let next = steps.get(place + 1).cloned();
+    Some(next.unwrap_or_else(|| StepKey::complete(&current.phase)))
+}
+
+/// The first step of a phase, which may be its end; of an action or of a name in it, if given.
+pub fn first_of(name: PhaseName, phase: &Phase, action: Option<&str>, step: Option<&str>) -> Option<StepKey> {
+    let end = StepKey::complete(name.as_str());
+    let mut steps = steps_of(name, phase);
+    steps.push(end);
+    steps
+        .into_iter()
+        .find(|key| action.is_none_or(|action| key.action == action) && step.is_none_or(|step| key.step == step))
+}
