@@ -8,6 +8,7 @@
 // through tracing.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod allocator;
 mod bench;
 mod cli;
 mod client;
@@ -27,10 +28,6 @@ mod settings;
 mod tls;
 
 use std::process::ExitCode;
-
-/// Freed memory goes back to the system, and many threads do not fight for one heap.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     cli::main()

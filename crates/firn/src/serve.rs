@@ -19,7 +19,7 @@ use crate::settings::address::Protection;
 use crate::settings::load::{Sources, Typed};
 use crate::settings::{FloodStage, ServeSettings, SettingsError, markdown};
 use crate::tls::TlsFiles;
-use crate::{keystore, lifecycle, logging, metrics, records, security};
+use crate::{allocator, keystore, lifecycle, logging, metrics, records, security};
 
 /// An interrupt sooner after the first is the same one.
 const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
@@ -118,6 +118,7 @@ pub(crate) fn serve(
     started: Instant,
     ready: impl FnOnce(&str, &Stopping) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    allocator::give_back_at_once();
     let is_secure = security::is_on(settings)?;
     let warning = settings.http_address.judge(Protection {
         authentication: is_secure,

@@ -57,6 +57,7 @@ const RESERVED: &[(&str, &[&str], &str)] = &[
     ("serde_norway", &["firn"], "configuration files are the binary's"),
     ("tracing-subscriber", &["firn"], "where logs go is the binary's"),
     ("mimalloc", &["firn"], "a library picks no allocator"),
+    ("libmimalloc-sys", &["firn"], "nor does it tell one what to do"),
     ("anyhow", &["firn", "firn-testkit"], "libraries fail with typed errors"),
 ];
 
