@@ -45,7 +45,11 @@ const RESERVED: &[(&str, &[&str], &str)] = &[
     ("tower", &["firn-api"], "HTTP is served in one place"),
     ("tower-http", &["firn-api"], "HTTP is served in one place"),
     ("axum", &["firn-api"], "HTTP is served in one place"),
-    ("rustls", &["firn-api"], "TLS is served in one place"),
+    (
+        "rustls",
+        &["firn-api", "firn-storage"],
+        "TLS is served in one place, and asked of object stores in another",
+    ),
     ("tokio-rustls", &["firn-api"], "TLS is served in one place"),
     (
         "ureq",
@@ -191,6 +195,14 @@ const AMBIENT: &[Ambient] = &[
             (
                 "crates/engine/src/task.rs",
                 "a request's own start, which its timeout counts from",
+            ),
+            (
+                "crates/storage/src/object/meter.rs",
+                "measures requests to object stores for the metrics",
+            ),
+            (
+                "crates/storage/src/object/throttle.rs",
+                "keeps the pace of snapshots and restores",
             ),
             (
                 "crates/storage/src/wal/log.rs",

@@ -4,12 +4,42 @@
 //! parts. All methods are cancelled by dropping their future. Whoever calls from a thread of the search pool
 //! waits for them there, never on the threads that serve HTTP.
 
+mod azure;
+mod fs;
+mod gcs;
+mod guarded;
+mod http;
+mod limit;
+mod memory;
+mod meter;
+mod remote;
+mod requests;
+mod retry;
+mod s3;
+mod settings;
+mod stores;
+#[cfg(test)]
+mod tests;
+mod throttle;
+mod url;
+
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+
+pub use fs::FsObjects;
+pub use guarded::{Guard, Guarded};
+pub use limit::Limit;
+pub use memory::MemoryObjects;
+pub use meter::{LATENCY_BOUNDS_MS, Meter, Operation, OperationStats};
+pub use requests::{Requests, Want};
+pub use retry::RetryPolicy;
+pub use s3::{S3Credentials, S3Options};
+pub use stores::{ObjectStores, StoresConfig};
+pub use throttle::Throttle;
 
 /// What a store knows of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,313 @@
+//! Objects of any store, with what firn adds around each request: a turn, a pace, a measure, another try.
+
+use std::fs::File;
+use std::future::Future;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use super::{
+    Limit, Meter, ObjectError, ObjectErrorKind, ObjectInfo, Objects, Operation, PutMode, Requests, RetryPolicy,
+    Throttle, Want,
+};
+
+/// Part of a large upload: what one request moves, and what is sent again when it fails.
+const PART_LEN: u64 = 16 << 20;
+/// S3 takes no more parts than this.
+const PARTS_MAX: u64 = 10_000;
+/// Parts of one upload on their way at a time; each holds its bytes in memory.
+const PARTS_AT_A_TIME: usize = 4;
+
+/// What holds for the requests of one repository.
+#[derive(Debug)]
+pub struct Guard {
+    /// Shared by all repositories.
+    pub limit: Limit,
+    /// When to try again.
+    pub retry: RetryPolicy,
+    /// Counts what was asked.
+    pub meter: Arc<Meter>,
+    /// Pace of writes.
+    pub snapshot_pace: Option<Throttle>,
+    /// Pace of reads of [`Guarded::for_restore`].
+    pub restore_pace: Option<Throttle>,
+    /// Nothing is written, whatever the store would allow.
+    pub is_readonly: bool,
+    /// Bytes of a part of an upload; `None` for the usual. An upload that would need too many parts gets larger ones.
+    pub part_len: Option<u64>,
+}
+
+impl Guard {
+    /// Without paces.
+    pub fn new(limit: Limit, retry: RetryPolicy) -> Self {
+        Self {
+            limit,
+            retry,
+            meter: Arc::new(Meter::new()),
+            snapshot_pace: None,
+            restore_pace: None,
+            is_readonly: false,
+            part_len: None,
+        }
+    }
+}
+
+/// A store behind its guard.
+#[derive(Debug, Clone)]
+pub struct Guarded {
+    store: Arc<dyn Requests>,
+    guard: Arc<Guard>,
+    is_restore: bool,
+}
+
+impl Guarded {
+    /// Puts the guard before the store.
+    pub fn new(store: Arc<dyn Requests>, guard: Guard) -> Self {
+        Self {
+            store,
+            guard: Arc::new(guard),
+            is_restore: false,
+        }
+    }
+
+    /// The same objects, read at the pace of `max_restore_bytes_per_sec`: for restores and for filling caches
+    /// ahead of questions, never for what somebody waits for.
+    pub fn for_restore(&self) -> Self {
+        Self {
+            is_restore: true,
+            ..self.clone()
+        }
+    }
+
+    /// What was asked of the store.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.guard.meter
+    }
+
+    /// One request until it succeeds or its error is final. The attempt's number goes to `request`,
+    /// `bytes_of` says what it moved.
+    async fn attempt<T, F>(
+        &self,
+        operation: Operation,
+        pays: u64,
+        mut request: impl FnMut(u32) -> F + Send,
+        bytes_of: impl Fn(&T) -> u64 + Send,
+    ) -> Result<T, ObjectError>
+    where
+        T: Send,
+        F: Future<Output = Result<T, ObjectError>> + Send,
+    {
+        let pace = match operation {
+            Operation::Put | Operation::Part => self.guard.snapshot_pace.as_ref(),
+            Operation::Get if self.is_restore => self.guard.restore_pace.as_ref(),
+            _ => None,
+        };
+        let mut attempt = 0;
+        loop {
+            if let Some(pace) = pace {
+                pace.pay(pays).await;
+            }
+            let outcome = {
+                let _turn = self.guard.limit.turn().await;
+                let running = self.guard.meter.start(operation, attempt);
+                let outcome = request(attempt).await;
+                running.end(outcome.as_ref().map(&bytes_of).map_err(|error| error.kind));
+                outcome
+            };
+            let error = match outcome {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            let Some(pause) = self.guard.retry.pause(attempt, &error) else {
+                return Err(error);
+            };
+            tracing::debug!(%error, attempt, ?pause, "a request to an object store is tried again");
+            tokio::time::sleep(pause).await;
+            attempt += 1;
+        }
+    }
+
+    fn writable(&self, key: &str) -> Result<(), ObjectError> {
+        if self.guard.is_readonly {
+            let reason = "the repository is read-only";
+            return Err(ObjectError::new(ObjectErrorKind::Unsupported, key, reason));
+        }
+        Ok(())
+    }
+
+    async fn get(&self, key: &str, want: Want) -> Result<(Bytes, ObjectInfo), ObjectError> {
+        let pays = match &want {
+            Want::Range(range) => range.end.saturating_sub(range.start),
+            Want::End(len) | Want::All(len) => *len,
+        };
+        let request = |_| self.store.get(key, want.clone());
+        self.attempt(Operation::Get, pays, request, |(bytes, _)| bytes.len() as u64)
+            .await
+    }
+
+    /// Whether the object is exactly this: what a conditional write asks that does not know whether an earlier
+    /// attempt of its own arrived.
+    async fn is_written(&self, key: &str, bytes: &Bytes) -> Result<Option<ObjectInfo>, ObjectError> {
+        match self.get(key, Want::All(bytes.len() as u64)).await {
+            Ok((stored, info)) => Ok((stored == *bytes).then_some(info)),
+            // Another length is another content.
+            Err(error) if matches!(error.kind, ObjectErrorKind::NotFound | ObjectErrorKind::Refused) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn upload_in_parts(&self, key: &str, file: Arc<File>, len: u64, part_len: u64) -> Result<(), ObjectError> {
+        let begin = |_| self.store.begin_parts(key);
+        let upload = self.attempt(Operation::Part, 0, begin, |_| 0).await?;
+        let outcome = self.put_parts(key, &upload, file, len, part_len).await;
+        if outcome.is_err() {
+            // The store forgets them by itself if this fails as well; the first error is the one to tell.
+            let abort = |_| self.store.abort_parts(key, &upload);
+            if let Err(error) = self.attempt(Operation::Part, 0, abort, |_| 0).await {
+                tracing::warn!(%error, "the parts of a failed upload remain in the object store");
+            }
+        }
+        outcome
+    }
+
+    async fn put_parts(
+        &self,
+        key: &str,
+        upload: &str,
+        file: Arc<File>,
+        len: u64,
+        part_len: u64,
+    ) -> Result<(), ObjectError> {
+        let numbers = 0..len.div_ceil(part_len);
+        let parts: Vec<String> = stream::iter(numbers.map(|number| {
+            let file = Arc::clone(&file);
+            async move {
+                let range = number * part_len..len.min((number + 1) * part_len);
+                let bytes = read_file(key, file, range).await?;
+                let pays = bytes.len() as u64;
+                let put = |_| {
+                    self.store
+                        .put_part(key, upload, number as usize, part_len, bytes.clone())
+                };
+                self.attempt(Operation::Part, pays, put, |_| pays).await
+            }
+        }))
+        .buffered(PARTS_AT_A_TIME)
+        .try_collect()
+        .await?;
+        let complete = |attempt| {
+            let parts = parts.clone();
+            async move {
+                let outcome = self.store.complete_parts(key, upload, parts).await;
+                match outcome {
+                    // An attempt before was carried out, though its answer was lost: the object is there.
+                    Err(error) if attempt > 0 && error.kind == ObjectErrorKind::NotFound => {
+                        let info = self.store.head(key).await?;
+                        if info.len == len { Ok(()) } else { Err(error) }
+                    }
+                    outcome => outcome,
+                }
+            }
+        };
+        self.attempt(Operation::Part, 0, complete, |()| 0).await
+    }
+}
+
+/// Reads a range of a file on a thread that may wait.
+async fn read_file(key: &str, file: Arc<File>, range: Range<u64>) -> Result<Bytes, ObjectError> {
+    let read = tokio::task::spawn_blocking(move || {
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        file.read_exact_at(&mut bytes, range.start).map(|()| bytes)
+    });
+    let bytes = read.await.map_err(|_| cancelled(key))?;
+    bytes
+        .map(Bytes::from)
+        .map_err(|error| local(key, "read the file to upload", &error))
+}
+
+fn cancelled(key: &str) -> ObjectError {
+    ObjectError::new(ObjectErrorKind::Refused, key, "the process is ending")
+}
+
+fn local(key: &str, what: &str, error: &std::io::Error) -> ObjectError {
+    ObjectError::new(ObjectErrorKind::Refused, key, format!("cannot {what}: {error}"))
+}
+
+#[async_trait]
+impl Objects for Guarded {
+    async fn read(&self, key: &str, range: Range<u64>) -> Result<Bytes, ObjectError> {
+        let (bytes, _) = self.get(key, Want::Range(range)).await?;
+        Ok(bytes)
+    }
+
+    async fn read_all(&self, key: &str, len_max: u64) -> Result<(Bytes, ObjectInfo), ObjectError> {
+        self.get(key, Want::All(len_max)).await
+    }
+
+    async fn read_end(&self, key: &str, len: u64) -> Result<(Bytes, ObjectInfo), ObjectError> {
+        self.get(key, Want::End(len)).await
+    }
+
+    async fn info(&self, key: &str) -> Result<ObjectInfo, ObjectError> {
+        self.attempt(Operation::Head, 0, |_| self.store.head(key), |_| 0).await
+    }
+
+    async fn write(&self, key: &str, bytes: Bytes, mode: PutMode) -> Result<Option<String>, ObjectError> {
+        self.writable(key)?;
+        let len = bytes.len() as u64;
+        let mut attempts = 0;
+        let put = |attempt| {
+            attempts = attempt;
+            self.store.put(key, bytes.clone(), &mode)
+        };
+        let outcome = self.attempt(Operation::Put, len, put, |_| len).await;
+        let Err(error) = outcome else { return outcome };
+        let is_in_doubt = match error.kind {
+            ObjectErrorKind::Exists | ObjectErrorKind::Changed => attempts > 0,
+            ObjectErrorKind::Unavailable | ObjectErrorKind::Corrupt => true,
+            _ => false,
+        };
+        if !is_in_doubt {
+            return Err(error);
+        }
+        // A time-out may come after the store did what it was asked. What is there now tells.
+        match self.is_written(key, &bytes).await {
+            Ok(Some(info)) => Ok(info.etag),
+            Ok(None) | Err(_) => Err(error),
+        }
+    }
+
+    async fn upload(&self, key: &str, file: &Path) -> Result<(), ObjectError> {
+        self.writable(key)?;
+        let path = file.to_owned();
+        let opened = tokio::task::spawn_blocking(move || {
+            let file = File::open(path)?;
+            let len = file.metadata()?.len();
+            Ok((Arc::new(file), len))
+        });
+        let opened: std::io::Result<_> = opened.await.map_err(|_| cancelled(key))?;
+        let (file, len) = opened.map_err(|error| local(key, "open the file to upload", &error))?;
+        let part_len = self.guard.part_len.unwrap_or(PART_LEN).max(len.div_ceil(PARTS_MAX));
+        if len > part_len {
+            return self.upload_in_parts(key, file, len, part_len).await;
+        }
+        let bytes = read_file(key, file, 0..len).await?;
+        self.write(key, bytes, PutMode::Overwrite).await.map(drop)
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError> {
+        self.attempt(Operation::List, 0, |_| self.store.list(prefix), |_| 0)
+            .await
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), ObjectError> {
+        self.writable(key)?;
+        self.attempt(Operation::Delete, 0, |_| self.store.delete(key), |()| 0)
+            .await
+    }
+}

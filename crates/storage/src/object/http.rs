@@ -1,0 +1,167 @@
+//! How the clients of cloud stores speak HTTP, and what an answer that is no success means.
+//!
+//! `object_store` would try again by itself and then tell a sentence. Here each request is made once, and whatever
+//! is no answer to the question (503, 429, a broken body, damage on the way) becomes a [`Refusal`] that
+//! [`super::remote`] finds again in the error, with its status and the store's own code.
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+};
+use object_store::{BackoffConfig, ClientOptions, RetryConfig};
+
+/// An address that does not answer within this is out of reach.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// However slowly bytes drip in, a request ends.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
+/// Idle connections of a store beyond this are closed; as many as requests are usually in flight.
+const IDLE_CONNECTIONS_MAX: usize = 64;
+/// How much of an answer is looked at for the store's code and told to the user.
+const BODY_TOLD_MAX: usize = 300;
+
+/// Codes (S3's, and those of stores that speak its protocol) under which the same request may succeed next time
+/// although the status says that it is at fault.
+const TRANSIENT_CODES: &[&str] = &[
+    "BadDigest",
+    "ConditionalRequestConflict",
+    "IncompleteBody",
+    "InvalidDigest",
+    "OperationAborted",
+    "RequestTimeout",
+    "SlowDown",
+    "XAmzContentChecksumMismatch",
+    "XAmzContentSHA256Mismatch",
+];
+
+/// An answer that refuses.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// HTTP's.
+    pub(super) status: u16,
+    /// The store's own word, if its answer has one.
+    pub(super) code: Option<String>,
+    body: String,
+}
+
+impl Refusal {
+    fn new(status: u16, body: &str) -> Self {
+        let code = body
+            .split_once("<Code>")
+            .and_then(|(_, rest)| rest.split_once("</Code>"))
+            .map(|(code, _)| code.to_owned());
+        Self {
+            status,
+            code,
+            body: body.chars().take(BODY_TOLD_MAX).collect(),
+        }
+    }
+
+    /// Whether the same request may succeed next time.
+    pub(super) fn is_transient(&self) -> bool {
+        let has_transient_code = || {
+            let code = self.code.as_deref();
+            code.is_some_and(|code| TRANSIENT_CODES.contains(&code))
+        };
+        matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504) || has_transient_code()
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "the store answered {}", self.status)?;
+        match &self.code {
+            Some(code) => write!(formatter, " {code}"),
+            None if self.body.is_empty() => Ok(()),
+            None => write!(formatter, ": {}", self.body.trim()),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Makes the clients of `object_store` speak through [`Once`].
+#[derive(Debug)]
+pub(super) struct Connector;
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        // The first one installs it; that somebody has is just as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = ReqwestConnector::default().connect(options)?;
+        Ok(HttpClient::new(Once(client)))
+    }
+}
+
+/// Asks once and makes refusals errors. What is an answer (404, 409, 412, 401, 403) passes.
+#[derive(Debug)]
+struct Once(HttpClient);
+
+#[async_trait]
+impl HttpService for Once {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let response = self.0.execute(request).await?;
+        let status = response.status().as_u16();
+        if matches!(status, 200..=399 | 401 | 403 | 404 | 412) {
+            return Ok(response);
+        }
+        let (parts, body) = response.into_parts();
+        let body = body.bytes().await?;
+        let refusal = Refusal::new(status, &String::from_utf8_lossy(&body));
+        // Two writers at once, or an object that exists: the second is an answer, and told by the body alone.
+        if status == 409 && !refusal.is_transient() {
+            return Ok(HttpResponse::from_parts(parts, body.into()));
+        }
+        Err(HttpError::new(HttpErrorKind::Unknown, refusal))
+    }
+}
+
+/// How patient a client is with one request.
+pub(super) fn client_options(read_timeout: Duration, allow_http: bool) -> ClientOptions {
+    ClientOptions::new()
+        .with_allow_http(allow_http)
+        .with_connect_timeout(CONNECT_TIMEOUT)
+        .with_read_timeout(read_timeout)
+        .with_timeout(REQUEST_TIMEOUT)
+        .with_pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+}
+
+/// No retries below ours.
+pub(super) fn no_retries() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig::default(),
+        max_retries: 0,
+        retry_timeout: REQUEST_TIMEOUT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_tell_what_may_be_tried_again() {
+        let check = |status, body: &str, transient: bool| {
+            assert_eq!(Refusal::new(status, body).is_transient(), transient, "{status} {body}");
+        };
+        check(503, "", true);
+        check(500, "<Error><Code>InternalError</Code></Error>", true);
+        check(400, "<Error><Code>XAmzContentSHA256Mismatch</Code></Error>", true);
+        check(409, "<Error><Code>ConditionalRequestConflict</Code></Error>", true);
+        check(400, "<Error><Code>InvalidBucketName</Code></Error>", false);
+        check(400, "", false);
+        check(501, "", false);
+    }
+
+    #[test]
+    fn a_refusal_says_the_stores_word() {
+        let refusal = Refusal::new(503, "<Error><Code>SlowDown</Code><Message>less</Message></Error>");
+        assert_eq!(refusal.to_string(), "the store answered 503 SlowDown");
+        assert_eq!(
+            Refusal::new(502, "bad gateway\n").to_string(),
+            "the store answered 502: bad gateway"
+        );
+    }
+}

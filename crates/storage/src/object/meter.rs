@@ -1,0 +1,147 @@
+//! What a repository asked of its store: requests, failures, retries, bytes and how long it took.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use super::ObjectErrorKind;
+
+/// A kind of request, the label of its metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// Reading bytes.
+    Get,
+    /// Asking what is known of an object.
+    Head,
+    /// Writing an object.
+    Put,
+    /// The requests of a write in parts.
+    Part,
+    /// Listing; one even if it took several pages.
+    List,
+    /// Removing an object.
+    Delete,
+}
+
+impl Operation {
+    /// All of them, in the order of metrics.
+    pub const ALL: [Self; 6] = [Self::Get, Self::Head, Self::Put, Self::Part, Self::List, Self::Delete];
+
+    /// Its name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Head => "head",
+            Self::Put => "put",
+            Self::Part => "part",
+            Self::List => "list",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// Upper bounds of the histogram's buckets in ms; one more holds the rest. From a local gateway to the
+/// time-out of a client.
+pub const LATENCY_BOUNDS_MS: [u64; 12] = [1, 3, 10, 20, 30, 50, 100, 200, 500, 1_000, 5_000, 30_000];
+
+/// What was counted of an operation since the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OperationStats {
+    /// Requests, each attempt of its own.
+    pub requests: u64,
+    /// Of these, how many failed. That an object is missing, exists or has changed is an answer.
+    pub failures: u64,
+    /// Of these, how many repeated a failed one.
+    pub retries: u64,
+    /// Bytes of objects that were sent or received.
+    pub bytes: u64,
+    /// Sum of what the requests took, without waiting for a turn.
+    pub time: Duration,
+    /// Requests by what they took; bounds are [`LATENCY_BOUNDS_MS`], not cumulative.
+    pub latencies: [u64; LATENCY_BOUNDS_MS.len() + 1],
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    requests: AtomicU64,
+    failures: AtomicU64,
+    retries: AtomicU64,
+    bytes: AtomicU64,
+    micros: AtomicU64,
+    latencies: [AtomicU64; LATENCY_BOUNDS_MS.len() + 1],
+}
+
+/// The counters of a repository.
+#[derive(Debug, Default)]
+pub struct Meter {
+    operations: [Counters; Operation::ALL.len()],
+}
+
+/// A request that is being measured.
+pub(super) struct Running<'a> {
+    counters: &'a Counters,
+    started: Instant,
+}
+
+impl Meter {
+    /// All zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What was counted so far.
+    pub fn stats(&self, operation: Operation) -> OperationStats {
+        let counters = &self.operations[operation as usize];
+        OperationStats {
+            requests: counters.requests.load(Relaxed),
+            failures: counters.failures.load(Relaxed),
+            retries: counters.retries.load(Relaxed),
+            bytes: counters.bytes.load(Relaxed),
+            time: Duration::from_micros(counters.micros.load(Relaxed)),
+            latencies: std::array::from_fn(|at| counters.latencies[at].load(Relaxed)),
+        }
+    }
+
+    /// Requests of all operations.
+    pub fn requests(&self) -> u64 {
+        let counters = self.operations.iter();
+        counters.map(|counters| counters.requests.load(Relaxed)).sum()
+    }
+
+    /// Bytes that were read.
+    pub fn bytes_read(&self) -> u64 {
+        self.operations[Operation::Get as usize].bytes.load(Relaxed)
+    }
+
+    pub(super) fn start(&self, operation: Operation, attempt: u32) -> Running<'_> {
+        let counters = &self.operations[operation as usize];
+        counters.requests.fetch_add(1, Relaxed);
+        if attempt > 0 {
+            counters.retries.fetch_add(1, Relaxed);
+        }
+        Running {
+            counters,
+            started: Instant::now(),
+        }
+    }
+}
+
+impl Running<'_> {
+    /// Ends with the bytes that were moved, or with what went wrong. One that is dropped was cancelled.
+    pub(super) fn end(self, outcome: Result<u64, ObjectErrorKind>) {
+        let took = self.started.elapsed();
+        let ms = took.as_millis() as u64;
+        let bucket = LATENCY_BOUNDS_MS.partition_point(|bound| *bound < ms);
+        self.counters.latencies[bucket].fetch_add(1, Relaxed);
+        self.counters.micros.fetch_add(took.as_micros() as u64, Relaxed);
+        use ObjectErrorKind::{Changed, Exists, NotFound};
+        match outcome {
+            Ok(bytes) => {
+                self.counters.bytes.fetch_add(bytes, Relaxed);
+            }
+            Err(NotFound | Exists | Changed) => {}
+            Err(_) => {
+                self.counters.failures.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Objects of a cloud store, through the clients of the `object_store` crate.
+
+use std::error::Error as StdError;
+use std::ops::Range;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
+use object_store::client::{HttpError, HttpErrorKind};
+use object_store::multipart::{MultipartStore, PartId};
+use object_store::path::Path;
+use object_store::{
+    Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutOptions, PutPayload, UpdateVersion,
+};
+
+use super::http::Refusal;
+use super::{ObjectError, ObjectErrorKind, ObjectInfo, PutMode, Requests, Want};
+
+/// How much of a client's sentence is told.
+const REASON_CHARS_MAX: usize = 400;
+
+/// What one store does differently from another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dialect {
+    /// A content of a key is named by its generation, not by its etag (Google).
+    pub(super) by_version: bool,
+    /// The last bytes of an object can be asked for without knowing its length (all but Azure).
+    pub(super) reads_ends: bool,
+}
+
+/// A bucket, with a base path.
+#[derive(Debug)]
+pub(super) struct Remote<S> {
+    store: S,
+    /// Empty, or ending on `/`.
+    base: String,
+    dialect: Dialect,
+}
+
+impl<S: ObjectStore + MultipartStore> Remote<S> {
+    /// Keys are below `base_path`, whose parts are separated by `/`.
+    pub(super) fn new(store: S, base_path: &str, dialect: Dialect) -> Self {
+        let trimmed = base_path.trim_matches('/');
+        let base = if trimmed.is_empty() {
+            String::new()
+        } else {
+            format!("{trimmed}/")
+        };
+        Self { store, base, dialect }
+    }
+
+    fn path(&self, key: &str) -> Result<Path, ObjectError> {
+        Path::parse(format!("{}{key}", self.base)).map_err(|error| fault(key, &error.into()))
+    }
+
+    fn info(&self, key: &str, meta: &ObjectMeta) -> ObjectInfo {
+        ObjectInfo {
+            key: key.to_owned(),
+            len: meta.size,
+            etag: if self.dialect.by_version {
+                meta.version.clone()
+            } else {
+                meta.e_tag.clone()
+            },
+            modified_ms: meta.last_modified.timestamp_millis(),
+        }
+    }
+}
+
+#[async_trait]
+impl<S: ObjectStore + MultipartStore> Requests for Remote<S> {
+    async fn get(&self, key: &str, want: Want) -> Result<(Bytes, ObjectInfo), ObjectError> {
+        let range = match &want {
+            Want::Range(range) if range.is_empty() => {
+                let info = self.head(key).await?;
+                return Ok((Bytes::new(), info));
+            }
+            Want::Range(range) => Some(GetRange::Bounded(range.clone())),
+            Want::End(len) if self.dialect.reads_ends => Some(GetRange::Suffix(*len)),
+            Want::End(len) => {
+                let info = self.head(key).await?;
+                Some(GetRange::Bounded(info.len.saturating_sub(*len)..info.len))
+            }
+            Want::All(_) => None,
+        };
+        let options = GetOptions {
+            range,
+            ..GetOptions::default()
+        };
+        let answer = self.store.get_opts(&self.path(key)?, options).await;
+        let answer = answer.map_err(|error| fault(key, &error))?;
+        let info = self.info(key, &answer.meta);
+        let expected = super::requests::range_of(key, info.len, &want)?;
+        let bytes = collect(key, answer.range.clone(), expected, answer.into_stream()).await?;
+        Ok((bytes, info))
+    }
+
+    async fn head(&self, key: &str) -> Result<ObjectInfo, ObjectError> {
+        let meta = self.store.head(&self.path(key)?).await;
+        let meta = meta.map_err(|error| fault(key, &error))?;
+        Ok(self.info(key, &meta))
+    }
+
+    async fn put(&self, key: &str, bytes: Bytes, mode: &PutMode) -> Result<Option<String>, ObjectError> {
+        let mode = match mode {
+            PutMode::Overwrite => object_store::PutMode::Overwrite,
+            PutMode::Create => object_store::PutMode::Create,
+            PutMode::Replace(etag) => {
+                let (version, e_tag) = if self.dialect.by_version {
+                    (Some(etag.clone()), None)
+                } else {
+                    (None, Some(etag.clone()))
+                };
+                object_store::PutMode::Update(UpdateVersion { e_tag, version })
+            }
+        };
+        let options = PutOptions::from(mode);
+        let written = self
+            .store
+            .put_opts(&self.path(key)?, PutPayload::from(bytes), options)
+            .await;
+        let written = written.map_err(|error| fault(key, &error))?;
+        Ok(if self.dialect.by_version {
+            written.version
+        } else {
+            written.e_tag
+        })
+    }
+
+    async fn begin_parts(&self, key: &str) -> Result<String, ObjectError> {
+        let begun = self.store.create_multipart(&self.path(key)?).await;
+        begun.map_err(|error| fault(key, &error))
+    }
+
+    async fn put_part(
+        &self,
+        key: &str,
+        upload: &str,
+        number: usize,
+        _part_len: u64,
+        bytes: Bytes,
+    ) -> Result<String, ObjectError> {
+        let (path, upload) = (self.path(key)?, upload.to_owned());
+        let put = self
+            .store
+            .put_part(&path, &upload, number, PutPayload::from(bytes))
+            .await;
+        put.map(|part| part.content_id).map_err(|error| fault(key, &error))
+    }
+
+    async fn complete_parts(&self, key: &str, upload: &str, parts: Vec<String>) -> Result<(), ObjectError> {
+        let (path, upload) = (self.path(key)?, upload.to_owned());
+        let parts = parts.into_iter().map(|content_id| PartId { content_id }).collect();
+        let completed = self.store.complete_multipart(&path, &upload, parts).await;
+        completed.map(drop).map_err(|error| fault(key, &error))
+    }
+
+    async fn abort_parts(&self, key: &str, upload: &str) -> Result<(), ObjectError> {
+        let (path, upload) = (self.path(key)?, upload.to_owned());
+        let aborted = self.store.abort_multipart(&path, &upload).await;
+        aborted.map_err(|error| fault(key, &error))
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError> {
+        // The client knows prefixes of whole parts only; the rest of the key is compared here.
+        let folder = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let folder = format!("{}{folder}", self.base);
+        let folder = folder.trim_end_matches('/');
+        let folder = match folder {
+            "" => None,
+            folder => Some(Path::parse(folder).map_err(|error| fault(prefix, &error.into()))?),
+        };
+        let found: Vec<ObjectMeta> = self
+            .store
+            .list(folder.as_ref())
+            .try_collect()
+            .await
+            .map_err(|error| fault(prefix, &error))?;
+        let mut infos: Vec<ObjectInfo> = found
+            .iter()
+            .filter_map(|meta| {
+                let key = meta.location.as_ref().strip_prefix(&self.base)?;
+                key.starts_with(prefix).then(|| self.info(key, meta))
+            })
+            .collect();
+        infos.sort_by(|left, right| left.key.cmp(&right.key));
+        Ok(infos)
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), ObjectError> {
+        match self.store.delete(&self.path(key)?).await {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(fault(key, &error)),
+        }
+    }
+}
+
+/// The bytes of an answer, which are exactly those that were asked for.
+pub(super) async fn collect(
+    key: &str,
+    actual: Range<u64>,
+    expected: Range<u64>,
+    mut stream: BoxStream<'static, object_store::Result<Bytes>>,
+) -> Result<Bytes, ObjectError> {
+    let len = (expected.end - expected.start) as usize;
+    if actual != expected {
+        return Err(damaged(
+            key,
+            format!("bytes {actual:?} where {expected:?} were asked for"),
+        ));
+    }
+    let mut bytes = BytesMut::with_capacity(len);
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk.map_err(|error| fault(key, &error))?;
+        if bytes.len() + chunk.len() > len {
+            return Err(damaged(key, format!("more than the {len} bytes that were asked for")));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    if bytes.len() < len {
+        return Err(damaged(
+            key,
+            format!("{} bytes where {len} were asked for", bytes.len()),
+        ));
+    }
+    Ok(bytes.freeze())
+}
+
+fn damaged(key: &str, reason: String) -> ObjectError {
+    ObjectError::new(ObjectErrorKind::Corrupt, key, format!("the store sent {reason}"))
+}
+
+/// What a client's error means.
+pub(super) fn fault(key: &str, error: &Error) -> ObjectError {
+    let (kind, reason) = match error {
+        Error::NotFound { .. } => (ObjectErrorKind::NotFound, "there is no such object".to_owned()),
+        Error::AlreadyExists { .. } => (ObjectErrorKind::Exists, "the object exists".to_owned()),
+        Error::Precondition { .. } | Error::NotModified { .. } => {
+            (ObjectErrorKind::Changed, "the object has changed".to_owned())
+        }
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => (ObjectErrorKind::Denied, told(error)),
+        Error::NotSupported { .. } | Error::NotImplemented { .. } => (ObjectErrorKind::Unsupported, told(error)),
+        Error::InvalidPath { .. } => (ObjectErrorKind::Refused, told(error)),
+        _ => beneath(error),
+    };
+    ObjectError::new(kind, key, reason)
+}
+
+/// What went wrong below a client's error: a refusal, the transport, or an answer without sense.
+fn beneath(error: &Error) -> (ObjectErrorKind, String) {
+    let mut next: Option<&(dyn StdError + 'static)> = Some(error);
+    let mut transport = None;
+    while let Some(cause) = next {
+        if let Some(refusal) = cause.downcast_ref::<Refusal>() {
+            let kind = match refusal.status {
+                _ if refusal.is_transient() => ObjectErrorKind::Unavailable,
+                405 | 501 => ObjectErrorKind::Unsupported,
+                _ => ObjectErrorKind::Refused,
+            };
+            return (kind, refusal.to_string());
+        }
+        if let Some(http) = cause.downcast_ref::<HttpError>() {
+            transport = Some(http);
+        }
+        next = cause.source();
+    }
+    match transport.map(HttpError::kind) {
+        Some(HttpErrorKind::Decode) | None => (ObjectErrorKind::Corrupt, told(error)),
+        Some(HttpErrorKind::Timeout) => (
+            ObjectErrorKind::Unavailable,
+            "the store did not answer in time".to_owned(),
+        ),
+        Some(_) => (ObjectErrorKind::Unavailable, told(error)),
+    }
+}
+
+fn told(error: &Error) -> String {
+    let text = error.to_string();
+    text.chars().take(REASON_CHARS_MAX).collect()
+}

@@ -1,0 +1,252 @@
+//! From what an operator registered to objects: which settings mean what, and what may be reached.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use firn_model::settings::SettingsMap;
+use firn_model::{Error, Result};
+use parking_lot::Mutex;
+
+use super::azure::AzureOptions;
+use super::gcs::GcsOptions;
+use super::settings::{Common, Fields, refused};
+use super::url::UrlObjects;
+use super::{FsObjects, Guard, Guarded, Limit, Meter, Requests, RetryPolicy, S3Options, Throttle};
+
+/// What stores need from outside.
+#[derive(Clone)]
+pub struct StoresConfig {
+    /// `path.repo`: folders that repositories of type `fs` may lie in, absolute. Empty: none may.
+    pub path_repo: Vec<PathBuf>,
+    /// `repositories.url.allowed_urls`: addresses that repositories of type `url` may begin with; `*` for any rest.
+    pub allowed_urls: Vec<String>,
+    /// Settings of clients (`s3.client.NAME.endpoint`), those of the keystore among them.
+    pub clients: BTreeMap<String, String>,
+    /// Variables that cloud stores know: their names begin with `AWS_`, `GOOGLE_` or `AZURE_`.
+    pub environment: Vec<(String, String)>,
+    /// Requests in flight at a time, of all repositories.
+    pub requests_max: usize,
+    /// Draws the pauses between retries.
+    pub seed: u64,
+}
+
+impl StoresConfig {
+    /// As many requests as keep a link of 10 Gbit/s busy with ranges of 64 KB at 30 ms, and few enough that their
+    /// bytes fit in memory.
+    pub const REQUESTS_MAX_DEFAULT: usize = 64;
+
+    /// No folders, no addresses, no clients.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            path_repo: Vec::new(),
+            allowed_urls: Vec::new(),
+            clients: BTreeMap::new(),
+            environment: Vec::new(),
+            requests_max: Self::REQUESTS_MAX_DEFAULT,
+            seed,
+        }
+    }
+}
+
+/// Opens repositories. One for a process: all that it opens share a limit.
+pub struct ObjectStores {
+    config: StoresConfig,
+    limit: Limit,
+    /// Outlive a repository that is registered anew: counters only grow.
+    meters: Mutex<BTreeMap<String, Arc<Meter>>>,
+}
+
+/// What a kind of repository is made of.
+enum Place {
+    S3(S3Options),
+    Gcs(GcsOptions),
+    Azure(AzureOptions),
+    Fs(PathBuf),
+    Url(String),
+}
+
+impl ObjectStores {
+    /// Nothing is open yet.
+    pub fn new(config: StoresConfig) -> Self {
+        Self {
+            limit: Limit::new(config.requests_max.max(1)),
+            config,
+            meters: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Checks a repository's settings without opening it.
+    pub fn check(&self, name: &str, kind: &str, settings: &SettingsMap) -> Result<()> {
+        self.parse(name, kind, settings).map(drop)
+    }
+
+    /// The objects of a repository. No store is asked; a folder is made if it is missing.
+    pub fn open(&self, name: &str, kind: &str, settings: &SettingsMap) -> Result<Guarded> {
+        let (place, common, part_len) = self.parse(name, kind, settings)?;
+        let store: Arc<dyn Requests> = match &place {
+            Place::S3(options) => options.open(),
+            Place::Gcs(options) => options.open(),
+            Place::Azure(options) => options.open(),
+            Place::Fs(folder) if common.is_readonly => Ok(Arc::new(FsObjects::open_readonly(folder)) as _),
+            Place::Fs(folder) => FsObjects::open(folder).map(|store| Arc::new(store) as _),
+            Place::Url(url) => match file_of(url) {
+                Some(folder) => Ok(Arc::new(FsObjects::open_readonly(&folder)) as _),
+                None => UrlObjects::open(url),
+            },
+        }
+        .map_err(|error| refused(name, format!("failed to create repository: {}", error.reason)))?;
+        let meter = Arc::clone(self.meters.lock().entry(name.to_owned()).or_default());
+        let retries_max = common.retries_max.unwrap_or(RetryPolicy::RETRIES_DEFAULT);
+        let guard = Guard {
+            limit: self.limit.clone(),
+            retry: RetryPolicy::new(retries_max, self.config.seed),
+            meter,
+            snapshot_pace: Throttle::new(common.snapshot_bytes_per_second),
+            restore_pace: Throttle::new(common.restore_bytes_per_second),
+            is_readonly: common.is_readonly || matches!(place, Place::Url(_)),
+            part_len,
+        };
+        Ok(Guarded::new(store, guard))
+    }
+
+    /// What the repositories that were opened since the start have asked of their stores, by name.
+    pub fn meters(&self) -> Vec<(String, Arc<Meter>)> {
+        let meters = self.meters.lock();
+        meters
+            .iter()
+            .map(|(name, meter)| (name.clone(), Arc::clone(meter)))
+            .collect()
+    }
+
+    /// The limit that all share.
+    pub fn limit(&self) -> &Limit {
+        &self.limit
+    }
+
+    fn parse(&self, name: &str, kind: &str, settings: &SettingsMap) -> Result<(Place, Common, Option<u64>)> {
+        let mut fields = Fields::new(name, kind, settings, &self.config.clients)?;
+        let common = fields.common()?;
+        let environment = &self.config.environment;
+        let mut part_len = None;
+        let place = match kind {
+            "s3" => {
+                part_len = part_len_of(&mut fields)?;
+                Place::S3(S3Options::parse(&mut fields, environment)?)
+            }
+            "gcs" => Place::Gcs(GcsOptions::parse(&mut fields, environment)?),
+            "azure" => Place::Azure(AzureOptions::parse(&mut fields, environment)?),
+            "fs" => Place::Fs(self.folder(&mut fields)?),
+            "url" => Place::Url(self.url(&mut fields)?),
+            _ => return Err(refused(name, format!("repository type [{kind}] does not exist"))),
+        };
+        fields.end()?;
+        Ok((place, common, part_len))
+    }
+
+    fn folder(&self, fields: &mut Fields) -> Result<PathBuf> {
+        let location = fields.filled("location")?;
+        let location = location.ok_or_else(|| fields.refused("missing location"))?;
+        let roots = &self.config.path_repo;
+        // A relative one lies in the first folder that is allowed.
+        let folder = match roots.first() {
+            Some(root) => normal(&root.join(&location)),
+            None => normal(Path::new(&location)),
+        };
+        if roots.iter().any(|root| folder.starts_with(normal(root))) {
+            return Ok(folder);
+        }
+        Err(outside(fields, "location", &location, roots.is_empty()))
+    }
+
+    fn url(&self, fields: &mut Fields) -> Result<String> {
+        let url = fields.filled("url")?;
+        let url = url.ok_or_else(|| fields.refused("missing url"))?;
+        if let Some(folder) = file_of(&url) {
+            let is_allowed = self
+                .config
+                .path_repo
+                .iter()
+                .any(|root| folder.starts_with(normal(root)));
+            return match is_allowed {
+                true => Ok(url),
+                false => Err(outside(fields, "file url", &url, self.config.path_repo.is_empty())),
+            };
+        }
+        let (scheme, _) = url.split_once(':').unwrap_or_default();
+        if !matches!(scheme, "http" | "https") {
+            let what = format!("the protocol of the url [{url}] of a repository");
+            return Err(Error::not_implemented(what));
+        }
+        let is_allowed = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(start) => url.starts_with(start),
+            None => url.trim_end_matches('/') == pattern.trim_end_matches('/'),
+        };
+        // Where a parent is named, what begins as it should may end elsewhere.
+        let climbs = url
+            .split(['/', '?', '#'])
+            .any(|part| matches!(part, ".." | "%2e%2e" | "%2E%2E"));
+        if !climbs && self.config.allowed_urls.iter().any(is_allowed) {
+            return Ok(url);
+        }
+        Err(fields.refused(format!(
+            "URL repository url [{url}] doesn't match any of the locations specified by path.repo or \
+             repositories.url.allowed_urls"
+        )))
+    }
+}
+
+/// `buffer_size`: what one request of an upload moves, within what S3 takes.
+fn part_len_of(fields: &mut Fields) -> Result<Option<u64>> {
+    const RANGE: std::ops::RangeInclusive<u64> = 5 << 20..=5 << 30;
+    let part_len = fields.bytes("buffer_size")?;
+    match part_len {
+        Some(part_len) if !RANGE.contains(&part_len) => Err(Error::illegal_argument(format!(
+            "failed to parse value [{part_len}] for setting [buffer_size], must be >= [5mb] and <= [5gb]"
+        ))),
+        part_len => Ok(part_len),
+    }
+}
+
+fn outside(fields: &Fields, what: &str, place: &str, none_allowed: bool) -> Error {
+    let why = if none_allowed {
+        " because this setting is empty"
+    } else {
+        ""
+    };
+    fields.refused(format!(
+        "{what} [{place}] doesn't match any of the locations specified by path.repo{why}"
+    ))
+}
+
+/// The folder of an address of files.
+fn file_of(url: &str) -> Option<PathBuf> {
+    let path = url.strip_prefix("file:")?;
+    let path = path.strip_prefix("//").unwrap_or(path);
+    Some(normal(Path::new(path)))
+}
+
+/// Without `.` and `..`, by the names alone.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::CurDir => {}
+            other => normal.push(other),
+        }
+    }
+    normal
+}
+
+impl std::fmt::Debug for ObjectStores {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ObjectStores")
+            .field("path_repo", &self.config.path_repo)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
