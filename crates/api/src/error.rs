@@ -168,7 +168,7 @@ impl ApiError {
     /// When the client should come again, if that is known.
     pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
         match self {
-            Self::Engine(error) if error.kind() == ErrorKind::QuotaExceeded => {
+            Self::Engine(error) if matches!(error.kind(), ErrorKind::QuotaExceeded | ErrorKind::Rejected) => {
                 error.details()?.get("retry_after_seconds")?.as_u64()
             }
             _ => None,

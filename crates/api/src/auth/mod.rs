@@ -22,6 +22,8 @@ pub(crate) const CHALLENGES: [&str; 2] = [r#"Basic realm="security", charset="UT
 
 /// Passwords hashed at one moment: each takes a core and 19 MiB.
 const CHECKS_AT_A_TIME: usize = 2;
+/// When whoever is sent away should come again: the longest wait of those in line.
+const RETRY_AFTER_S: u64 = 10;
 
 /// What stands between a request's credentials and their check.
 #[derive(Debug)]
@@ -150,8 +152,11 @@ fn unauthenticated(reason: String, credentials: Option<String>) -> Error {
 }
 
 fn too_many() -> Error {
+    let mut details = Map::new();
+    details.insert("retry_after_seconds".to_owned(), RETRY_AFTER_S.into());
     Error::new(
         ErrorKind::Rejected,
         "too many attempts to authenticate are waiting already, try again later",
     )
+    .with_details(details)
 }
