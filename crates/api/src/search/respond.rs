@@ -77,16 +77,22 @@ pub(crate) fn write_response(
     output.extend_from_slice(b"\"max_score\":");
     write_score(&mut output, response.max_score);
     output.extend_from_slice(b",\"hits\":[");
-    for (number, hit) in response.hits.iter().enumerate() {
-        if number > 0 {
-            output.push(b',');
+    match &response.printed {
+        Some(printed) => {
+            output.extend_from_slice(printed.hits.get_or_init(|| text(|output| write_hits(output, response))))
         }
-        hit.write(&mut output);
+        None => write_hits(&mut output, response),
     }
     output.extend_from_slice(b"]}");
     if let Some(aggregations) = &response.aggregations {
         output.extend_from_slice(b",\"aggregations\":");
-        json(&mut output, &**aggregations);
+        match &response.printed {
+            Some(printed) => {
+                let print = || text(|output| json(output, &**aggregations));
+                output.extend_from_slice(printed.aggregations.get_or_init(print));
+            }
+            None => json(&mut output, &**aggregations),
+        }
     }
     if let Some(profile) = &response.profile {
         output.extend_from_slice(b",\"profile\":");
@@ -97,6 +103,21 @@ pub(crate) fn write_response(
     }
     output.push(b'}');
     output
+}
+
+fn write_hits(output: &mut Vec<u8>, response: &SearchResponse) {
+    for (number, hit) in response.hits.iter().enumerate() {
+        if number > 0 {
+            output.push(b',');
+        }
+        hit.write(output);
+    }
+}
+
+fn text(print: impl FnOnce(&mut Vec<u8>)) -> bytes::Bytes {
+    let mut text = Vec::new();
+    print(&mut text);
+    text.into()
 }
 
 fn json<T: serde::Serialize + ?Sized>(output: &mut Vec<u8>, value: &T) {

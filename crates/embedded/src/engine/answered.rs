@@ -19,6 +19,8 @@ use crate::request_cache::{Answer, Found, Name, ShardCache, bytes_of_value};
 use crate::search::ShardSearch;
 use crate::segment::ShardSnapshot;
 
+/// What is kept is there twice: as values, and printed.
+const FORMS: usize = 2;
 /// Rough bytes of a hit beside its source and its values.
 const HIT_BYTES: usize = 400;
 /// Longer requests are rare, and naming them costs time and memory.
@@ -145,7 +147,10 @@ impl Kept {
             total: response.total.map_or(0, |total| total.value),
             bytes: bytes_of(response) + self.shards.len() * size_of::<Over>(),
             found: Found::Response(Arc::new(Answered {
-                response: response.clone(),
+                response: SearchResponse {
+                    printed: Some(Arc::default()),
+                    ..response.clone()
+                },
                 shards: self.shards,
                 segments: segments().map(|segment| segment.reader.segment_id()).collect(),
             })),
@@ -157,7 +162,7 @@ impl Kept {
 fn bytes_of(response: &SearchResponse) -> usize {
     let hits = response.hits.iter().map(bytes_of_hit).sum::<usize>();
     let aggregations = response.aggregations.as_deref().map_or(0, bytes_of_value);
-    size_of::<SearchResponse>() + hits + aggregations
+    size_of::<SearchResponse>() + FORMS * (hits + aggregations)
 }
 
 fn bytes_of_hit(hit: &Hit) -> usize {

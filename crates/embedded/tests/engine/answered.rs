@@ -62,7 +62,11 @@ fn a_page_that_is_asked_again_is_the_one_of_before() {
     assert!(is_kept(&first, &second));
     assert_eq!(totals(&second), (7, 7, r#"{"most":{"value":9.0}}"#.to_owned()));
     assert_eq!(second.hits[0].source, first.hits[0].source);
-    assert_eq!(hit_count(&node), before + 2, "one for each shard");
+    let third = ask(&node, &ctx(), &page());
+    let printed = [&second, &third].map(|answer| answer.printed.as_ref().expect("a kept answer"));
+    assert!(Arc::ptr_eq(printed[0], printed[1]), "what one prints serves the other");
+    assert!(first.printed.is_none(), "who asks once prints once");
+    assert_eq!(hit_count(&node), before + 4, "one for each shard and answer");
     let mut other = page();
     other["size"] = 5.into();
     assert_eq!(totals(&ask(&node, &ctx(), &other)).1, 5);

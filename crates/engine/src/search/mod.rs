@@ -12,7 +12,7 @@ mod profile;
 mod shape;
 mod sort;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use firn_model::names::IndicesOptions;
@@ -21,6 +21,7 @@ use serde_json::Value;
 use crate::Error;
 use crate::aggs::Aggregations;
 use crate::query::Query;
+use bytes::Bytes;
 
 pub use collapse::{Collapse, InnerHits};
 pub use context::{PointInTime, Slice, parse_keep_alive};
@@ -221,6 +222,17 @@ pub struct SearchResponse {
     pub pit_id: Option<String>,
     /// Asks for the next page.
     pub scroll_id: Option<String>,
+    /// Of an answer that is kept for others who ask the same: what was printed of it.
+    pub printed: Option<Arc<Printed>>,
+}
+
+/// Texts of an answer that is kept, as JSON; whoever needs one first prints it for all.
+#[derive(Debug, Default)]
+pub struct Printed {
+    /// The hits of the page, with commas between them.
+    pub hits: OnceLock<Bytes>,
+    /// The aggregations.
+    pub aggregations: OnceLock<Bytes>,
 }
 
 /// `_shards` of a search.
