@@ -8,6 +8,7 @@
 
 pub mod disk;
 pub mod object;
+pub mod regions;
 pub mod sim;
 pub mod split;
 pub mod wal;

@@ -1,0 +1,400 @@
+//! The cache as its readers see it.
+
+mod fetching;
+mod keeping;
+
+use std::collections::HashSet;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use firn_model::tenant::TenantId;
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+
+use super::file::{RegionFile, SparseFile};
+use super::flights::{Flight, Flights};
+use super::index::{Index, Limits, Place, mask, offset};
+use super::journal::Journal;
+use super::object::{CachedObject, ObjectId};
+use super::plan::{self, Cost, REQUEST_PAGES_MAX, Request, Run};
+use super::stats::{RegionCacheStats, number};
+use super::{REGION_BYTES, REGION_PAGES};
+use crate::disk::Disk;
+use crate::object::{ObjectError, ObjectErrorKind};
+use crate::split::PartKind;
+use crate::split::pages::{self, PAGE_BYTES};
+use fetching::Lead;
+
+/// Slots per region that would fit whole, in a large cache: with less than a quarter of each region there, memory would be
+/// spent on regions of next to nothing.
+const SLOTS_PER_FULL_REGION: u64 = 4;
+
+/// Slots that any cache may have, if it has as many pages: some 100 MB of memory.
+const SLOTS_MIN: u64 = 1 << 20;
+
+/// Share of the cache that pins may take: one half stays for everything else.
+const PINNED_SHARE: u64 = 2;
+
+/// Share of the cache that is fetched ahead for one call: beyond, pages would push out each other before they are read.
+const AHEAD_SHARE: u64 = 2;
+
+/// What a cache is made with.
+#[derive(Debug, Clone, Copy)]
+pub struct RegionCacheOptions {
+    /// What its pages may take of the disk, bytes. With 0 nothing is kept.
+    pub size_bytes: u64,
+    /// What the objects of one owner may take unless [another quota](RegionCache::set_quota) is given, bytes.
+    pub owner_bytes_max: u64,
+    /// Bytes that are being fetched at one moment and lie in memory, for all readers together; at least one request's.
+    pub in_flight_bytes_max: u64,
+}
+
+impl Default for RegionCacheOptions {
+    fn default() -> Self {
+        Self {
+            size_bytes: 0,
+            owner_bytes_max: u64::MAX,
+            // Sixteen of the longest requests: more than a network of 10 Gbit/s has under way at 30 ms.
+            in_flight_bytes_max: 16 * REQUEST_PAGES_MAX * PAGE_BYTES,
+        }
+    }
+}
+
+/// Everything behind the lock. Held for memory accesses only.
+#[derive(Debug)]
+struct State {
+    index: Index,
+    flights: Flights,
+}
+
+/// Parts of remote objects on the local disk; see the [module](super). All methods may be called concurrently.
+#[derive(Debug)]
+pub struct RegionCache {
+    state: Mutex<State>,
+    file: Arc<dyn RegionFile>,
+    /// Locked before the state where both are.
+    journal: Mutex<Journal>,
+    /// One permit for each page in flight.
+    in_flight: Semaphore,
+    in_flight_pages_max: u64,
+    ahead_pages_max: u64,
+}
+
+/// What pages are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Somebody reads them now.
+    Read,
+    /// Somebody will.
+    Ahead,
+}
+
+/// What is known of wanted pages at one moment.
+#[derive(Debug, Default)]
+struct Survey {
+    hits: Vec<(Run, Place)>,
+    joined: Vec<(Run, Flight)>,
+    requests: Vec<Request>,
+}
+
+impl RegionCache {
+    /// Opens the cache of a folder, which is made if need be: what an earlier process kept is there. Fails only if the folder
+    /// cannot be used at all; what is damaged in it is left out.
+    pub fn open(disk: Arc<dyn Disk>, folder: &Path, options: RegionCacheOptions) -> io::Result<Self> {
+        disk.create_dir_all(folder)?;
+        let file = SparseFile::open(&folder.join("regions.data"))?;
+        Self::with_file(disk, folder, Arc::new(file), options)
+    }
+
+    /// As [`RegionCache::open`], with the file given.
+    pub fn with_file(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        file: Arc<dyn RegionFile>,
+        options: RegionCacheOptions,
+    ) -> io::Result<Self> {
+        let size_pages = options.size_bytes / PAGE_BYTES;
+        let full_regions = size_pages.div_ceil(REGION_PAGES);
+        let slots = match file.is_sparse() {
+            true => size_pages.min(SLOTS_MIN.max(full_regions * SLOTS_PER_FULL_REGION)),
+            false => full_regions,
+        };
+        let limits = Limits {
+            pages: size_pages,
+            // Slots have numbers of 32 bits: enough for 64 TiB of whole regions.
+            slots: u32::try_from(slots).unwrap_or(u32::MAX - 1),
+            pinned_pages: size_pages / PINNED_SHARE,
+            is_sparse: file.is_sparse(),
+        };
+        let in_flight_pages_max = (options.in_flight_bytes_max / PAGE_BYTES)
+            .clamp(REQUEST_PAGES_MAX, u64::from(u32::MAX))
+            .min(Semaphore::MAX_PERMITS as u64);
+        let mut journal = Journal::new(disk, &folder.join("regions.journal"));
+        let mut index = Index::restore(limits, options.owner_bytes_max / PAGE_BYTES, &journal.read());
+        keeping::give_back_unused(&index, file.as_ref())?;
+        if let Err(error) = journal.rewrite(&index.write_all()) {
+            tracing::warn!(%error, "the journal of the region cache cannot be written: what is cached now is lost at the next start");
+        }
+        Ok(Self {
+            state: Mutex::new(State {
+                index,
+                flights: Flights::default(),
+            }),
+            file,
+            journal: Mutex::new(journal),
+            in_flight: Semaphore::new(in_flight_pages_max as usize),
+            in_flight_pages_max,
+            ahead_pages_max: size_pages / AHEAD_SHARE,
+        })
+    }
+
+    /// The whole pages that hold a physical range, verified: from the disk if they are there, else fetched and kept.
+    ///
+    /// A range beyond the object's end is [`ObjectErrorKind::Corrupt`], as are pages that stay damaged however often they are fetched.
+    pub async fn read(
+        &self,
+        object: &Arc<CachedObject>,
+        kind: PartKind,
+        physical: Range<u64>,
+    ) -> Result<Bytes, ObjectError> {
+        if physical.is_empty() {
+            return Ok(Bytes::new());
+        }
+        if physical.end > object.len {
+            let reason = format!("bytes {physical:?} were asked for, and it has only {}", object.len);
+            return Err(ObjectError::new(ObjectErrorKind::Corrupt, &object.key, reason));
+        }
+        let mut open = plan::runs(&[(kind, physical)], object.len);
+        let all = open[0].pages.clone();
+        self.state.lock().index.stats.kinds[number(kind)].requested_bytes += (all.end - all.start) * PAGE_BYTES;
+        let mut buffer: Vec<u8> = Vec::new();
+        while !open.is_empty() {
+            let (survey, leads) = self.look(object, &open, Purpose::Read);
+            open.clear();
+            if buffer.is_empty() {
+                // Nothing to put together if one request brings it all.
+                if let ([], [], [lead]) = (&survey.hits[..], &survey.joined[..], &leads[..]) {
+                    let first = (all.start - lead.pages().start) * PAGE_BYTES;
+                    let len = (all.end - all.start) * PAGE_BYTES;
+                    let lead = leads.into_iter().next().expect("one");
+                    let bytes = self.fly(object, lead, Purpose::Read).await?;
+                    return Ok(bytes.slice(first as usize..(first + len) as usize));
+                }
+                buffer = vec![0; ((all.end - all.start) * PAGE_BYTES) as usize];
+            }
+            let part = |pages: &Range<u64>| {
+                let start = ((pages.start - all.start) * PAGE_BYTES) as usize;
+                start..start + ((pages.end - pages.start) * PAGE_BYTES) as usize
+            };
+            for (run, place) in survey.hits {
+                if !self.read_place(object, place, &run.pages, &mut buffer[part(&run.pages)]) {
+                    open.push(run);
+                }
+            }
+            let led = leads.into_iter().map(|lead| async {
+                let runs = lead.runs().to_vec();
+                let first = lead.pages().start;
+                (first, runs, self.fly(object, lead, Purpose::Read).await)
+            });
+            let mut put = |first: u64, run: &Run, bytes: &Bytes| {
+                let from = ((run.pages.start - first) * PAGE_BYTES) as usize;
+                let to = &mut buffer[part(&run.pages)];
+                to.copy_from_slice(&bytes[from..from + to.len()]);
+            };
+            for (first, runs, outcome) in join_all(led).await {
+                let bytes = outcome?;
+                runs.iter().for_each(|run| put(first, run, &bytes));
+            }
+            for (run, flight) in survey.joined {
+                let first = flight.pages.start;
+                match flight.landed().await {
+                    Some(outcome) => {
+                        put(first, &run, &outcome?);
+                        self.state.lock().index.seen(object.id, &run.pages);
+                    }
+                    None => open.push(run),
+                }
+            }
+            open.sort_by_key(|run| run.pages.start);
+        }
+        Ok(buffer.into())
+    }
+
+    /// Makes sure that pages are there when they are read soon: fetches what is missing, neighbours together and all at
+    /// the same time. More than half of the cache is not fetched ahead; of what is wanted, the first come first.
+    pub async fn fetch(
+        &self,
+        object: &Arc<CachedObject>,
+        wanted: &[(PartKind, Range<u64>)],
+    ) -> Result<(), ObjectError> {
+        let mut open = plan::runs(&self.affordable(wanted), object.len);
+        while !open.is_empty() {
+            let (survey, leads) = self.look(object, &open, Purpose::Ahead);
+            open.clear();
+            let led = leads.into_iter().map(|lead| self.fly(object, lead, Purpose::Ahead));
+            for outcome in join_all(led).await {
+                outcome?;
+            }
+            for (run, flight) in survey.joined {
+                match flight.landed().await {
+                    Some(outcome) => drop(outcome?),
+                    None => open.push(run),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What [`RegionCache::fetch`] and reading would ask of the store now. Fetches nothing and counts as no use.
+    pub fn missing(&self, object: &Arc<CachedObject>, wanted: &[(PartKind, Range<u64>)]) -> Cost {
+        let runs = plan::runs(wanted, object.len);
+        let survey = self.state.lock().survey(object, &runs);
+        let mut cost = Cost::default();
+        for request in survey.requests {
+            cost += Cost {
+                requests: 1,
+                bytes: (request.pages.end - request.pages.start) * PAGE_BYTES,
+            };
+        }
+        cost
+    }
+
+    /// What it holds and did.
+    pub fn stats(&self) -> RegionCacheStats {
+        self.state.lock().index.stats()
+    }
+
+    /// Bytes of an object that are there.
+    pub fn cached_bytes(&self, object: ObjectId) -> u64 {
+        self.state.lock().index.object_bytes(object)
+    }
+
+    /// Empties it, of these objects or (`None`) of all; pinned ones too. What is being written this moment stays.
+    pub fn clear(&self, objects: Option<&HashSet<ObjectId>>) {
+        let is_chosen = |id: &ObjectId| objects.is_none_or(|objects| objects.contains(id));
+        let emptied = self.state.lock().index.clear(is_chosen);
+        self.give_back(&emptied);
+        self.flush();
+    }
+
+    /// From now on what comes of these objects, and what is there, makes no room for others, as long as all pins together take no more than half of
+    /// the cache. Forgotten with the process.
+    pub fn pin(&self, objects: &[ObjectId]) {
+        self.state.lock().index.pin(objects, true);
+    }
+
+    /// Takes pins back.
+    pub fn unpin(&self, objects: &[ObjectId]) {
+        self.state.lock().index.pin(objects, false);
+    }
+
+    /// What a tenant's objects may take, bytes; `None`: as much as any owner's. Counts from the next fetch on. With less than a page
+    /// nothing of them is kept.
+    pub fn set_quota(&self, tenant: &TenantId, quota_bytes: Option<u64>) {
+        self.state.lock().index.set_quota(tenant, quota_bytes);
+    }
+
+    /// Tells the journal what has changed, so that the next process knows. Nothing is lost without it but fetches; it is
+    /// worth a call every few seconds.
+    pub fn flush(&self) {
+        self.write_journal(&mut self.journal.lock());
+    }
+
+    /// Looks where pages are, and takes it upon itself to fetch those that are nowhere.
+    fn look(&self, object: &Arc<CachedObject>, runs: &[Run], purpose: Purpose) -> (Survey, Vec<Lead<'_>>) {
+        let is_read = purpose == Purpose::Read;
+        let mut state = self.state.lock();
+        let mut survey = state.survey(object, runs);
+        for (run, place) in &survey.hits {
+            state.index.take(*place, run, is_read);
+        }
+        state.index.stats.joined += survey.joined.len() as u64;
+        if is_read {
+            let flying = survey.joined.iter().map(|(run, _)| run);
+            for run in flying.chain(survey.requests.iter().flat_map(|request| &request.runs)) {
+                let missed = (run.pages.end - run.pages.start) * PAGE_BYTES;
+                state.index.stats.kinds[number(run.kind)].missed_bytes += missed;
+            }
+        }
+        let leads = std::mem::take(&mut survey.requests)
+            .into_iter()
+            .map(|request| {
+                let landing = state.flights.begin(object.id, request.pages.clone());
+                Lead::new(self, object.id, request, landing)
+            })
+            .collect();
+        (survey, leads)
+    }
+
+    /// As much of what is wanted as is worth fetching ahead.
+    fn affordable(&self, wanted: &[(PartKind, Range<u64>)]) -> Vec<(PartKind, Range<u64>)> {
+        let mut room = self.ahead_pages_max;
+        let mut affordable = Vec::with_capacity(wanted.len());
+        for (kind, range) in wanted.iter().filter(|(_, range)| !range.is_empty()) {
+            let pages = range.end.div_ceil(PAGE_BYTES) - range.start / PAGE_BYTES;
+            if pages > room {
+                break;
+            }
+            room -= pages;
+            affordable.push((*kind, range.clone()));
+        }
+        affordable
+    }
+}
+
+#[cfg(test)]
+impl RegionCache {
+    /// Counts everything again.
+    pub(super) fn check(&self) {
+        self.state.lock().index.check();
+    }
+}
+
+impl State {
+    fn survey(&self, object: &CachedObject, runs: &[Run]) -> Survey {
+        let mut survey = Survey::default();
+        let mut missing = Vec::new();
+        for run in runs {
+            for span in self.index.spans(object.id, &run.pages) {
+                let mut rest = Run {
+                    kind: run.kind,
+                    pages: span.pages,
+                };
+                if let Some(place) = span.place {
+                    survey.hits.push((rest, place));
+                    continue;
+                }
+                while let Some(flight) = self
+                    .flights
+                    .first_over(object.id, &rest.pages)
+                    .filter(|_| !rest.pages.is_empty())
+                {
+                    let start = flight.pages.start.max(rest.pages.start);
+                    let end = flight.pages.end.min(rest.pages.end);
+                    if rest.pages.start < start {
+                        let pages = rest.pages.start..start;
+                        missing.push(Run { kind: run.kind, pages });
+                    }
+                    let pages = start..end;
+                    survey.joined.push((Run { kind: run.kind, pages }, flight.clone()));
+                    rest.pages.start = end;
+                }
+                if !rest.pages.is_empty() {
+                    missing.push(rest);
+                }
+            }
+        }
+        survey.requests = plan::requests(missing, |gap| self.flights.first_over(object.id, gap).is_none());
+        survey
+    }
+}
+
+impl Drop for RegionCache {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}

@@ -1,0 +1,103 @@
+//! Fetching from the store, once for all who want it.
+
+use super::*;
+use crate::regions::flights::Landing;
+
+/// Answers of a store that are asked for when pages of them are damaged. The wrappers of a store repeat what fails; only here
+/// is it known that an answer is wrong.
+const ANSWERS_MAX: usize = 3;
+
+/// A flight that its holder leads. Dropped, it has ended: whoever waits for it gets the outcome, or looks again if there is none.
+#[derive(Debug)]
+pub(super) struct Lead<'a> {
+    cache: &'a RegionCache,
+    object: ObjectId,
+    request: Request,
+    landing: Landing,
+}
+
+impl<'a> Lead<'a> {
+    pub(super) fn new(cache: &'a RegionCache, object: ObjectId, request: Request, landing: Landing) -> Self {
+        Self {
+            cache,
+            object,
+            request,
+            landing,
+        }
+    }
+
+    pub(super) fn pages(&self) -> &Range<u64> {
+        &self.request.pages
+    }
+
+    pub(super) fn runs(&self) -> &[Run] {
+        &self.request.runs
+    }
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        self.cache
+            .state
+            .lock()
+            .flights
+            .end(self.object, self.request.pages.start);
+    }
+}
+
+impl RegionCache {
+    /// Fetches the pages of a flight, keeps them if there is room, and hands them to all who wait.
+    pub(super) async fn fly(
+        &self,
+        object: &Arc<CachedObject>,
+        lead: Lead<'_>,
+        purpose: Purpose,
+    ) -> Result<Bytes, ObjectError> {
+        let outcome = self.fetch_verified(object, &lead.request).await;
+        if let Ok(bytes) = &outcome {
+            self.keep(object, &lead.request, bytes, purpose);
+        }
+        // What was refused to this reader (cancelled, a limit of its own) may be granted to the next one.
+        let is_for_all = !matches!(&outcome, Err(error) if error.kind == ObjectErrorKind::Refused);
+        if is_for_all {
+            lead.landing.send_replace(Some(outcome.clone()));
+        }
+        outcome
+    }
+
+    async fn fetch_verified(&self, object: &CachedObject, request: &Request) -> Result<Bytes, ObjectError> {
+        let pages = request.pages.end - request.pages.start;
+        let permits = pages.min(self.in_flight_pages_max) as u32;
+        let _in_memory = self
+            .in_flight
+            .acquire_many(permits)
+            .await
+            .map_err(|_| ObjectError::new(ObjectErrorKind::Refused, &object.key, "the region cache is closed"))?;
+        let mut last = None;
+        for _ in 0..ANSWERS_MAX {
+            {
+                let stats = &mut self.state.lock().index.stats;
+                stats.store_requests += 1;
+                for page in request.pages.clone() {
+                    stats.kinds[number(request.kind(page))].fetched_bytes += PAGE_BYTES;
+                }
+            }
+            let answer = object.store.read(&object.key, request.bytes()).await;
+            let reason = match answer {
+                Ok(bytes) if bytes.len() as u64 != pages * PAGE_BYTES => {
+                    format!("{} bytes came where {} were asked for", bytes.len(), pages * PAGE_BYTES)
+                }
+                Ok(bytes) => match pages::verify(object.salt, request.bytes().start, &bytes) {
+                    Ok(()) => return Ok(bytes),
+                    Err(damage) => damage.to_string(),
+                },
+                Err(error) if error.kind == ObjectErrorKind::Corrupt => error.reason,
+                Err(error) => return Err(error),
+            };
+            self.state.lock().index.stats.store_damaged += 1;
+            last = Some(reason);
+        }
+        let reason = last.unwrap_or_default();
+        Err(ObjectError::new(ObjectErrorKind::Corrupt, &object.key, reason))
+    }
+}
