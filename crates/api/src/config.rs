@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firn_control::Control;
+use firn_control::slm::Slm;
+use firn_engine::Error;
 use serde_json::{Map, Value};
 
 use crate::record::Recorder;
@@ -66,6 +68,8 @@ pub struct ApiConfig {
     pub recorder: Option<Arc<dyn Recorder>>,
     /// What the rest of the program has to say in `/metrics`.
     pub extra_metrics: Option<ExtraMetrics>,
+    /// Makes snapshots by their policies when asked to; `None`: nobody does.
+    pub slm: Option<Arc<Slm>>,
 }
 
 /// The version object of `GET /`. `number` is the Elasticsearch version whose behaviour firn
@@ -127,6 +131,12 @@ impl ApiConfig {
             security: Security::Off(None),
             recorder: None,
             extra_metrics: None,
+            slm: None,
         }
+    }
+
+    pub(crate) fn slm(&self) -> Result<&Arc<Slm>, Error> {
+        let lacks = || Error::not_implemented("running snapshot lifecycle policies without a data folder");
+        self.slm.as_ref().ok_or_else(lacks)
     }
 }

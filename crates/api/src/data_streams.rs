@@ -141,18 +141,26 @@ async fn worst_health(
     })
 }
 
+/// Who manages an index that has a policy.
+const ILM: &str = "Index Lifecycle Management";
+
 fn print(stream: &DataStream, metadata: &Metadata, status: &str) -> Value {
     let indices: Vec<Value> = stream
         .indices
         .iter()
         .map(|name| {
-            let uuid = metadata.indices.get(name).map_or("_na_", |index| index.uuid.as_str());
-            json!({
+            let index = metadata.indices.get(name);
+            let mut printed = json!({
                 "index_name": name,
-                "index_uuid": uuid,
+                "index_uuid": index.map_or("_na_", |index| index.uuid.as_str()),
                 "prefer_ilm": true,
                 "managed_by": "Unmanaged",
-            })
+            });
+            if let Some(policy) = index.and_then(|index| index.lifecycle_policy()) {
+                printed["ilm_policy"] = policy.into();
+                printed["managed_by"] = ILM.into();
+            }
+            printed
         })
         .collect();
     let mut object = json!({
@@ -170,12 +178,22 @@ fn print(stream: &DataStream, metadata: &Metadata, status: &str) -> Value {
         "replicated": false,
         "rollover_on_write": false,
     });
+    let template = metadata.index_templates.get(&stream.template);
+    let content = template.and_then(|template| metadata.compose(template).ok());
+    let policy = content.and_then(|content| content.settings.get(firn_model::ilm::NAME).cloned());
+    if let Some(policy) = &policy {
+        object["ilm_policy"] = policy.clone();
+        object["next_generation_managed_by"] = ILM.into();
+    }
     if let Some(lifecycle) = &stream.lifecycle {
         object["lifecycle"] = lifecycle.print_effective();
         if lifecycle.enabled {
             let managed: Value = "Data stream lifecycle".into();
-            object["next_generation_managed_by"] = managed.clone();
-            for index in object["indices"].as_array_mut().into_iter().flatten() {
+            if policy.is_none() {
+                object["next_generation_managed_by"] = managed.clone();
+            }
+            let indices = object["indices"].as_array_mut().into_iter().flatten();
+            for index in indices.filter(|index| index["ilm_policy"].is_null()) {
                 index["managed_by"] = managed.clone();
             }
         }

@@ -50,6 +50,11 @@ impl From<serde_json::Error> for ApiError {
     }
 }
 
+/// Elasticsearch's `type` of a kind, for errors that are kept and shown later.
+pub fn error_type(kind: ErrorKind) -> &'static str {
+    status_and_type(kind).1
+}
+
 /// Status and `type` of a kind.
 pub(crate) fn status_and_type(kind: ErrorKind) -> (StatusCode, &'static str) {
     let (status, error_type) = match kind {

@@ -17,9 +17,9 @@ use crate::params::{self, INDICES, MASTER};
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::{
-    admin, aliases, analyze, bulk, cat, cluster, count, data_stream_lifecycle, data_streams, document, field_caps,
+    admin, aliases, analyze, bulk, cat, cluster, count, data_stream_lifecycle, data_streams, document, field_caps, ilm,
     indices, mappings, metrics, mget, msearch, nodes, placement, point_in_time, resolve, root, scroll, search,
-    security, settings, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
+    security, settings, slm, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
 
 /// What a handler returns.
@@ -326,6 +326,27 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/_data_stream/{name}/_lifecycle"], "get_data_stream_lifecycle", "indices:admin/data_stream/lifecycle/get", ViewMetadata, [MASTER, &["expand_wildcards", "include_defaults"]], None, data_stream_lifecycle::get),
         route!(PUT, ["/_data_stream/{name}/_lifecycle"], "put_data_stream_lifecycle", "indices:admin/data_stream/lifecycle/put", Manage, [MASTER, &["expand_wildcards"]], Json, data_stream_lifecycle::put),
         route!(DELETE, ["/_data_stream/{name}/_lifecycle"], "delete_data_stream_lifecycle", "indices:admin/data_stream/lifecycle/delete", Manage, [MASTER, &["expand_wildcards"]], None, data_stream_lifecycle::delete),
+
+        // Lifecycles.
+        route!(GET, ["/_ilm/policy", "/_ilm/policy/{name}"], "get_lifecycle", "cluster:admin/ilm/get", Monitor, [MASTER], None, ilm::get_policy),
+        route!(PUT, ["/_ilm/policy/{name}"], "put_lifecycle", "cluster:admin/ilm/put", ManageCluster, [MASTER], Json, ilm::put_policy),
+        route!(DELETE, ["/_ilm/policy/{name}"], "delete_lifecycle", "cluster:admin/ilm/delete", ManageCluster, [MASTER], None, ilm::delete_policy),
+        route!(GET, ["/{index}/_ilm/explain"], "explain_lifecycle", "indices:admin/ilm/explain", Monitor, [INDICES, MASTER, &["only_errors", "only_managed"]], None, ilm::explain),
+        route!(GET, ["/_ilm/status"], "get_ilm_status", "cluster:admin/ilm/operation_mode/get", Monitor, [MASTER], None, ilm::status),
+        route!(POST, ["/_ilm/start"], "start_ilm", "cluster:admin/ilm/start", ManageCluster, [MASTER], None, ilm::start),
+        route!(POST, ["/_ilm/stop"], "stop_ilm", "cluster:admin/ilm/stop", ManageCluster, [MASTER], None, ilm::stop),
+        route!(POST, ["/_ilm/move/{index}"], "move_lifecycle_to_step", "cluster:admin/ilm/_move/post", ManageCluster, [MASTER], Json, ilm::move_to_step),
+        route!(POST, ["/{index}/_ilm/retry"], "retry_lifecycle", "indices:admin/ilm/retry", ManageCluster, [INDICES, MASTER], None, ilm::retry),
+        route!(POST, ["/{index}/_ilm/remove"], "remove_lifecycle_policy", "indices:admin/ilm/remove_policy", ManageCluster, [INDICES, MASTER], None, ilm::remove),
+        route!(GET, ["/_slm/policy", "/_slm/policy/{id}"], "get_snapshot_lifecycle", "cluster:admin/slm/get", Monitor, [MASTER], None, slm::get_policy),
+        route!(PUT, ["/_slm/policy/{id}"], "put_snapshot_lifecycle", "cluster:admin/slm/put", ManageCluster, [MASTER], Json, slm::put_policy),
+        route!(DELETE, ["/_slm/policy/{id}"], "delete_snapshot_lifecycle", "cluster:admin/slm/delete", ManageCluster, [MASTER], None, slm::delete_policy),
+        route!(POST_PUT, ["/_slm/policy/{id}/_execute"], "execute_snapshot_lifecycle", "cluster:admin/slm/execute", ManageCluster, [MASTER], None, slm::run_policy),
+        route!(POST, ["/_slm/_execute_retention"], "execute_snapshot_retention", "cluster:admin/slm/execute-retention", ManageCluster, [MASTER], None, slm::run_retention),
+        route!(GET, ["/_slm/stats"], "get_snapshot_lifecycle_stats", "cluster:admin/slm/stats", Monitor, [MASTER], None, slm::stats),
+        route!(GET, ["/_slm/status"], "get_slm_status", "cluster:admin/slm/operation_mode/get", Monitor, [MASTER], None, slm::status),
+        route!(POST, ["/_slm/start"], "start_slm", "cluster:admin/slm/start", ManageCluster, [MASTER], None, slm::start),
+        route!(POST, ["/_slm/stop"], "stop_slm", "cluster:admin/slm/stop", ManageCluster, [MASTER], None, slm::stop),
 
         // Maintenance.
         route!(GET_POST, ["/_refresh", "/{index}/_refresh"], "refresh", "indices:admin/refresh", Refresh, [INDICES], None, admin::refresh),

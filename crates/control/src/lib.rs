@@ -6,7 +6,8 @@
 //! snapshot in memory that readers never wait for.
 //!
 //! It also decides what time does to events: which are too old ([`Life::drop_old`]), how the deletion of
-//! a tenant goes on ([`Life::delete_tenants`]), and where tenants should lie ([`placement`]).
+//! a tenant goes on ([`Life::delete_tenants`]), and where tenants should lie ([`placement`]); and it carries
+//! out the lifecycle policies of indices ([`ilm`]) and snapshots ([`slm`]).
 //!
 //! What surprises: this lies beside the engine and not in its catalog. Who may ask is the edge's
 //! business also when the engine is another machine.
@@ -19,6 +20,7 @@ mod authenticate;
 mod control;
 mod deletion;
 mod identity;
+pub mod ilm;
 mod life;
 mod passwords;
 pub mod placement;
@@ -26,6 +28,7 @@ mod privilege;
 mod quotas;
 mod retention;
 mod roles;
+pub mod slm;
 mod slowdown;
 mod state;
 mod store;

@@ -40,7 +40,12 @@ pub(crate) fn due(metadata: &Metadata, now_ms: i64) -> Vec<Due> {
         let Some(lifecycle) = stream.lifecycle.as_ref().filter(|lifecycle| lifecycle.enabled) else {
             continue;
         };
-        if metadata.period_of(stream).is_none() {
+        // As in Elasticsearch, an index with a policy of its own follows that.
+        let has_policy = |name: &String| {
+            let index = metadata.indices.get(name);
+            index.is_some_and(|index| index.lifecycle_policy().is_some())
+        };
+        if metadata.period_of(stream).is_none() && !stream.indices.last().is_some_and(has_policy) {
             due.push(Due::RollOver {
                 stream: stream.name.clone(),
                 conditions: rollover_conditions(lifecycle.data_retention_ms),
@@ -53,7 +58,7 @@ pub(crate) fn due(metadata: &Metadata, now_ms: i64) -> Vec<Due> {
         let newest = stream.indices.last();
         let mut indices: Vec<String> = Vec::new();
         for (place, name) in stream.indices.iter().enumerate() {
-            if end_ms(metadata, stream, place).is_none_or(|end_ms| end_ms > before_ms) {
+            if has_policy(name) || end_ms(metadata, stream, place).is_none_or(|end_ms| end_ms > before_ms) {
                 continue;
             }
             if newest == Some(name) {

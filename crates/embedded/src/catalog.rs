@@ -6,6 +6,7 @@
 //! | `node` | `placement` (if there is one) | JSON of the placement table |
 //! | `node` | `closed_tenants` (if there are any) | JSON list of names |
 //! | `node` | `ilm` (if there is any) | JSON of the lifecycle policies and their mode |
+//! | `node` | `slm` (if there is any) | the same of snapshot lifecycle policies |
 //! | `indices`, `data_streams`, `component_templates`, `index_templates` | name | JSON of the entity |
 //! | `repositories` | name | JSON of the repository |
 //! | `cluster_settings` | flat name | JSON of the value |
@@ -24,6 +25,7 @@ use firn_model::ilm::Policies;
 use firn_model::metadata::{ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Metadata};
 use firn_model::placement::Placement;
 use firn_model::repository::RepositoryMetadata;
+use firn_model::slm::SnapshotPolicies;
 use firn_model::{Error, Result};
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde_json::Value;
@@ -171,6 +173,10 @@ impl Catalog {
                 Some(json) => Arc::new(serde_json::from_str(&json)?),
                 None => Arc::default(),
             },
+            slm: match number_or_text("slm")? {
+                Some(json) => Arc::new(SnapshotPolicies::from_json(&serde_json::from_str(&json)?)?),
+                None => Arc::default(),
+            },
             ilm: match number_or_text("ilm")? {
                 Some(json) => Arc::new(Policies::from_json(&serde_json::from_str(&json)?)?),
                 None => Arc::default(),
@@ -255,6 +261,10 @@ impl Catalog {
             } else {
                 let json = serde_json::to_vec(&*new.closed_tenants)?;
                 node.insert("closed_tenants", json.as_slice()).map_err(failed)?;
+            }
+            if new.slm != old.slm {
+                let json = serde_json::to_vec(&new.slm.to_json())?;
+                node.insert("slm", json.as_slice()).map_err(failed)?;
             }
             if new.ilm != old.ilm {
                 let json = serde_json::to_vec(&new.ilm.to_json())?;

@@ -174,6 +174,11 @@ pub(crate) fn serve(
             })),
             ..api_config(settings, address, engine.as_ref()).await?
         };
+        let slm = Arc::new(lifecycle::policies::slm(&engine));
+        let config = ApiConfig {
+            slm: Some(Arc::clone(&slm)),
+            ..config
+        };
         let api = firn_api::router(Arc::clone(&engine), config);
         let stopping = Stopping::default();
         let shutdown = on_signal(Arc::clone(&stopping))?;
@@ -203,6 +208,14 @@ pub(crate) fn serve(
             Life::new(Arc::clone(&control), Arc::clone(&engine)),
             settings.lifecycle_poll_interval,
         ));
+        let policies = [
+            tokio::spawn(lifecycle::policies::run_ilm(
+                lifecycle::policies::ilm(&engine),
+                Arc::clone(&engine),
+                settings.policies_poll_interval,
+            )),
+            tokio::spawn(lifecycle::policies::run_slm(slm)),
+        ];
         let outcome = match ready(&url, &stopping) {
             Ok(()) => server
                 .await
@@ -213,6 +226,9 @@ pub(crate) fn serve(
         // Whoever works beside the server has to know, also if no signal ended it.
         stopping.store(true, Ordering::Relaxed);
         life.abort();
+        for clock in policies {
+            clock.abort();
+        }
         let closing = Instant::now();
         record_writers.close().await;
         last_uses.abort();

@@ -50,6 +50,10 @@ const CLASSES: &[(Class, &[&str])] = &[
         "get_tenant_deletion", "list_tenants", "put_tenant", "get_cluster_settings", "put_cluster_settings",
         "cluster_stats", "cluster_state", "pending_tasks", "nodes_info", "nodes_stats", "cat_nodes", "cat_templates",
         "get_role", "put_role", "delete_role",
+        "get_lifecycle", "put_lifecycle", "delete_lifecycle", "explain_lifecycle", "get_ilm_status", "start_ilm",
+        "stop_ilm", "move_lifecycle_to_step", "retry_lifecycle", "remove_lifecycle_policy",
+        "get_snapshot_lifecycle", "put_snapshot_lifecycle", "delete_snapshot_lifecycle", "execute_snapshot_lifecycle",
+        "execute_snapshot_retention", "get_snapshot_lifecycle_stats", "get_slm_status", "start_slm", "stop_slm",
     ]),
 ];
 

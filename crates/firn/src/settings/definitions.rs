@@ -346,6 +346,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         help: "How often firn looks for backing indices and events that are older than they are kept.",
     },
     Definition {
+        name: "indices.lifecycle.poll_interval",
+        section: DISK,
+        kind: Kind::Duration,
+        default: Fixed("10m"),
+        help: "How often conditions of lifecycle policies are looked at, and steps that failed are tried again. `_cluster/settings` changes it while firn runs.",
+    },
+    Definition {
         name: "search.max_buckets",
         section: SEARCH,
         kind: Kind::Count(1, 10_000_000),

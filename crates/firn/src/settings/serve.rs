@@ -66,6 +66,7 @@ pub(crate) struct ServeSettings {
     pub(crate) flood_stage: FloodStage,
     pub(crate) flood_stage_headroom_bytes: u64,
     pub(crate) lifecycle_poll_interval: Duration,
+    pub(crate) policies_poll_interval: Duration,
     pub(crate) max_buckets: u64,
     pub(crate) search_memory_bytes: u64,
     pub(crate) search_memory_bytes_total: u64,
@@ -123,6 +124,9 @@ impl ServeSettings {
                 .bytes("cluster.routing.allocation.disk.watermark.flood_stage.max_headroom")?,
             lifecycle_poll_interval: values
                 .duration("data_streams.lifecycle.poll_interval")?
+                .expect("a duration that cannot be never"),
+            policies_poll_interval: values
+                .duration("indices.lifecycle.poll_interval")?
                 .expect("a duration that cannot be never"),
             max_buckets: values.number("search.max_buckets")?.expect("a fixed default"),
             search_memory_bytes: values.bytes("indices.breaker.request.limit")?,

@@ -9,7 +9,7 @@ mod execution;
 mod steps;
 mod validate;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -268,17 +268,27 @@ pub struct Policies {
     pub mode: OperationMode,
     /// By name.
     pub by_name: BTreeMap<String, Arc<StoredPolicy>>,
+    /// Repositories and snapshots of indices that a lifecycle deleted: nobody needs them any more.
+    pub orphans: BTreeSet<(String, String)>,
 }
 
 impl Policies {
-    /// `mode`, `policies`.
+    /// `mode`, `policies`, `orphans` if there are any.
     pub fn to_json(&self) -> Value {
         let policies: Map<String, Value> = self
             .by_name
             .iter()
             .map(|(name, policy)| (name.clone(), policy.to_json()))
             .collect();
-        json!({"mode": self.mode.as_str(), "policies": policies})
+        let mut json = json!({"mode": self.mode.as_str(), "policies": policies});
+        if !self.orphans.is_empty() {
+            json["orphans"] = self
+                .orphans
+                .iter()
+                .map(|(repository, name)| json!([repository, name]))
+                .collect();
+        }
+        json
     }
 
     /// The inverse of [`Policies::to_json`].
@@ -291,7 +301,16 @@ impl Policies {
             .iter()
             .map(|(name, policy)| Ok((name.clone(), Arc::new(StoredPolicy::from_json(policy)?))))
             .collect::<Result<_>>()?;
-        Ok(Self { mode, by_name })
+        let orphan = |pair: &Value| {
+            let text = |place: usize| pair.get(place)?.as_str().map(str::to_owned);
+            Some((text(0)?, text(1)?))
+        };
+        let orphans = match &json["orphans"] {
+            Value::Null => BTreeSet::new(),
+            Value::Array(list) => list.iter().map(orphan).collect::<Option<_>>().ok_or_else(wrong)?,
+            _ => return Err(wrong()),
+        };
+        Ok(Self { mode, by_name, orphans })
     }
 }
 

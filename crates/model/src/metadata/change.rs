@@ -58,6 +58,7 @@ impl Change<'_> {
                 facts,
             } => self.rollover(target, new_index.as_deref(), conditions, body, *dry_run, facts),
             Command::Ilm(command) => self.ilm(command),
+            Command::Slm(command) => self.slm(command),
             Command::PutPlacement { placement } => {
                 self.put_placement(placement.as_ref());
                 Ok(())

@@ -80,6 +80,19 @@ pub enum IlmCommand {
         /// How far the new one is.
         to: Box<Execution>,
     },
+    /// The end of a lifecycle: an index goes, and in the same moment its snapshot becomes an orphan, so that
+    /// no crash leaves one that nobody knows of. A data stream goes with its last index.
+    Delete {
+        /// The index.
+        index: String,
+        /// Repository and name of the snapshot that goes too.
+        snapshot: Option<(String, String)>,
+    },
+    /// An orphan was removed.
+    ForgetOrphan {
+        /// Repository and name.
+        snapshot: (String, String),
+    },
 }
 
 /// Settings that are the lifecycle's own.
@@ -99,13 +112,25 @@ impl IndexMetadata {
     /// From when its age counts before it is rolled over, ms since epoch UTC: when it was made, or what its
     /// settings say; `None` if they say that its name has a date, and it has none.
     pub fn origination_ms(&self) -> Option<i64> {
+        match self.given_origination_ms() {
+            None if self.flag_setting(PARSE_ORIGINATION_DATE) => None,
+            given => Some(given.unwrap_or(self.created_ms)),
+        }
+    }
+
+    /// From when its age counts now, ms since epoch UTC: what settings say holds after a rollover too.
+    pub fn lifecycle_ms(&self) -> i64 {
+        let counted = self.execution.as_ref().map(|execution| execution.lifecycle_ms);
+        self.given_origination_ms().or(counted).unwrap_or(self.created_ms)
+    }
+
+    fn given_origination_ms(&self) -> Option<i64> {
         let typed = self.settings.typed.get(ORIGINATION_DATE);
         let given = typed.and_then(|value| value.as_i64().or_else(|| value.as_str()?.parse().ok()));
-        match given.filter(|ms| *ms >= 0) {
-            Some(ms) => Some(ms),
-            None if self.flag_setting(PARSE_ORIGINATION_DATE) => date_in_name(&self.name),
-            None => Some(self.created_ms),
-        }
+        given.filter(|ms| *ms >= 0).or_else(|| {
+            self.flag_setting(PARSE_ORIGINATION_DATE)
+                .then(|| date_in_name(&self.name))?
+        })
     }
 
     fn flag_setting(&self, name: &str) -> bool {
@@ -143,7 +168,29 @@ impl Change<'_> {
             IlmCommand::Retry { names } => self.retry(names),
             IlmCommand::Remove { names } => self.remove_policy(names),
             IlmCommand::Replace { old, new, to } => self.replace_index(old, new, to),
+            IlmCommand::Delete { index, snapshot } => self.delete_at_end(index, snapshot.as_ref()),
+            IlmCommand::ForgetOrphan { snapshot } => {
+                if self.next.ilm.orphans.contains(snapshot) {
+                    self.policies().orphans.remove(snapshot);
+                    self.changed();
+                }
+                Ok(())
+            }
         }
+    }
+
+    fn delete_at_end(&mut self, name: &str, snapshot: Option<&(String, String)>) -> Result<()> {
+        let index = self.index(name)?;
+        let stream = index.data_stream.clone();
+        match stream.filter(|stream| self.is_stream_write_index(stream, name)) {
+            Some(stream) if self.stream(&stream)?.indices.len() == 1 => self.delete_data_streams(&[stream])?,
+            _ => self.delete_indices(&[name.to_owned()])?,
+        }
+        if let Some(snapshot) = snapshot {
+            self.policies().orphans.insert(snapshot.clone());
+            self.changed();
+        }
+        Ok(())
     }
 
     fn policies(&mut self) -> &mut Policies {

@@ -18,6 +18,7 @@ mod print;
 mod private_indices;
 mod repository_commands;
 mod rollover;
+mod slm_commands;
 mod template_commands;
 mod templates;
 mod tenant_indices;
@@ -36,6 +37,7 @@ pub use cluster_commands::cluster_setting_defaults;
 pub use ilm_commands::IlmCommand;
 pub use periods::NEW_PERIODS_MAX;
 pub use private_indices::PRIVATE_INDICES_MAX;
+pub use slm_commands::SlmCommand;
 pub use templates::TIMESTAMP;
 pub use view::Viewer;
 
@@ -45,6 +47,7 @@ use crate::mapping::Mapping;
 use crate::placement::Placement;
 use crate::repository::RepositoryMetadata;
 use crate::settings::{IndexSettings, SettingsMap};
+use crate::slm::SnapshotPolicies;
 use crate::tenant::TenantId;
 
 /// Everything named on a node. Parts are shared, so a clone is cheap.
@@ -72,6 +75,8 @@ pub struct Metadata {
     pub repositories: BTreeMap<String, Arc<RepositoryMetadata>>,
     /// Index lifecycle policies.
     pub ilm: Arc<Policies>,
+    /// Snapshot lifecycle policies.
+    pub slm: Arc<SnapshotPolicies>,
 }
 
 /// One concrete index.
@@ -323,6 +328,8 @@ pub enum Command {
     },
     /// Policies of index lifecycles, and how far indices are in them.
     Ilm(IlmCommand),
+    /// Policies of snapshot lifecycles, and what they have done.
+    Slm(SlmCommand),
     /// Refuses writes for a tenant, or takes them again.
     SetTenantClosed {
         /// The value of the tenant field.

@@ -63,6 +63,10 @@ impl Metadata {
             // It names the tenants that it places.
             placement: self.placement.clone().filter(|_| !is_tenant),
             repositories: hidden_if(is_tenant, &self.repositories),
+            slm: match is_tenant {
+                true => Arc::default(),
+                false => Arc::clone(&self.slm),
+            },
             ilm: match is_tenant {
                 true => Arc::default(),
                 false => Arc::clone(&self.ilm),

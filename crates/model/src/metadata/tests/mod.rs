@@ -2,6 +2,7 @@ mod ilm;
 mod periods;
 mod repositories;
 mod rollover;
+mod slm;
 mod templates;
 mod view;
 
@@ -77,6 +78,11 @@ fn stored_and_read_again(metadata: &Metadata) {
         }
     }
     same(&metadata.indices, IndexMetadata::to_json, IndexMetadata::from_json);
+    let slm = metadata.slm.to_json().to_string();
+    assert_eq!(
+        SnapshotPolicies::from_json(&serde_json::from_str(&slm).unwrap()).unwrap(),
+        *metadata.slm
+    );
     let ilm = metadata.ilm.to_json().to_string();
     assert_eq!(
         Policies::from_json(&serde_json::from_str(&ilm).unwrap()).unwrap(),

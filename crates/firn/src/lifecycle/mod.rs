@@ -1,5 +1,7 @@
 //! The clock of [`Life`]: drops what is too old, and goes on with deletions of tenants, beside the server.
 
+pub(crate) mod policies;
+
 use std::time::{Duration, Instant};
 
 use firn_control::Life;

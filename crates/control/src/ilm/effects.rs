@@ -1,0 +1,166 @@
+//! What a lifecycle can do to indices: its hands, small enough to be cut off one at a time in a test.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use firn_engine::admin::ForceMergeRequest;
+use firn_engine::search::{IndexTarget, SearchRequest};
+use firn_engine::snapshot::{CreateSnapshot, SnapshotInfo};
+use firn_engine::{Engine, RequestContext};
+use firn_model::metadata::{Command, Metadata, Outcome};
+use firn_model::names::IndicesOptions;
+use firn_model::{Error, ErrorKind, Result};
+use serde_json::json;
+
+/// What a lifecycle can do. Each either has happened when it returns, or not, or the process has ended;
+/// none does harm when it is done again.
+#[async_trait]
+pub trait Effects: Send + Sync {
+    /// What there is.
+    async fn metadata(&self) -> Result<Arc<Metadata>>;
+
+    /// Changes it.
+    async fn execute(&self, command: Command) -> Result<Outcome>;
+
+    /// Merges an index down to so many segments a shard.
+    async fn force_merge(&self, index: &str, segments: u64) -> Result<()>;
+
+    /// How large an index is.
+    async fn size(&self, index: &str) -> Result<IndexSize>;
+
+    /// How many events a search finds in an index; an error if any shard does not answer.
+    async fn count(&self, index: &str) -> Result<u64>;
+
+    /// A snapshot, if there is one of this name.
+    async fn snapshot(&self, repository: &str, name: &str) -> Result<Option<SnapshotInfo>>;
+
+    /// Makes a snapshot of an index and returns when it is there.
+    async fn create_snapshot(&self, repository: &str, name: &str, index: &str) -> Result<SnapshotInfo>;
+
+    /// Removes a snapshot; one that is not there is fine.
+    async fn delete_snapshot(&self, repository: &str, name: &str) -> Result<()>;
+
+    /// Makes an index of one in a snapshot, searchable when this returns. It takes no lifecycle settings
+    /// from there: nobody manages it yet.
+    async fn mount(&self, mount: MountedAs) -> Result<()>;
+}
+
+/// An index mounted from a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountedAs {
+    /// Where from.
+    pub repository: String,
+    /// Which snapshot.
+    pub snapshot: String,
+    /// The index's name in it.
+    pub index: String,
+    /// The name of the new index.
+    pub name: String,
+    /// Read through the cache instead of copied.
+    pub partial: bool,
+}
+
+/// How large an index is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IndexSize {
+    /// Documents of the shard that has most.
+    pub shard_docs_max: u64,
+    /// Segments of the shard that has most.
+    pub shard_segments_max: u64,
+}
+
+/// [`Effects`] on an engine.
+pub struct EngineEffects(pub Arc<dyn Engine>);
+
+impl EngineEffects {
+    fn target(index: &str) -> IndexTarget {
+        IndexTarget {
+            expression: vec![index.to_owned()],
+            options: IndicesOptions::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl Effects for EngineEffects {
+    async fn metadata(&self) -> Result<Arc<Metadata>> {
+        self.0.metadata(&RequestContext::new()).await
+    }
+
+    async fn execute(&self, command: Command) -> Result<Outcome> {
+        self.0.execute(&RequestContext::new(), command).await
+    }
+
+    async fn force_merge(&self, index: &str, segments: u64) -> Result<()> {
+        let request = ForceMergeRequest {
+            target: Self::target(index),
+            max_num_segments: Some(usize::try_from(segments).unwrap_or(usize::MAX)),
+            only_expunge_deletes: false,
+            flush: true,
+        };
+        let outcome = self.0.force_merge(&RequestContext::new(), request).await?;
+        match outcome.failures.into_iter().next() {
+            Some((_, _, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    async fn size(&self, index: &str) -> Result<IndexSize> {
+        let stats = self.0.stats(&RequestContext::new(), Self::target(index)).await?;
+        let mut size = IndexSize::default();
+        for shard in stats.iter().flat_map(|index| &index.shards) {
+            size.shard_docs_max = size.shard_docs_max.max(shard.doc_count);
+            size.shard_segments_max = size.shard_segments_max.max(shard.segments.len() as u64);
+        }
+        Ok(size)
+    }
+
+    async fn count(&self, index: &str) -> Result<u64> {
+        let ctx = RequestContext::new();
+        self.0.refresh(&ctx, Self::target(index)).await?;
+        let body = json!({"size": 0, "track_total_hits": true});
+        let mut request = SearchRequest::parse(Self::target(index), Some(&body))?;
+        request.allow_partial_results = false;
+        let response = self.0.search(&ctx, request).await?;
+        let total = response.total.map(|total| total.value);
+        total.ok_or_else(|| Error::internal(format!("a count of index [{index}] has no total")))
+    }
+
+    async fn snapshot(&self, repository: &str, name: &str) -> Result<Option<SnapshotInfo>> {
+        let names = vec![name.to_owned()];
+        let found = self
+            .0
+            .snapshots(&RequestContext::new(), repository, &names, false)
+            .await;
+        match found {
+            Ok(found) => Ok(found.into_iter().next()),
+            Err(error) if error.kind() == ErrorKind::SnapshotMissing => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn create_snapshot(&self, repository: &str, name: &str, index: &str) -> Result<SnapshotInfo> {
+        let request = CreateSnapshot {
+            repository: repository.to_owned(),
+            name: name.to_owned(),
+            target: Self::target(index),
+            include_global_state: false,
+            partial: false,
+            metadata: None,
+            wait: true,
+        };
+        self.0.create_snapshot(&RequestContext::new(), request).await
+    }
+
+    async fn delete_snapshot(&self, repository: &str, name: &str) -> Result<()> {
+        let names = vec![name.to_owned()];
+        match self.0.delete_snapshot(&RequestContext::new(), repository, &names).await {
+            Err(error) if error.kind() == ErrorKind::SnapshotMissing => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    async fn mount(&self, _mount: MountedAs) -> Result<()> {
+        Err(Error::not_implemented("mounting of snapshots by lifecycles"))
+    }
+}

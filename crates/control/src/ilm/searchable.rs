@@ -1,0 +1,256 @@
+//! From local disk into a repository, mounted from there, and away: steps that deal with snapshots.
+
+use firn_engine::snapshot::{SnapshotInfo, SnapshotState};
+use firn_model::dates::{DateFormat, Zone};
+use firn_model::ilm::{Execution, PhaseName, SearchableSnapshot};
+use firn_model::metadata::{Command, IlmCommand, IndexMetadata, Metadata};
+use firn_model::period::print_instant;
+use firn_model::{Error, ErrorKind, Result};
+use serde_json::json;
+
+use super::effects::MountedAs;
+use super::perform::{Outcome, Place};
+
+/// A segment becomes a split, of which a column is read as a whole: no more documents than this.
+const SPLIT_DOCS_MAX: u64 = 8_000_000;
+
+/// How many segments a shard with so many documents is merged to before its snapshot. Elasticsearch
+/// always merges to one; a larger split would only cost cold questions more.
+pub(super) fn splits_of(docs: u64) -> u64 {
+    docs.div_ceil(SPLIT_DOCS_MAX).max(1)
+}
+
+/// The snapshot that an index is mounted from.
+pub(super) struct Store<'a> {
+    pub(super) repository: &'a str,
+    pub(super) snapshot: &'a str,
+    /// The index's name in it.
+    pub(super) index: &'a str,
+    /// Read through the cache, not copied.
+    partial: bool,
+}
+
+pub(super) fn store_of(index: &IndexMetadata) -> Option<Store<'_>> {
+    let text = |name: &str| index.text_setting(name);
+    if text("index.store.type") != Some("snapshot") {
+        return None;
+    }
+    let partial = index.settings.typed.get("index.store.snapshot.partial");
+    Some(Store {
+        repository: text("index.store.snapshot.repository_name")?,
+        snapshot: text("index.store.snapshot.snapshot_name")?,
+        index: text("index.store.snapshot.index_name")?,
+        partial: partial.is_some_and(|value| value.as_bool() == Some(true) || value.as_str() == Some("true")),
+    })
+}
+
+/// The steps of `searchable_snapshot` that are its own.
+pub(super) async fn take(place: &Place<'_>, action: &SearchableSnapshot) -> Result<Outcome> {
+    let is_partial = place.execution.key.phase == PhaseName::Frozen.as_str();
+    if store_of(place.index).is_some_and(|store| store.partial == is_partial) {
+        return place.done();
+    }
+    match place.execution.key.step.as_str() {
+        "generate-snapshot-name" => generate_name(place, action),
+        "cleanup-snapshot" => remove_broken(place).await,
+        "create-snapshot" => create(place).await,
+        "mount-snapshot" => mount(place, is_partial).await,
+        "wait-for-index-color" => compare(place, is_partial).await,
+        "swap-aliases" => replace(place, is_partial).await,
+        _ => place.done(),
+    }
+}
+
+fn generate_name(place: &Place<'_>, action: &SearchableSnapshot) -> Result<Outcome> {
+    let facts = |repository: &str, snapshot: String, index: &str| Execution {
+        snapshot_repository: Some(repository.to_owned()),
+        snapshot_name: Some(snapshot),
+        snapshot_index: Some(index.to_owned()),
+        ..place.execution.clone()
+    };
+    let index = place.index;
+    if let Some(store) = store_of(index) {
+        if store.repository != action.repository {
+            return Err(Error::illegal_argument(format!(
+                "index [{}] is mounted from repository [{}], but policy [{}] asks for repository [{}]",
+                index.name,
+                store.repository,
+                place.policy(),
+                action.repository
+            )));
+        }
+        // What is there is mounted another way; nothing has to be copied.
+        return Ok(place.done_with(facts(store.repository, store.snapshot.to_owned(), store.index)));
+    }
+    let day = DateFormat::new("uuuu.MM.dd")?.print_ms((place.parts.now_ms)(), &Zone::utc());
+    let chance = (place.parts.random)();
+    let name = format!("{day}-{}-{}-{chance:016x}", index.name, place.policy()).to_lowercase();
+    Ok(place.done_with(facts(&action.repository, name, &index.name)))
+}
+
+/// Repository, snapshot, and the index's name in it, as an earlier step chose them.
+fn chosen<'a>(place: &'a Place<'_>) -> Result<(&'a str, &'a str, &'a str)> {
+    let execution = place.execution;
+    match (
+        &execution.snapshot_repository,
+        &execution.snapshot_name,
+        &execution.snapshot_index,
+    ) {
+        (Some(repository), Some(snapshot), Some(index)) => Ok((repository, snapshot, index)),
+        _ => Err(Error::internal(format!(
+            "snapshot name was not generated for policy [{}] and index [{}]",
+            place.policy(),
+            place.index.name
+        ))),
+    }
+}
+
+/// What an earlier try left behind.
+async fn remove_broken(place: &Place<'_>) -> Result<Outcome> {
+    let (repository, name, _) = chosen(place)?;
+    let effects = &place.parts.effects;
+    let left = effects.snapshot(repository, name).await?;
+    if left.is_some_and(|left| matches!(left.state, SnapshotState::Partial | SnapshotState::Failed)) {
+        effects.delete_snapshot(repository, name).await?;
+    }
+    place.done()
+}
+
+async fn create(place: &Place<'_>) -> Result<Outcome> {
+    let (repository, name, index) = chosen(place)?;
+    let effects = &place.parts.effects;
+    let there = match effects.snapshot(repository, name).await? {
+        Some(there) if there.state == SnapshotState::InProgress => {
+            return Ok(Outcome::Waiting(Some(json!({
+                "message": format!("snapshot [{name}] for index [{index}] is still in progress"),
+            }))));
+        }
+        Some(there) if is_whole(&there, index) => return place.done(),
+        Some(_) => {
+            effects.delete_snapshot(repository, name).await?;
+            effects.create_snapshot(repository, name, index).await?
+        }
+        None => effects.create_snapshot(repository, name, index).await?,
+    };
+    if is_whole(&there, index) {
+        return place.done();
+    }
+    let why = there
+        .failures
+        .first()
+        .map_or("it is not whole", |failure| failure.reason.as_str());
+    Err(Error::new(
+        ErrorKind::Unavailable,
+        format!("failed to create snapshot [{name}] of index [{index}] in repository [{repository}]: {why}"),
+    ))
+}
+
+/// Whether a snapshot holds every shard of an index.
+fn is_whole(snapshot: &SnapshotInfo, index: &str) -> bool {
+    snapshot.state == SnapshotState::Success
+        && snapshot.failures.is_empty()
+        && snapshot.successful_shards == snapshot.total_shards
+        && snapshot.indices.iter().any(|name| name == index)
+}
+
+/// As Elasticsearch names them.
+fn mounted_name(index: &str, is_partial: bool) -> String {
+    format!("{}-{index}", if is_partial { "partial" } else { "restored" })
+}
+
+async fn mount(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
+    let (repository, snapshot, index) = chosen(place)?;
+    let name = mounted_name(index, is_partial);
+    let metadata = place.parts.effects.metadata().await?;
+    if let Some(there) = metadata.indices.get(&name) {
+        let is_ours = store_of(there)
+            .is_some_and(|store| (store.repository, store.snapshot, store.index) == (repository, snapshot, index));
+        if is_ours {
+            return place.done();
+        }
+        let reason = format!("index [{name}/{}] already exists", there.uuid);
+        return Err(Error::new(ErrorKind::ResourceAlreadyExists, reason).with_index(name));
+    }
+    let mount = MountedAs {
+        repository: repository.to_owned(),
+        snapshot: snapshot.to_owned(),
+        index: index.to_owned(),
+        name,
+        partial: is_partial,
+    };
+    place.parts.effects.mount(mount).await?;
+    place.done()
+}
+
+/// Searches both: only what finds every event may take the place of what is on local disk.
+async fn compare(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
+    let (_, _, index) = chosen(place)?;
+    let name = mounted_name(index, is_partial);
+    let effects = &place.parts.effects;
+    let (before, after) = (effects.count(&place.index.name).await?, effects.count(&name).await?);
+    if before == after {
+        return place.done();
+    }
+    Err(Error::internal(format!(
+        "index [{}] has [{before}] events, but [{name}], mounted from its snapshot, has [{after}]: it stays where it is",
+        place.index.name
+    )))
+}
+
+async fn replace(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
+    let (repository, snapshot, index) = chosen(place)?;
+    let new = mounted_name(index, is_partial);
+    let command = IlmCommand::Replace {
+        old: place.index.name.clone(),
+        new: new.clone(),
+        to: Box::new(place.execution.clone().at(place.next.clone(), (place.parts.now_ms)())),
+    };
+    place.parts.effects.execute(Command::Ilm(command)).await?;
+    tracing::info!(
+        index = place.index.name,
+        mounted = new,
+        repository,
+        snapshot,
+        "a lifecycle moved an index to its snapshot"
+    );
+    Ok(Outcome::Gone)
+}
+
+/// The snapshot that a lifecycle made of the index, if no other index is mounted from it.
+pub(super) fn orphan_of(place: &Place<'_>, metadata: &Metadata) -> Option<(String, String)> {
+    let store = store_of(place.index)?;
+    let execution = place.execution;
+    let is_own = execution.snapshot_repository.as_deref() == Some(store.repository)
+        && execution.snapshot_name.as_deref() == Some(store.snapshot);
+    let is_shared = metadata.indices.values().any(|other| {
+        let other_store = store_of(other).map(|store| (store.repository, store.snapshot));
+        other.name != place.index.name && other_store == Some((store.repository, store.snapshot))
+    });
+    (is_own && !is_shared).then(|| (store.repository.to_owned(), store.snapshot.to_owned()))
+}
+
+/// Waits until a snapshot policy has taken the index along, since the phase began.
+pub(super) async fn wait_for(place: &Place<'_>, policy: &str) -> Result<Outcome> {
+    let effects = &place.parts.effects;
+    let metadata = effects.metadata().await?;
+    let Some(stored) = metadata.slm.by_id.get(policy) else {
+        return Err(Error::illegal_argument(format!(
+            "configured policy '{policy}' not found"
+        )));
+    };
+    let since_ms = place.execution.phase_ms;
+    let waiting = |message: String| Ok(Outcome::Waiting(Some(json!({"message": message}))));
+    let last = stored.last_success.as_ref().filter(|last| last.start_ms >= since_ms);
+    let Some(last) = last else {
+        let since = print_instant(since_ms);
+        return waiting(format!("waiting for policy '{policy}' to be executed since {since}"));
+    };
+    let snapshot = effects.snapshot(&stored.policy.repository, &last.snapshot).await?;
+    if snapshot.is_some_and(|snapshot| is_whole(&snapshot, &place.index.name)) {
+        return place.done();
+    }
+    waiting(format!(
+        "the last successful snapshot of policy '{policy}' does not contain index [{}]",
+        place.index.name
+    ))
+}

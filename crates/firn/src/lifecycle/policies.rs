@@ -1,0 +1,126 @@
+//! The clock of lifecycle policies: of indices ([`Ilm`]) and of snapshots ([`Slm`]).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use firn_control::ilm::{EngineEffects, Ilm, IlmParts, Lane, Occasion};
+use firn_control::slm::{Slm, SlmParts, SlmWork};
+use firn_engine::{Engine, RequestContext};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::serve::now_ms;
+
+/// Between two looks. Most of them find nothing, in memory.
+const TICK: Duration = Duration::from_secs(1);
+/// Indices that take light steps at a time: each is a transaction of the catalog, which takes one at a time.
+const LIGHT_MAX: usize = 4;
+/// Indices that are merged, snapshotted or moved at a time; each may take all of a core for long.
+const HEAVY_MAX: usize = 2;
+/// How often policies are looked at, unless a setting says otherwise; it may change while firn runs.
+const POLL_INTERVAL: &str = "indices.lifecycle.poll_interval";
+
+/// The policies of an engine's indices.
+pub(crate) fn ilm(engine: &Arc<dyn Engine>) -> Ilm {
+    Ilm::new(IlmParts {
+        effects: Arc::new(EngineEffects(Arc::clone(engine))),
+        now_ms: Arc::new(now_ms),
+        random: Arc::new(|| fastrand::u64(..)),
+        type_of: firn_api::error_type,
+    })
+}
+
+/// The policies of an engine's snapshots.
+pub(crate) fn slm(engine: &Arc<dyn Engine>) -> Slm {
+    Slm::new(SlmParts {
+        engine: Arc::clone(engine),
+        now_ms: Arc::new(now_ms),
+        random: Arc::new(|| fastrand::u64(..)),
+    })
+}
+
+/// Carries out index lifecycle policies until the task is aborted. A step that is under way then is taken
+/// again after the next start.
+pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Duration) {
+    let ilm = Arc::new(ilm);
+    let (light, heavy) = (Arc::new(Semaphore::new(LIGHT_MAX)), Arc::new(Semaphore::new(HEAVY_MAX)));
+    // Ends what it holds when it is dropped.
+    let mut running = JoinSet::new();
+    let mut polled: Option<Instant> = None;
+    loop {
+        let interval = poll_interval_of(engine.as_ref()).await.unwrap_or(poll_interval);
+        let occasion = match polled {
+            Some(polled) if polled.elapsed() < interval => Occasion::Between,
+            _ => {
+                polled = Some(Instant::now());
+                Occasion::Poll
+            }
+        };
+        match ilm.due(occasion).await {
+            Ok(due) => {
+                for (index, lane) in due {
+                    let permit = match lane {
+                        Lane::Light => Arc::clone(&light).acquire_owned().await.ok(),
+                        // It comes again with the next tick.
+                        Lane::Heavy => Arc::clone(&heavy).try_acquire_owned().ok(),
+                    };
+                    let Some(permit) = permit else { continue };
+                    let ilm = Arc::clone(&ilm);
+                    running.spawn(async move {
+                        ilm.advance(&index, lane, occasion).await;
+                        drop(permit);
+                    });
+                }
+            }
+            Err(error) => tracing::warn!(%error, "cannot look for lifecycles that go on"),
+        }
+        if occasion == Occasion::Poll
+            && let Err(error) = ilm.remove_orphans().await
+        {
+            tracing::warn!(%error, "cannot remove snapshots of deleted indices");
+        }
+        while running.try_join_next().is_some() {}
+        tokio::time::sleep(TICK).await;
+    }
+}
+
+/// What `_cluster/settings` says.
+async fn poll_interval_of(engine: &dyn Engine) -> Option<Duration> {
+    let metadata = engine.metadata(&RequestContext::new()).await.ok()?;
+    let text = metadata.cluster_settings.get(POLL_INTERVAL)?.as_str()?;
+    let ms = firn_model::dates::parse_duration_ms(text).ok()?;
+    Some(Duration::from_millis(ms))
+}
+
+/// Carries out snapshot lifecycle policies until the task is aborted.
+pub(crate) async fn run_slm(slm: Arc<Slm>) {
+    if let Err(error) = slm.note_interrupted().await {
+        tracing::warn!(%error, "cannot write down that snapshots were interrupted");
+    }
+    // One at a time for each policy is kept by the policy itself, retention by this.
+    let retention = Arc::new(Semaphore::new(1));
+    let mut running = JoinSet::new();
+    loop {
+        match slm.due().await {
+            Ok(due) => {
+                for work in due {
+                    let permit = match work {
+                        SlmWork::Snapshot(_) => None,
+                        SlmWork::Retention => match Arc::clone(&retention).try_acquire_owned() {
+                            Ok(permit) => Some(permit),
+                            Err(_) => continue,
+                        },
+                    };
+                    let slm = Arc::clone(&slm);
+                    running.spawn(async move {
+                        slm.work(work).await;
+                        drop(permit);
+                    });
+                }
+            }
+            Err(error) => tracing::warn!(%error, "cannot look for snapshots that are due"),
+        }
+        while running.try_join_next().is_some() {}
+        tokio::time::sleep(TICK).await;
+    }
+}

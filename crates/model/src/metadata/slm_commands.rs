@@ -1,0 +1,164 @@
+//! Snapshot lifecycle policies, and what they have done.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::change::Change;
+use crate::ilm::OperationMode;
+use crate::slm::{Invocation, PolicyStats, SnapshotPolicies, SnapshotPolicy, StoredSnapshotPolicy};
+use crate::{Error, ErrorKind, Result};
+
+/// A change of what snapshot lifecycles are about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SlmCommand {
+    /// `PUT /_slm/policy/ID`.
+    PutPolicy {
+        /// The id.
+        id: String,
+        /// The body.
+        policy: Value,
+    },
+    /// `DELETE /_slm/policy/ID`.
+    DeletePolicy {
+        /// The id.
+        id: String,
+    },
+    /// `_slm/start` and `_slm/stop`.
+    SetMode {
+        /// The mode.
+        mode: OperationMode,
+    },
+    /// A policy begins a snapshot.
+    Begin {
+        /// The policy.
+        id: String,
+        /// The snapshot's name.
+        snapshot: String,
+    },
+    /// The snapshot that a policy began is there, or has failed. Nothing if the policy went meanwhile.
+    End {
+        /// The policy.
+        id: String,
+        /// How it went.
+        invocation: Invocation,
+    },
+    /// Retention has run.
+    NoteRetention {
+        /// By policy: snapshots that were removed, and that could not be.
+        removed: Vec<(String, u64, u64)>,
+        /// How long it took, ms.
+        took_ms: u64,
+    },
+}
+
+impl Change<'_> {
+    pub(super) fn slm(&mut self, command: &SlmCommand) -> Result<()> {
+        match command {
+            SlmCommand::PutPolicy { id, policy } => self.put_snapshot_policy(id, policy),
+            SlmCommand::DeletePolicy { id } => {
+                if self.snapshot_policies().by_id.remove(id).is_none() {
+                    return Err(policy_missing(id));
+                }
+                self.changed();
+                Ok(())
+            }
+            SlmCommand::SetMode { mode } => {
+                if self.next.slm.mode != *mode {
+                    self.snapshot_policies().mode = *mode;
+                    self.changed();
+                }
+                Ok(())
+            }
+            SlmCommand::Begin { id, snapshot } => {
+                let now_ms = self.now_ms;
+                let stored = self.stored(id).ok_or_else(|| policy_missing(id))?;
+                if let Some((running, _)) = &stored.running {
+                    let reason = format!("policy [{id}] is making snapshot [{running}] already");
+                    return Err(Error::new(ErrorKind::Conflict, reason));
+                }
+                stored.running = Some((snapshot.clone(), now_ms));
+                self.changed();
+                Ok(())
+            }
+            SlmCommand::End { id, invocation } => {
+                let Some(stored) = self.stored(id) else {
+                    return Ok(());
+                };
+                stored.running = None;
+                match &invocation.details {
+                    None => {
+                        stored.stats.taken += 1;
+                        stored.last_success = Some(invocation.clone());
+                    }
+                    Some(_) => {
+                        stored.stats.failed += 1;
+                        stored.last_failure = Some(invocation.clone());
+                    }
+                }
+                self.changed();
+                Ok(())
+            }
+            SlmCommand::NoteRetention { removed, took_ms } => {
+                for (id, deleted, failed) in removed {
+                    if let Some(stored) = self.stored(id) {
+                        stored.stats.deleted += deleted;
+                        stored.stats.deletion_failures += failed;
+                    }
+                }
+                let retention = &mut self.snapshot_policies().retention;
+                retention.runs += 1;
+                retention.failed += u64::from(removed.iter().any(|(_, _, failed)| *failed > 0));
+                retention.deletion_ms += took_ms;
+                self.changed();
+                Ok(())
+            }
+        }
+    }
+
+    fn snapshot_policies(&mut self) -> &mut SnapshotPolicies {
+        Arc::make_mut(&mut self.next.slm)
+    }
+
+    fn stored(&mut self, id: &str) -> Option<&mut StoredSnapshotPolicy> {
+        self.snapshot_policies().by_id.get_mut(id).map(Arc::make_mut)
+    }
+
+    fn put_snapshot_policy(&mut self, id: &str, policy: &Value) -> Result<()> {
+        let policy = SnapshotPolicy::parse(id, policy)?;
+        if !self.next.repositories.contains_key(&policy.repository) {
+            return Err(Error::illegal_argument(format!(
+                "no such repository [{}]",
+                policy.repository
+            )));
+        }
+        let before = self.next.slm.by_id.get(id);
+        let stored = match before {
+            Some(before) => StoredSnapshotPolicy {
+                policy,
+                version: before.version + 1,
+                modified_ms: self.now_ms,
+                ..StoredSnapshotPolicy::clone(before)
+            },
+            None => StoredSnapshotPolicy {
+                policy,
+                version: 1,
+                modified_ms: self.now_ms,
+                last_success: None,
+                last_failure: None,
+                running: None,
+                stats: PolicyStats::default(),
+            },
+        };
+        self.snapshot_policies().by_id.insert(id.to_owned(), Arc::new(stored));
+        self.changed();
+        Ok(())
+    }
+}
+
+fn policy_missing(id: &str) -> Error {
+    Error::new(
+        ErrorKind::ResourceNotFound,
+        format!("snapshot lifecycle policy or policies [{id}] not found"),
+    )
+}
