@@ -9,6 +9,7 @@
 pub mod disk;
 pub mod object;
 pub mod regions;
+pub mod repository;
 pub mod sim;
 pub mod split;
 pub mod wal;

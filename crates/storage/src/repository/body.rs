@@ -1,0 +1,63 @@
+//! Objects that hold JSON: a first line that says what it is and how long, then the JSON.
+
+use bytes::Bytes;
+use firn_model::Result;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Repository;
+
+/// First word of every such object.
+const MAGIC: &str = "firn-repository";
+/// The only version so far.
+const VERSION: &str = "1";
+/// Bytes of one: a manifest of 100,000 splits takes some 60 MB.
+pub(super) const LEN_MAX: u64 = 256 << 20;
+
+/// The bytes of an object of this kind.
+pub(super) fn encode(kind: &str, value: &impl Serialize) -> Result<Bytes> {
+    let json = serde_json::to_vec(value)?;
+    let mut bytes = format!(
+        "{MAGIC} {VERSION} {kind} {:08x} {}\n",
+        crc32c::crc32c(&json),
+        json.len()
+    )
+    .into_bytes();
+    bytes.extend_from_slice(&json);
+    Ok(bytes.into())
+}
+
+/// What such an object holds, or what is wrong with it.
+pub(super) fn decode<T: DeserializeOwned>(kind: &str, bytes: &[u8]) -> Result<T, String> {
+    let end = bytes.iter().position(|byte| *byte == b'\n');
+    let end = end.ok_or("its first line has no end")?;
+    let (head, json) = (&bytes[..end], &bytes[end + 1..]);
+    let head = std::str::from_utf8(head).map_err(|_| "its first line is no text")?;
+    let words: Vec<&str> = head.split(' ').collect();
+    let [MAGIC, version, what, crc, len] = words[..] else {
+        return Err("it was not written by firn".to_owned());
+    };
+    if version != VERSION {
+        return Err(format!("it has format version {version}, this firn reads {VERSION}"));
+    }
+    if what != kind {
+        return Err(format!("it is a {what} instead of a {kind}"));
+    }
+    let is_whole = len.parse() == Ok(json.len());
+    if !is_whole || u32::from_str_radix(crc, 16) != Ok(crc32c::crc32c(json)) {
+        return Err("its checksum does not match".to_owned());
+    }
+    serde_json::from_slice(json).map_err(|error| error.to_string())
+}
+
+impl Repository {
+    /// Reads an object that something names.
+    pub(super) async fn read_object<T: DeserializeOwned>(&self, kind: &str, key: &str) -> Result<T> {
+        let (bytes, _) = self
+            .store
+            .read_all(key, LEN_MAX)
+            .await
+            .map_err(|error| self.failed(&format!("read the {kind}"), error))?;
+        decode(kind, &bytes).map_err(|why| self.error(format!("object [{key}] is damaged: {why}")))
+    }
+}

@@ -1,0 +1,247 @@
+//! The log of commits: which snapshots there are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use firn_model::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use super::{Repository, body};
+use crate::object::{ObjectErrorKind, PutMode};
+
+const FOLDER: &str = "log/";
+/// Every so many commits one says the whole state, so that whoever opens a repository reads at most so
+/// many. Each of them is one request; a state of 10,000 snapshots takes 2 MB.
+const STATE_EVERY: u64 = 32;
+/// Times that another writer may win before it is called a failure: each time it has done something.
+pub(super) const ATTEMPTS_MAX: usize = 1000;
+
+/// One commit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Commit {
+    /// From 1, without gaps.
+    pub number: u64,
+    /// Drawn for this attempt: tells one's own commit from another's.
+    pub id: String,
+    /// Who wrote it.
+    pub writer: String,
+    /// When, by its clock: ms since epoch UTC.
+    pub time_ms: i64,
+    /// What it changes.
+    pub changes: Vec<Change>,
+    /// All that is there with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<State>,
+}
+
+/// What a commit changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// The first of all: the repository's uuid.
+    Created(String),
+    /// A snapshot is there.
+    Add(SnapshotEntry),
+    /// A snapshot is there no more; its name.
+    Remove(String),
+    /// These objects go: nobody may name them before the sweep ended.
+    SweepBegins {
+        /// Its id.
+        sweep: String,
+        /// Keys.
+        keys: Vec<String>,
+    },
+    /// They are gone.
+    SweepEnds(String),
+}
+
+/// A snapshot in the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotEntry {
+    /// Its name.
+    pub name: String,
+    /// 22 characters.
+    pub uuid: String,
+    /// When it began, ms since epoch UTC.
+    pub start_ms: i64,
+    /// The SHA-256 of its manifest, in hex.
+    pub manifest: String,
+}
+
+/// What all commits up to one say.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct State {
+    /// The last of them; 0: there is none.
+    pub number: u64,
+    /// The repository's uuid.
+    pub uuid: String,
+    /// By name.
+    pub snapshots: BTreeMap<String, SnapshotEntry>,
+    /// Sweeps that have not ended, by id.
+    pub sweeps: BTreeMap<String, OpenSweep>,
+}
+
+/// A sweep that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenSweep {
+    /// Who sweeps.
+    pub writer: String,
+    /// What goes, sorted.
+    pub keys: Vec<String>,
+}
+
+impl State {
+    /// The state after a commit.
+    fn apply(&mut self, commit: &Commit) {
+        for change in &commit.changes {
+            match change {
+                Change::Created(uuid) => self.uuid.clone_from(uuid),
+                Change::Add(entry) => {
+                    self.snapshots.insert(entry.name.clone(), entry.clone());
+                }
+                Change::Remove(name) => {
+                    self.snapshots.remove(name);
+                }
+                Change::SweepBegins { sweep, keys } => {
+                    let mut keys = keys.clone();
+                    keys.sort_unstable();
+                    let open = OpenSweep {
+                        writer: commit.writer.clone(),
+                        keys,
+                    };
+                    self.sweeps.insert(sweep.clone(), open);
+                }
+                Change::SweepEnds(sweep) => {
+                    self.sweeps.remove(sweep);
+                }
+            }
+        }
+        self.number = commit.number;
+    }
+}
+
+fn key(number: u64) -> String {
+    format!("{FOLDER}{number:010}.json")
+}
+
+fn number_of(key: &str) -> Option<u64> {
+    key.strip_prefix(FOLDER)?.strip_suffix(".json")?.parse().ok()
+}
+
+impl Repository {
+    /// All that is committed by now.
+    pub async fn state(&self) -> Result<Arc<State>> {
+        let mut known = self.known.lock().await;
+        self.read_on(&mut known).await
+    }
+
+    async fn read_on(&self, known: &mut Option<Arc<State>>) -> Result<Arc<State>> {
+        let mut state = match known {
+            Some(state) => State::clone(state),
+            None => self.first_state().await?,
+        };
+        let before = state.number;
+        while let Some(commit) = self.read_commit(state.number + 1).await? {
+            state.apply(&commit);
+        }
+        match known {
+            Some(known) if before == state.number => Ok(Arc::clone(known)),
+            _ => Ok(Arc::clone(known.insert(Arc::new(state)))),
+        }
+    }
+
+    /// A state from which reading on leads to the newest: the last whole one that a listing shows.
+    async fn first_state(&self) -> Result<State> {
+        let listed = self.store.list(FOLDER).await;
+        let listed = listed.map_err(|error| self.failed("list the log", error))?;
+        let last = listed.iter().filter_map(|object| number_of(&object.key)).max();
+        let whole = last.map_or(0, |last| last - last % STATE_EVERY);
+        if whole == 0 {
+            return Ok(State::default());
+        }
+        let commit = self.read_commit(whole).await?;
+        commit
+            .and_then(|commit| commit.state)
+            .ok_or_else(|| self.error(format!("object [{}] is damaged: it lacks the state", key(whole))))
+    }
+
+    /// `None`: there is none yet.
+    pub(super) async fn read_commit(&self, number: u64) -> Result<Option<Commit>> {
+        let key = key(number);
+        let bytes = match self.store.read_all(&key, body::LEN_MAX).await {
+            Ok((bytes, _)) => bytes,
+            Err(error) if error.kind == ObjectErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.failed("read the log", error)),
+        };
+        let damaged = |why: String| self.error(format!("object [{key}] is damaged: {why}"));
+        let commit: Commit = body::decode("commit", &bytes).map_err(damaged)?;
+        match commit.number == number {
+            true => Ok(Some(commit)),
+            false => Err(damaged(format!("it is commit {}", commit.number))),
+        }
+    }
+
+    /// Commits changes upon a state, and says the state with them. `None`: another writer was faster, so
+    /// what the changes were decided on is not the newest any more.
+    pub(super) async fn try_commit(&self, state: &State, mut changes: Vec<Change>) -> Result<Option<Arc<State>>> {
+        if state.number == 0 && !matches!(changes.first(), Some(Change::Created(_))) {
+            changes.insert(0, Change::Created((self.writer.fresh_id)()));
+        }
+        let mut commit = Commit {
+            number: state.number + 1,
+            id: (self.writer.fresh_id)(),
+            writer: self.writer.id.clone(),
+            time_ms: (self.writer.now_ms)(),
+            changes,
+            state: None,
+        };
+        let mut after = state.clone();
+        after.apply(&commit);
+        if commit.number.is_multiple_of(STATE_EVERY) {
+            commit.state = Some(after.clone());
+        }
+        let bytes = body::encode("commit", &commit)?;
+        match self.store.write(&key(commit.number), bytes, PutMode::Create).await {
+            Ok(_) => {}
+            Err(error) if error.kind == ObjectErrorKind::Exists => {
+                // Written by an attempt whose answer was lost, or by somebody else.
+                let there = self.read_commit(commit.number).await?;
+                if there.is_none_or(|there| there.id != commit.id) {
+                    return Ok(None);
+                }
+            }
+            Err(error) if error.kind == ObjectErrorKind::Unsupported => {
+                return Err(self
+                    .error(
+                        "cannot be written: its store has no conditional writes, so two writers would lose snapshots",
+                    )
+                    .caused_by(Error::from(error)));
+            }
+            Err(error) => return Err(self.failed("commit", error)),
+        }
+        let after = Arc::new(after);
+        let mut known = self.known.lock().await;
+        if known.as_ref().is_none_or(|known| known.number < after.number) {
+            *known = Some(Arc::clone(&after));
+        }
+        Ok(Some(after))
+    }
+
+    /// Gives a new repository its uuid, and says that of an old one.
+    pub async fn create(&self) -> Result<String> {
+        for _ in 0..ATTEMPTS_MAX {
+            let state = self.state().await?;
+            if state.number > 0 {
+                return Ok(state.uuid.clone());
+            }
+            self.try_commit(&state, vec![Change::Created((self.writer.fresh_id)())])
+                .await?;
+        }
+        Err(self.always_late())
+    }
+
+    /// The error of a commit that lost [`ATTEMPTS_MAX`] times.
+    pub(super) fn always_late(&self) -> Error {
+        self.error("cannot commit: other writers are always faster")
+    }
+}

@@ -1,0 +1,151 @@
+//! A snapshot repository: what lies on an object store, and how two writers share it.
+//!
+//! ```text
+//! log/0000000001.json     commits: which snapshots there are
+//! snapshots/ID.json       a snapshot: its indices, data streams, templates
+//! indices/ID.json         an index in a snapshot: its metadata, its shards, their splits
+//! splits/HH/ID.split      a segment
+//! deletes/HH/ID.del       which documents of a segment are deleted
+//! pending/UUID.json       somebody is writing
+//! ```
+//!
+//! Every object but those of `pending` is written once and never changed; all but commits are called by
+//! the SHA-256 of their content. A commit is written with [`PutMode::Create`](crate::object::PutMode), so of two writers one wins its
+//! number and the other reads what it missed. What surprises: **commits are never removed.** So whoever
+//! knows one reads on from it until there is none, and a listing that is out of date does no harm. What is
+//! garbage is condemned by a commit before it goes, see [`sweep`](Repository::sweep). The format is
+//! described in `docs/formats/repository.md`.
+
+mod body;
+mod leftovers;
+mod log;
+mod manifest;
+mod references;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use firn_model::{Error, ErrorKind, Result};
+use tokio::sync::Mutex;
+
+pub use self::leftovers::Writing;
+pub use self::log::{Change, Commit, OpenSweep, SnapshotEntry, State};
+pub use self::manifest::{
+    DeletesRef, IndexEntry, IndexManifest, MissingShard, ShardManifest, ShardRecord, SnapshotManifest, SnapshotOutcome,
+    SnapshotSegment,
+};
+pub use self::references::Added;
+pub use self::sweep::Swept;
+use crate::object::{ObjectError, ObjectErrorKind, Objects};
+
+/// Who writes, and what comes from outside.
+#[derive(Clone)]
+pub struct Writer {
+    /// Tells writers apart, also across restarts: the uuid of the data folder.
+    pub id: String,
+    /// 22 characters that nobody else draws.
+    pub fresh_id: Arc<dyn Fn() -> String + Send + Sync>,
+    /// ms since epoch UTC.
+    pub now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
+}
+
+/// An open repository. Cheap to clone behind its [`Arc`]; methods may be called concurrently.
+pub struct Repository {
+    name: String,
+    store: Arc<dyn Objects>,
+    readonly: bool,
+    writer: Writer,
+    /// What the last commit known says; `None`: nothing was read yet.
+    known: Mutex<Option<Arc<State>>>,
+    /// Writes of this process that are under way, by their mark in `pending`.
+    running: parking_lot::Mutex<BTreeSet<String>>,
+    /// Held by a sweep of this process: any other that is open in its name died with an earlier one.
+    sweeping: Mutex<()>,
+}
+
+impl fmt::Debug for Repository {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Repository")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Repository {
+    /// A repository on a store. Nothing is read yet.
+    pub fn new(name: &str, store: Arc<dyn Objects>, readonly: bool, writer: Writer) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.to_owned(),
+            store,
+            readonly,
+            writer,
+            known: Mutex::new(None),
+            running: parking_lot::Mutex::default(),
+            sweeping: Mutex::default(),
+        })
+    }
+
+    /// As it is registered.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it lies.
+    pub fn store(&self) -> &Arc<dyn Objects> {
+        &self.store
+    }
+
+    /// Whether nothing may be written.
+    pub fn is_readonly(&self) -> bool {
+        self.readonly
+    }
+
+    /// The manifest of a snapshot by name, or [`ErrorKind::SnapshotMissing`].
+    pub async fn snapshot(&self, name: &str) -> Result<SnapshotManifest> {
+        let state = self.state().await?;
+        match state.snapshots.get(name) {
+            Some(entry) => self.manifest(entry).await,
+            None => Err(firn_model::repository::snapshot_missing(&self.name, name)),
+        }
+    }
+
+    /// The manifest of a snapshot that the log names.
+    pub async fn manifest(&self, entry: &SnapshotEntry) -> Result<SnapshotManifest> {
+        self.read_object("snapshot", &manifest::snapshot_key(&entry.manifest))
+            .await
+    }
+
+    /// What a snapshot says of an index.
+    pub async fn index(&self, entry: &IndexEntry) -> Result<IndexManifest> {
+        self.read_object("index", &manifest::index_key(&entry.manifest)).await
+    }
+
+    /// Fails where nothing may be written.
+    pub fn check_writable(&self, what: &str) -> Result<()> {
+        match self.readonly {
+            true => Err(self.error(format!("cannot {what} in a readonly repository"))),
+            false => Ok(()),
+        }
+    }
+
+    /// An error of the repository itself, as Elasticsearch words them.
+    fn error(&self, what: impl fmt::Display) -> Error {
+        Error::new(ErrorKind::Repository, format!("[{}] {what}", self.name))
+    }
+
+    /// An error of the store, as one of the repository.
+    fn failed(&self, what: &str, error: ObjectError) -> Error {
+        let kind = match error.kind {
+            // Something that a commit or a manifest names is gone.
+            ObjectErrorKind::NotFound => ErrorKind::Repository,
+            _ => Error::from(error.clone()).kind(),
+        };
+        Error::new(kind, format!("[{}] cannot {what}", self.name)).caused_by(error)
+    }
+}

@@ -1,0 +1,143 @@
+//! Snapshots come and go, and with them what they name.
+
+use std::collections::{BTreeMap, HashSet};
+
+use firn_model::repository::{invalid_snapshot_name, snapshot_missing};
+use firn_model::{ErrorKind, Result};
+use futures_util::StreamExt;
+use futures_util::stream;
+
+use super::log::{ATTEMPTS_MAX, Change, SnapshotEntry};
+use super::manifest::{IndexEntry, IndexManifest, SnapshotManifest, index_key, snapshot_key};
+use super::{Repository, Swept};
+
+/// Manifests that are read at a time; the store has a limit of its own for all.
+const READS_MAX: usize = 32;
+
+/// Objects by key, with their bytes where known.
+pub(super) type Named = BTreeMap<String, u64>;
+
+/// What became of a snapshot that was to be committed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Added {
+    /// It is there.
+    Committed,
+    /// These objects that it names are gone, or will be once the sweeps have ended that condemned them:
+    /// wait for those ([`Repository::wait_for_sweeps`]), write the objects again, and commit on this base.
+    Condemned {
+        /// Keys.
+        keys: HashSet<String>,
+        /// The newest commit.
+        base: u64,
+    },
+}
+
+impl Repository {
+    /// Commits a snapshot. `needed` has the key of every split and every file of deletes that it names, and
+    /// `base` is the commit that was the newest when its writer began to rely on what is there.
+    pub async fn add_snapshot(&self, entry: &SnapshotEntry, needed: &HashSet<String>, base: u64) -> Result<Added> {
+        self.check_writable("create snapshot")?;
+        for _ in 0..ATTEMPTS_MAX {
+            let state = self.state().await?;
+            if state.snapshots.contains_key(&entry.name) {
+                let why = "snapshot with the same name already exists";
+                return Err(invalid_snapshot_name(self.name(), &entry.name, why));
+            }
+            let mut keys = self.condemned_since(&state, base).await?;
+            keys.retain(|key| needed.contains(key));
+            if !keys.is_empty() {
+                let base = state.number;
+                return Ok(Added::Condemned { keys, base });
+            }
+            if self
+                .try_commit(&state, vec![Change::Add(entry.clone())])
+                .await?
+                .is_some()
+            {
+                return Ok(Added::Committed);
+            }
+        }
+        Err(self.always_late())
+    }
+
+    /// Takes snapshots out of the log, all of them or none, then removes what only they needed.
+    pub async fn remove_snapshots(&self, names: &[String]) -> Result<Swept> {
+        self.check_writable("delete snapshot")?;
+        for _ in 0..ATTEMPTS_MAX {
+            let state = self.state().await?;
+            let mut removed = Vec::new();
+            for name in names {
+                let entry = state.snapshots.get(name);
+                removed.push(entry.cloned().ok_or_else(|| snapshot_missing(self.name(), name))?);
+            }
+            let changes = names.iter().cloned().map(Change::Remove).collect();
+            if self.try_commit(&state, changes).await?.is_some() {
+                // What cannot be read of them names nothing: it is removed by a cleanup.
+                let candidates = self.named_by(removed, true).await?;
+                return self.sweep(candidates).await;
+            }
+        }
+        Err(self.always_late())
+    }
+
+    /// Every object that snapshots name. `damaged_too`: manifests that cannot be read name nothing; else
+    /// they are an error, because what they name must stay.
+    pub(super) async fn named_by(&self, snapshots: Vec<SnapshotEntry>, damaged_too: bool) -> Result<Named> {
+        let is_fatal = |kind: ErrorKind| !damaged_too || kind != ErrorKind::Repository;
+        let mut objects = Named::new();
+        let mut indices = BTreeMap::new();
+        for (entry, manifest) in self.manifests(snapshots).await {
+            objects.insert(snapshot_key(&entry.manifest), 0);
+            match manifest {
+                Ok(manifest) => {
+                    let named = manifest.indices.into_values();
+                    indices.extend(named.map(|index| (index.manifest.clone(), index)));
+                }
+                Err(error) if is_fatal(error.kind()) => return Err(error),
+                Err(_) => {}
+            }
+        }
+        for (entry, manifest) in self.index_manifests(indices.into_values().collect()).await {
+            objects.insert(index_key(&entry.manifest), 0);
+            match manifest {
+                Ok(manifest) => add_segments(&mut objects, &manifest),
+                Err(error) if is_fatal(error.kind()) => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(objects)
+    }
+
+    /// Manifests of snapshots, each with what became of reading it, in their order.
+    pub async fn manifests(&self, entries: Vec<SnapshotEntry>) -> Vec<(SnapshotEntry, Result<SnapshotManifest>)> {
+        stream::iter(entries)
+            .map(|entry| async move {
+                let manifest = self.manifest(&entry).await;
+                (entry, manifest)
+            })
+            .buffered(READS_MAX)
+            .collect()
+            .await
+    }
+
+    /// Manifests of indices, each with what became of reading it, in their order.
+    pub async fn index_manifests(&self, entries: Vec<IndexEntry>) -> Vec<(IndexEntry, Result<IndexManifest>)> {
+        stream::iter(entries)
+            .map(|entry| async move {
+                let manifest = self.index(&entry).await;
+                (entry, manifest)
+            })
+            .buffered(READS_MAX)
+            .collect()
+            .await
+    }
+}
+
+fn add_segments(objects: &mut Named, manifest: &IndexManifest) {
+    for (_, segment) in manifest.segments() {
+        objects.insert(segment.split.key(), segment.split.len);
+        if let Some(deletes) = &segment.deletes {
+            objects.insert(deletes.key(), deletes.len);
+        }
+    }
+}

@@ -1,0 +1,445 @@
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::json;
+
+use super::*;
+use crate::object::{ObjectInfo, PutMode};
+use crate::split::SplitRef;
+
+/// A store in memory that can be cut off, and whose listings can be out of date.
+#[derive(Debug, Default)]
+struct Store {
+    objects: parking_lot::Mutex<BTreeMap<String, (Bytes, i64)>>,
+    /// Whoever creates what is there replaces it.
+    overwrites: AtomicBool,
+    /// Listings do not show the log.
+    is_stale: AtomicBool,
+    /// Writes and deletes that still succeed; negative: all do.
+    steps_left: AtomicI64,
+    now_ms: AtomicI64,
+}
+
+impl Store {
+    fn new() -> Arc<Self> {
+        let store = Self::default();
+        store.steps_left.store(-1, Ordering::Relaxed);
+        Arc::new(store)
+    }
+
+    fn keys(&self) -> Vec<String> {
+        self.objects.lock().keys().cloned().collect()
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.objects.lock().contains_key(key)
+    }
+
+    fn step(&self, key: &str) -> Result<(), ObjectError> {
+        match self.steps_left.load(Ordering::Relaxed) {
+            0 => Err(ObjectError::new(ObjectErrorKind::Unavailable, key, "cut off")),
+            left => {
+                if left > 0 {
+                    self.steps_left.store(left - 1, Ordering::Relaxed);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Objects for Store {
+    async fn read(&self, key: &str, range: Range<u64>) -> Result<Bytes, ObjectError> {
+        let (bytes, _) = self.read_all(key, u64::MAX).await?;
+        Ok(bytes.slice(range.start as usize..range.end as usize))
+    }
+
+    async fn read_all(&self, key: &str, _len_max: u64) -> Result<(Bytes, ObjectInfo), ObjectError> {
+        tokio::task::yield_now().await;
+        let info = self.info(key).await?;
+        Ok((self.objects.lock()[key].0.clone(), info))
+    }
+
+    async fn read_end(&self, key: &str, _len: u64) -> Result<(Bytes, ObjectInfo), ObjectError> {
+        self.read_all(key, u64::MAX).await
+    }
+
+    async fn info(&self, key: &str) -> Result<ObjectInfo, ObjectError> {
+        let objects = self.objects.lock();
+        let found = objects.get(key);
+        let (bytes, modified_ms) = found.ok_or_else(|| ObjectError::new(ObjectErrorKind::NotFound, key, "none"))?;
+        Ok(ObjectInfo {
+            key: key.to_owned(),
+            len: bytes.len() as u64,
+            etag: None,
+            modified_ms: *modified_ms,
+        })
+    }
+
+    async fn write(&self, key: &str, bytes: Bytes, mode: PutMode) -> Result<Option<String>, ObjectError> {
+        tokio::task::yield_now().await;
+        self.step(key)?;
+        let mut objects = self.objects.lock();
+        let is_create = mode == PutMode::Create && !self.overwrites.load(Ordering::Relaxed);
+        if is_create && objects.contains_key(key) {
+            return Err(ObjectError::new(ObjectErrorKind::Exists, key, "it exists"));
+        }
+        objects.insert(key.to_owned(), (bytes, self.now_ms.load(Ordering::Relaxed)));
+        Ok(None)
+    }
+
+    async fn upload(&self, key: &str, file: &Path) -> Result<(), ObjectError> {
+        let bytes =
+            std::fs::read(file).map_err(|error| ObjectError::new(ObjectErrorKind::Denied, key, error.to_string()))?;
+        self.write(key, bytes.into(), PutMode::Overwrite).await.map(|_| ())
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError> {
+        let mut found = Vec::new();
+        for key in self.keys() {
+            let is_hidden = self.is_stale.load(Ordering::Relaxed) && key.starts_with("log/");
+            if key.starts_with(prefix) && !is_hidden {
+                found.push(self.info(&key).await?);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), ObjectError> {
+        tokio::task::yield_now().await;
+        self.step(key)?;
+        self.objects.lock().remove(key);
+        Ok(())
+    }
+}
+
+fn open(store: &Arc<Store>, writer: &str) -> Arc<Repository> {
+    static IDS: AtomicU64 = AtomicU64::new(0);
+    let store: Arc<dyn Objects> = Arc::clone(store) as _;
+    Repository::new(
+        "r",
+        store,
+        false,
+        Writer {
+            id: writer.to_owned(),
+            fresh_id: Arc::new(|| format!("{:022}", IDS.fetch_add(1, Ordering::Relaxed))),
+            now_ms: Arc::new(|| 1000),
+        },
+    )
+}
+
+fn split(id: u8) -> SplitRef {
+    serde_json::from_value(json!({
+        "id": format!("{id:02x}").repeat(32),
+        "len": 4096,
+        "salt": 1,
+        "footer": {"start": 0, "end": 4096},
+        "segment": format!("segment-{id}"),
+        "docs": 1,
+        "seq_no_range": [0, 0],
+        "segment_bytes": 1000,
+    }))
+    .unwrap()
+}
+
+/// Uploads splits and manifests of a snapshot; what is left is to commit it.
+async fn written(repository: &Repository, name: &str, splits: &[u8]) -> SnapshotEntry {
+    let mut segments = Vec::new();
+    for id in splits {
+        let split = split(*id);
+        let content = Bytes::from(vec![*id; 10]);
+        repository.put(&split.key(), content).await.unwrap();
+        segments.push(SnapshotSegment { split, deletes: None });
+    }
+    let index = IndexManifest {
+        index: json!({"name": "logs"}),
+        shards: vec![ShardManifest {
+            shard: 0,
+            next_seq_no: 7,
+            segments,
+            missing: false,
+        }],
+    };
+    let index = repository.put_index("uuid", &index).await.unwrap();
+    let manifest = SnapshotManifest {
+        name: name.to_owned(),
+        uuid: format!("uuid-{name}"),
+        firn: "0".to_owned(),
+        start_ms: 1,
+        end_ms: 2,
+        outcome: SnapshotOutcome::Success,
+        indices: [("logs".to_owned(), index)].into(),
+        data_streams: BTreeMap::new(),
+        global: None,
+        metadata: None,
+        missing: Vec::new(),
+        shards: BTreeMap::new(),
+    };
+    SnapshotEntry {
+        name: name.to_owned(),
+        uuid: manifest.uuid.clone(),
+        start_ms: 1,
+        manifest: repository.put_snapshot(&manifest).await.unwrap(),
+    }
+}
+
+fn keys_of(splits: &[u8]) -> HashSet<String> {
+    splits.iter().map(|id| split(*id).key()).collect()
+}
+
+async fn add(repository: &Repository, name: &str, splits: &[u8]) -> Added {
+    let base = repository.state().await.unwrap().number;
+    let entry = written(repository, name, splits).await;
+    repository.add_snapshot(&entry, &keys_of(splits), base).await.unwrap()
+}
+
+async fn names(repository: &Repository) -> Vec<String> {
+    repository.state().await.unwrap().snapshots.keys().cloned().collect()
+}
+
+#[tokio::test]
+async fn two_writers_lose_nothing_of_each_other() {
+    let store = Store::new();
+    let mut tasks = Vec::new();
+    for writer in ["a", "b"] {
+        let repository = open(&store, writer);
+        tasks.push(tokio::spawn(async move {
+            for number in 0..40 {
+                assert_eq!(
+                    add(&repository, &format!("{writer}-{number:02}"), &[number]).await,
+                    Added::Committed
+                );
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let third = open(&store, "c");
+    assert_eq!(names(&third).await.len(), 80);
+    let state = third.state().await.unwrap();
+    assert_eq!(
+        state.number, 80,
+        "the first commit names the repository and its snapshot"
+    );
+    assert_eq!(third.create().await.unwrap(), state.uuid);
+}
+
+#[tokio::test]
+async fn a_listing_that_is_out_of_date_hides_nothing() {
+    let store = Store::new();
+    let first = open(&store, "a");
+    for number in 0..40 {
+        add(&first, &format!("s-{number:02}"), &[1]).await;
+    }
+    store.is_stale.store(true, Ordering::Relaxed);
+    assert_eq!(names(&open(&store, "b")).await.len(), 40);
+}
+
+#[tokio::test]
+async fn a_name_is_given_once() {
+    let store = Store::new();
+    let repository = open(&store, "a");
+    add(&repository, "s", &[1]).await;
+    let entry = written(&open(&store, "b"), "s", &[2]).await;
+    let error = repository.add_snapshot(&entry, &keys_of(&[2]), 1).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidSnapshotName);
+    assert!(error.reason().contains("already exists"), "{error}");
+}
+
+#[tokio::test]
+async fn a_removed_snapshot_takes_only_what_nobody_else_names() {
+    let store = Store::new();
+    let repository = open(&store, "a");
+    add(&repository, "one", &[1, 2]).await;
+    add(&repository, "two", &[2, 3]).await;
+    let missing = repository.remove_snapshots(&["three".to_owned()]).await.unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::SnapshotMissing);
+    let swept = repository.remove_snapshots(&["one".to_owned()]).await.unwrap();
+    // The split, and the manifests of the index and of the snapshot.
+    assert_eq!(
+        swept,
+        Swept {
+            objects: 3,
+            bytes: 4096
+        }
+    );
+    assert!(!store.has(&split(1).key()) && store.has(&split(2).key()));
+    assert_eq!(names(&open(&store, "b")).await, ["two"]);
+    repository.remove_snapshots(&["two".to_owned()]).await.unwrap();
+    let left: Vec<String> = store
+        .keys()
+        .into_iter()
+        .filter(|key| !key.starts_with("log/"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert!(repository.state().await.unwrap().sweeps.is_empty());
+}
+
+#[tokio::test]
+async fn what_was_relied_on_and_is_swept_meanwhile_is_written_again() {
+    let store = Store::new();
+    let (one, other) = (open(&store, "a"), open(&store, "b"));
+    add(&one, "old", &[1]).await;
+    let base = other.state().await.unwrap().number;
+    let entry = written(&other, "new", &[1, 2]).await;
+    one.remove_snapshots(&["old".to_owned()]).await.unwrap();
+    assert!(
+        !store.has(&split(1).key()),
+        "the other has not committed, so nobody names it"
+    );
+
+    let needed = keys_of(&[1, 2]);
+    let Added::Condemned { keys, base } = other.add_snapshot(&entry, &needed, base).await.unwrap() else {
+        panic!("it names what was swept");
+    };
+    assert_eq!(keys, keys_of(&[1]));
+    other.wait_for_sweeps(&keys).await.unwrap();
+    let again = written(&other, "new", &[1, 2]).await;
+    assert_eq!(
+        other.add_snapshot(&again, &needed, base).await.unwrap(),
+        Added::Committed
+    );
+    assert!(store.has(&split(1).key()));
+}
+
+#[tokio::test]
+async fn a_writer_that_is_killed_at_any_step_leaves_nothing_visible() {
+    for steps in 0..40 {
+        let store = Store::new();
+        add(&open(&store, "b"), "kept", &[1, 9]).await;
+        let killed = open(&store, "a");
+        store.steps_left.store(steps, Ordering::Relaxed);
+        let work = async {
+            let writing = killed.begin_writing().await?;
+            for id in [1, 2, 3] {
+                killed.put(&split(id).key(), vec![id; 10].into()).await?;
+            }
+            let base = writing.base;
+            let index = IndexManifest {
+                index: json!({"name": "logs"}),
+                shards: Vec::new(),
+            };
+            let index = killed.put_index("uuid", &index).await?;
+            let mut manifest = killed.snapshot("kept").await?;
+            manifest.name = "new".to_owned();
+            manifest.indices = [("logs".to_owned(), index)].into();
+            let entry = SnapshotEntry {
+                name: "new".to_owned(),
+                uuid: "u".to_owned(),
+                start_ms: 1,
+                manifest: killed.put_snapshot(&manifest).await?,
+            };
+            killed.add_snapshot(&entry, &keys_of(&[1, 2, 3]), base).await?;
+            killed.end_writing(writing).await?;
+            killed.remove_snapshots(&["kept".to_owned()]).await?;
+            Ok::<(), Error>(())
+        };
+        let is_done = work.await.is_ok();
+        drop(killed);
+        store.steps_left.store(-1, Ordering::Relaxed);
+
+        // Started again, it finds each snapshot whole or not at all, and cleans up behind itself.
+        let again = open(&store, "a");
+        let swept = again.cleanup().await.unwrap();
+        for entry in again.state().await.unwrap().snapshots.values() {
+            let manifest = again.manifest(entry).await.unwrap();
+            for index in manifest.indices.values() {
+                for (_, segment) in again.index(index).await.unwrap().segments() {
+                    assert!(store.has(&segment.split.key()), "step {steps}");
+                }
+            }
+        }
+        let state = again.state().await.unwrap();
+        let named = again
+            .named_by(state.snapshots.values().cloned().collect(), false)
+            .await
+            .unwrap();
+        let left = store.keys().into_iter().filter(|key| !key.starts_with("log/"));
+        let garbage: Vec<String> = left.filter(|key| !named.contains_key(key)).collect();
+        assert!(garbage.is_empty(), "step {steps}: {garbage:?} after {swept:?}");
+        assert!(state.sweeps.is_empty(), "step {steps}");
+        if is_done {
+            assert!(steps > 10, "each write is a step");
+            return;
+        }
+    }
+    panic!("it takes fewer steps");
+}
+
+#[tokio::test]
+async fn what_another_writer_uploads_now_is_no_garbage() {
+    let store = Store::new();
+    let (one, other) = (open(&store, "a"), open(&store, "b"));
+    store.now_ms.store(1000, Ordering::Relaxed);
+    one.put(&split(1).key(), vec![1].into()).await.unwrap();
+    store.now_ms.store(2000, Ordering::Relaxed);
+    let writing = other.begin_writing().await.unwrap();
+    other.put(&split(2).key(), vec![2].into()).await.unwrap();
+    one.cleanup().await.unwrap();
+    assert!(!store.has(&split(1).key()) && store.has(&split(2).key()));
+    other.end_writing(writing).await.unwrap();
+    one.cleanup().await.unwrap();
+    assert!(!store.has(&split(2).key()));
+}
+
+#[tokio::test]
+async fn damage_is_named_and_never_taken_for_absence() {
+    let store = Store::new();
+    let repository = open(&store, "a");
+    add(&repository, "s", &[1]).await;
+    for key in store.keys() {
+        let before = store.objects.lock()[&key].clone();
+        let mut bytes = before.0.to_vec();
+        let last = bytes.len() - 2;
+        bytes[last] ^= 1;
+        store.objects.lock().insert(key.clone(), (bytes.into(), 0));
+        let fresh = open(&store, "b");
+        let read = async {
+            let manifest = fresh.snapshot("s").await?;
+            fresh.index(&manifest.indices["logs"]).await.map(|_| ())
+        };
+        match key.starts_with("splits/") {
+            true => read.await.unwrap(),
+            false => {
+                let error = read.await.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Repository, "{error}");
+                assert!(error.to_string().contains(&key), "{error}");
+                assert!(fresh.cleanup().await.is_err(), "what it names is unknown, so all stays");
+                assert!(store.has(&split(1).key()));
+            }
+        }
+        store.objects.lock().insert(key, before);
+    }
+}
+
+#[tokio::test]
+async fn a_readonly_repository_is_not_written() {
+    let store = Store::new();
+    add(&open(&store, "a"), "s", &[1]).await;
+    let before = store.keys();
+    let store_again: Arc<dyn Objects> = Arc::clone(&store) as _;
+    let readonly = Repository::new("r", store_again, true, open(&store, "b").writer.clone());
+    assert_eq!(names(&readonly).await, ["s"]);
+    let error = readonly.remove_snapshots(&["s".to_owned()]).await.unwrap_err();
+    assert_eq!(error.reason(), "[r] cannot delete snapshot in a readonly repository");
+    assert!(readonly.begin_writing().await.is_err() && readonly.cleanup().await.is_err());
+    assert_eq!(store.keys(), before);
+}
+
+#[tokio::test]
+async fn a_store_that_lets_two_writers_win_is_found_out() {
+    let store = Store::new();
+    let repository = open(&store, "a");
+    repository.verify().await.unwrap();
+    assert!(store.keys().is_empty());
+    store.overwrites.store(true, Ordering::Relaxed);
+    let error = repository.verify().await.unwrap_err();
+    assert!(error.reason().contains("two writers"), "{error}");
+    assert!(store.keys().is_empty());
+}
