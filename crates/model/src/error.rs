@@ -89,6 +89,8 @@ pub enum ErrorKind {
     Unavailable,
     /// 503: another snapshot, restore or deletion of the repository stands in the way.
     SnapshotInProgress,
+    /// 500: what is restored would be in the way of what is there, or the snapshot lacks it.
+    SnapshotRestore,
     /// 500: a repository's content is not what it should be, or a store answered with nonsense.
     Repository,
     /// 504 where it stands alone: the request ran out of its time.

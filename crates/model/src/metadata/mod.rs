@@ -9,6 +9,7 @@ mod change;
 mod cluster_commands;
 mod create;
 mod data_streams;
+mod global_state;
 mod ilm_commands;
 mod index_commands;
 mod json;
@@ -34,6 +35,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 pub use cluster_commands::cluster_setting_defaults;
+pub use global_state::IDS_OF;
 pub use ilm_commands::IlmCommand;
 pub use periods::NEW_PERIODS_MAX;
 pub use private_indices::PRIVATE_INDICES_MAX;
@@ -375,6 +377,8 @@ pub struct GlobalState {
     pub index_templates: BTreeMap<String, Arc<IndexTemplate>>,
     /// `persistent` settings, flat.
     pub cluster_settings: SettingsMap,
+    /// Lifecycle policies.
+    pub ilm: Arc<Policies>,
 }
 
 /// Measured facts that rollover conditions are held against.

@@ -99,6 +99,7 @@ impl Change<'_> {
             next.component_templates.extend(global.component_templates.clone());
             next.index_templates.extend(global.index_templates.clone());
             next.cluster_settings.extend(global.cluster_settings.clone());
+            Arc::make_mut(&mut next.ilm).by_name.extend(global.ilm.by_name.clone());
             self.changed();
         }
         Ok(())

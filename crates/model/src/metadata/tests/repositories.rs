@@ -58,3 +58,42 @@ fn indices_of_a_snapshot_come_whole_or_not_at_all() {
     world.ok(restored);
     assert_eq!(world.index("restored").uuid, "uuid-of-restored");
 }
+
+#[test]
+fn templates_and_policies_come_with_a_snapshot() {
+    let mut world = World::new();
+    world.ok(Command::PutComponentTemplate {
+        name: "base".to_owned(),
+        body: json!({"template": {"settings": {"number_of_shards": 2}}}),
+        create: false,
+    });
+    world.ok(Command::PutIndexTemplate {
+        name: "logs".to_owned(),
+        body: json!({"index_patterns": ["logs-*"], "composed_of": ["base"]}),
+        create: false,
+    });
+    let state = GlobalState::of(&world.metadata);
+    let text = state.to_json().to_string();
+    assert_eq!(
+        GlobalState::from_json(&serde_json::from_str(&text).unwrap()).unwrap(),
+        state
+    );
+    let mut other = World::new();
+    other.ok(Command::AddIndices {
+        indices: Vec::new(),
+        data_streams: Vec::new(),
+        global: Some(Box::new(state.clone())),
+    });
+    assert_eq!(GlobalState::of(&other.metadata), state);
+    assert!(GlobalState::from_json(&json!({})).is_err());
+}
+
+#[test]
+fn a_restored_index_has_the_ids_of_the_first() {
+    let mut world = World::new();
+    world.ok(create("logs"));
+    let mut index = world.index("logs").clone();
+    assert_eq!(index.ids_of(), index.uuid);
+    index.settings.typed.insert(IDS_OF.to_owned(), json!("first"));
+    assert_eq!(index.ids_of(), "first");
+}
