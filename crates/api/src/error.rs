@@ -96,6 +96,7 @@ pub(crate) fn status_and_type(kind: ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::ShardDamaged => (503, "no_shard_available_action_exception"),
         ErrorKind::Unavailable => (503, "repository_exception"),
         ErrorKind::SnapshotInProgress => (503, "concurrent_snapshot_execution_exception"),
+        ErrorKind::SnapshotRestore => (500, "snapshot_restore_exception"),
         ErrorKind::Repository => (500, "repository_exception"),
         ErrorKind::Timeout => (504, "timeout_exception"),
         ErrorKind::Cancelled => (499, "task_cancelled_exception"),

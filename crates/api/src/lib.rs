@@ -57,6 +57,7 @@ mod security;
 mod server;
 mod settings;
 mod slm;
+mod snapshots;
 mod stats;
 mod tasks;
 mod templates;

@@ -19,7 +19,8 @@ use crate::request::{Call, Edge};
 use crate::{
     admin, aliases, analyze, bulk, cat, cluster, count, data_stream_lifecycle, data_streams, document, field_caps, ilm,
     indices, mappings, metrics, mget, msearch, nodes, placement, point_in_time, resolve, root, scroll, search,
-    security, settings, slm, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
+    security, settings, slm, snapshots, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum,
+    validate,
 };
 
 /// What a handler returns.
@@ -377,6 +378,20 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/_firn/tenants"], "list_tenants", "cluster:admin/firn/tenants/list", ManageCluster, [], None, tenants::list),
         route!(GET, ["/_firn/tenants/{id}"], "get_tenant", "cluster:admin/firn/tenants/get", ManageTenant, [], None, tenants::get),
         route!(PUT, ["/_firn/tenants/{id}"], "put_tenant", "cluster:admin/firn/tenants/put", ManageCluster, [], Json, tenants::put),
+
+        // Repositories and snapshots.
+        route!(GET, ["/_snapshot", "/_snapshot/{repository}"], "get_repository", "cluster:admin/repository/get", ManageCluster, [MASTER], None, snapshots::repositories::get),
+        route!(POST_PUT, ["/_snapshot/{repository}"], "put_repository", "cluster:admin/repository/put", ManageCluster, [MASTER, &["verify"]], Json, snapshots::repositories::put),
+        route!(DELETE, ["/_snapshot/{repository}"], "delete_repository", "cluster:admin/repository/delete", ManageCluster, [MASTER], None, snapshots::repositories::delete),
+        route!(POST, ["/_snapshot/{repository}/_verify"], "verify_repository", "cluster:admin/repository/verify", ManageCluster, [MASTER], None, snapshots::repositories::verify),
+        route!(POST, ["/_snapshot/{repository}/_analyze"], "analyze_repository", "cluster:admin/repository/analyze", ManageCluster, [MASTER, snapshots::repositories::ANALYZE_PARAMS], None, snapshots::repositories::analyze),
+        route!(POST, ["/_snapshot/{repository}/_cleanup"], "cleanup_repository", "cluster:admin/repository/_cleanup", ManageCluster, [MASTER], None, snapshots::repositories::cleanup),
+        route!(POST_PUT, ["/_snapshot/{repository}/{snapshot}"], "create_snapshot", "cluster:admin/snapshot/create", ManageCluster, [MASTER, &["wait_for_completion"]], Json, snapshots::create::create),
+        route!(GET, ["/_snapshot/{repository}/{snapshot}"], "get_snapshot", "cluster:admin/snapshot/get", ManageCluster, [MASTER, snapshots::list::GET_PARAMS], None, snapshots::list::get),
+        route!(DELETE, ["/_snapshot/{repository}/{snapshot}"], "delete_snapshot", "cluster:admin/snapshot/delete", ManageCluster, [MASTER], None, snapshots::create::delete),
+        route!(GET, ["/_snapshot/_status", "/_snapshot/{repository}/_status", "/_snapshot/{repository}/{snapshot}/_status"], "snapshot_status", "cluster:admin/snapshot/status", ManageCluster, [MASTER, &["ignore_unavailable"]], None, snapshots::status::status),
+        route!(POST_PUT, ["/_snapshot/{repository}/{snapshot}/_clone/{target_snapshot}"], "clone_snapshot", "cluster:admin/snapshot/clone", ManageCluster, [MASTER], Json, snapshots::create::clone),
+        route!(POST, ["/_snapshot/{repository}/{snapshot}/_restore"], "restore_snapshot", "cluster:admin/snapshot/restore", ManageCluster, [MASTER, &["wait_for_completion"]], Json, snapshots::restore::restore),
 
         // Tenants on shards, and their end.
         route!(GET, ["/_firn/placement"], "get_placement", "cluster:admin/firn/placement/get", ManageCluster, [MASTER], None, placement::get),

@@ -14,7 +14,7 @@ use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
 /// The internal form of version 8.17.0 in `index.version.created`.
-const VERSION_CREATED: &str = "8521000";
+pub(crate) const VERSION_CREATED: &str = "8521000";
 
 /// `GET /_settings`, `GET /{index}/_settings` and both with `/{name}`.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {

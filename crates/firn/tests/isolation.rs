@@ -54,6 +54,9 @@ const CLASSES: &[(Class, &[&str])] = &[
         "stop_ilm", "move_lifecycle_to_step", "retry_lifecycle", "remove_lifecycle_policy",
         "get_snapshot_lifecycle", "put_snapshot_lifecycle", "delete_snapshot_lifecycle", "execute_snapshot_lifecycle",
         "execute_snapshot_retention", "get_snapshot_lifecycle_stats", "get_slm_status", "start_slm", "stop_slm",
+        "get_repository", "put_repository", "delete_repository",
+        "verify_repository", "analyze_repository", "cleanup_repository", "create_snapshot", "get_snapshot",
+        "delete_snapshot", "snapshot_status", "clone_snapshot", "restore_snapshot",
     ]),
 ];
 
@@ -261,6 +264,9 @@ fn path_of(pattern: &str, index: &str) -> String {
         ("{scroll_id}", "x"),
         ("{new_index}", "new"),
         ("{username}", "nobody"),
+        ("{repository}", "objects"),
+        ("{snapshot}", "nightly"),
+        ("{target_snapshot}", "copy"),
     ] {
         path = path.replace(capture, value);
     }

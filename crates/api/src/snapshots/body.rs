@@ -1,0 +1,89 @@
+//! Bodies that take some fields and no others.
+
+use firn_engine::Error;
+use serde_json::{Map, Value};
+
+use crate::error::ApiError;
+use crate::params::split_list;
+use crate::request::json_type;
+
+/// A JSON object that is read field by field; what is left at the end is unknown.
+pub(super) struct Fields {
+    what: &'static str,
+    left: Map<String, Value>,
+}
+
+impl Fields {
+    /// The fields of a body; `what` names it in errors.
+    pub(super) fn new(what: &'static str, body: Map<String, Value>) -> Self {
+        Self { what, left: body }
+    }
+
+    /// A field as it came; `null` is not given.
+    pub(super) fn take(&mut self, name: &str) -> Option<Value> {
+        self.left.shift_remove(name).filter(|value| !value.is_null())
+    }
+
+    /// `true` or `false`, also as text.
+    pub(super) fn flag(&mut self, name: &str, default: bool) -> Result<bool, ApiError> {
+        match self.take(name) {
+            None => Ok(default),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(Value::String(text)) if text == "true" || text == "false" => Ok(text == "true"),
+            Some(other) => Err(wrong(name, "boolean", &other)),
+        }
+    }
+
+    /// A text.
+    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, ApiError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(wrong(name, "string", &other)),
+        }
+    }
+
+    /// Texts in a list, or in one text with commas between them.
+    pub(super) fn list(&mut self, name: &str) -> Result<Option<Vec<String>>, ApiError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(split_list(&text))),
+            Some(Value::Array(items)) => items
+                .into_iter()
+                .map(|item| match item {
+                    Value::String(text) => Ok(text),
+                    other => Err(wrong(name, "string", &other)),
+                })
+                .collect::<Result<_, _>>()
+                .map(Some),
+            Some(other) => Err(wrong(name, "array of strings", &other)),
+        }
+    }
+
+    /// An object.
+    pub(super) fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, ApiError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Object(object)) => Ok(Some(object)),
+            Some(other) => Err(wrong(name, "object", &other)),
+        }
+    }
+
+    /// Fails if a field is left.
+    pub(super) fn end(self) -> Result<(), ApiError> {
+        match self.left.keys().next() {
+            None => Ok(()),
+            Some(name) => {
+                Err(Error::illegal_argument(format!("Unknown parameter {name} in the body of {}", self.what)).into())
+            }
+        }
+    }
+}
+
+fn wrong(name: &str, expected: &str, found: &Value) -> ApiError {
+    Error::illegal_argument(format!(
+        "malformed [{name}], expected {expected} but got [{}]",
+        json_type(found)
+    ))
+    .into()
+}

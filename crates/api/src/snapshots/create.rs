@@ -1,0 +1,87 @@
+//! Making, cloning and removing snapshots.
+
+use std::sync::Arc;
+
+use firn_engine::Error;
+use firn_engine::search::IndexTarget;
+use firn_engine::snapshot::{CloneSnapshot, CreateSnapshot};
+use firn_model::names::IndicesOptions;
+use serde_json::{Value, json};
+
+use super::body::Fields;
+use super::list;
+use crate::error::ApiError;
+use crate::params::{set_expand_wildcards, split_list};
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+
+/// `PUT /_snapshot/{repository}/{snapshot}`.
+pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let mut body = Fields::new("a snapshot", call.object()?);
+    let mut options = IndicesOptions {
+        ignore_unavailable: body.flag("ignore_unavailable", false)?,
+        expand_hidden: true,
+        ..IndicesOptions::default()
+    };
+    if let Some(states) = body.list("expand_wildcards")? {
+        set_expand_wildcards(&mut options, states.iter().map(String::as_str))?;
+    }
+    refuse_feature_states(&mut body)?;
+    let request = CreateSnapshot {
+        repository: call.capture("repository").to_owned(),
+        name: call.capture("snapshot").to_owned(),
+        target: IndexTarget {
+            expression: body.list("indices")?.unwrap_or_default(),
+            options,
+        },
+        include_global_state: body.flag("include_global_state", true)?,
+        partial: body.flag("partial", false)?,
+        metadata: body.object("metadata")?,
+        wait: call.params.bool("wait_for_completion", false)?,
+    };
+    body.end()?;
+    let wait = request.wait;
+    let info = edge.engine.create_snapshot(&call.ctx, request).await?;
+    Ok(Reply::ok(&match wait {
+        true => json!({"snapshot": list::print(&info, list::Detail::default())}),
+        false => json!({"accepted": true}),
+    }))
+}
+
+/// Firn has no features with indices of their own: none is what there is.
+pub(super) fn refuse_feature_states(body: &mut Fields) -> Result<(), ApiError> {
+    match body.list("feature_states")? {
+        None => Ok(()),
+        Some(states) if states.is_empty() || states == ["none"] => Ok(()),
+        Some(_) => Err(Error::not_implemented("[feature_states] of snapshots").into()),
+    }
+}
+
+/// `PUT /_snapshot/{repository}/{snapshot}/_clone/{target_snapshot}`.
+pub(crate) async fn clone(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let Value::Object(body) = call.required_json()? else {
+        return Err(Error::parsing("the body of a clone is no object").into());
+    };
+    let mut body = Fields::new("a clone", body);
+    let indices = body.list("indices")?;
+    body.end()?;
+    let request = CloneSnapshot {
+        repository: call.capture("repository").to_owned(),
+        source: call.capture("snapshot").to_owned(),
+        target: call.capture("target_snapshot").to_owned(),
+        indices: indices
+            .filter(|indices| !indices.is_empty())
+            .ok_or_else(|| ApiError::validation(&["indices patterns are missing".to_owned()]))?,
+    };
+    edge.engine.clone_snapshot(&call.ctx, request).await?;
+    Ok(Reply::acknowledged())
+}
+
+/// `DELETE /_snapshot/{repository}/{snapshot}`.
+pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let names = split_list(call.capture("snapshot"));
+    edge.engine
+        .delete_snapshot(&call.ctx, call.capture("repository"), &names)
+        .await?;
+    Ok(Reply::acknowledged())
+}

@@ -1,0 +1,8 @@
+//! `_snapshot`: repositories, snapshots, and what is restored from them.
+
+pub(crate) mod body;
+pub(crate) mod create;
+pub(crate) mod list;
+pub(crate) mod repositories;
+pub(crate) mod restore;
+pub(crate) mod status;
