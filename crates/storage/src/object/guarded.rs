@@ -84,6 +84,11 @@ impl Guarded {
         }
     }
 
+    /// Whether every write is refused.
+    pub fn is_readonly(&self) -> bool {
+        self.guard.is_readonly
+    }
+
     /// What was asked of the store.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.guard.meter

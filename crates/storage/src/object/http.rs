@@ -36,6 +36,28 @@ const TRANSIENT_CODES: &[&str] = &[
     "XAmzContentSHA256Mismatch",
 ];
 
+/// Codes that say who asks is nobody or may not; gateways send them with statuses of their own.
+const DENIED_CODES: &[&str] = &[
+    "AccessDenied",
+    "ExpiredToken",
+    "InvalidAccessKeyId",
+    "InvalidToken",
+    "RequestTimeTooSkewed",
+    "SignatureDoesNotMatch",
+    "XAdminUserNotFound",
+];
+
+/// Codes under which 404 says that there is no such object. Whoever reads a log to its end must not take
+/// another 404 for it.
+const MISSING_CODES: &[&str] = &[
+    "BlobNotFound",
+    "ContainerNotFound",
+    "NoSuchBucket",
+    "NoSuchKey",
+    "NoSuchUpload",
+    "ResourceNotFound",
+];
+
 /// An answer that refuses.
 #[derive(Debug)]
 pub(super) struct Refusal {
@@ -61,11 +83,21 @@ impl Refusal {
 
     /// Whether the same request may succeed next time.
     pub(super) fn is_transient(&self) -> bool {
-        let has_transient_code = || {
-            let code = self.code.as_deref();
-            code.is_some_and(|code| TRANSIENT_CODES.contains(&code))
-        };
-        matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504) || has_transient_code()
+        matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504) || self.has_code_of(TRANSIENT_CODES)
+    }
+
+    /// Whether somebody else may ask this, or nobody.
+    pub(super) fn is_denied(&self) -> bool {
+        matches!(self.status, 401 | 403) || self.has_code_of(DENIED_CODES)
+    }
+
+    /// Whether what was asked for is not there. Answers to HEAD have no code.
+    pub(super) fn is_missing(&self) -> bool {
+        self.status == 404 && (self.code.is_none() || self.has_code_of(MISSING_CODES))
+    }
+
+    fn has_code_of(&self, codes: &[&str]) -> bool {
+        self.code.as_deref().is_some_and(|code| codes.contains(&code))
     }
 }
 
@@ -95,7 +127,8 @@ impl HttpConnector for Connector {
     }
 }
 
-/// Asks once and makes refusals errors. What is an answer (404, 409, 412, 401, 403) passes.
+/// Asks once and makes refusals errors. That something exists or has changed (409, 412) is an answer and passes:
+/// the client knows what was asked.
 #[derive(Debug)]
 struct Once(HttpClient);
 
@@ -104,7 +137,7 @@ impl HttpService for Once {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let response = self.0.execute(request).await?;
         let status = response.status().as_u16();
-        if matches!(status, 200..=399 | 401 | 403 | 404 | 412) {
+        if matches!(status, 200..=399 | 412) {
             return Ok(response);
         }
         let (parts, body) = response.into_parts();
@@ -153,6 +186,15 @@ mod tests {
         check(400, "<Error><Code>InvalidBucketName</Code></Error>", false);
         check(400, "", false);
         check(501, "", false);
+    }
+
+    #[test]
+    fn only_what_is_missing_is_missing() {
+        let refusal = |status, code: &str| Refusal::new(status, &format!("<Error><Code>{code}</Code></Error>"));
+        assert!(Refusal::new(404, "").is_missing() && refusal(404, "NoSuchKey").is_missing());
+        assert!(!refusal(404, "XAdminUserNotFound").is_missing() && refusal(404, "XAdminUserNotFound").is_denied());
+        assert!(!refusal(404, "MethodNotAllowed").is_missing() && !refusal(400, "NoSuchKey").is_missing());
+        assert!(Refusal::new(403, "").is_denied() && refusal(400, "ExpiredToken").is_denied());
     }
 
     #[test]

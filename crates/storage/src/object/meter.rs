@@ -76,10 +76,23 @@ pub struct Meter {
     operations: [Counters; Operation::ALL.len()],
 }
 
+/// Measures one thing.
+pub(super) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    pub(super) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
 /// A request that is being measured.
 pub(super) struct Running<'a> {
     counters: &'a Counters,
-    started: Instant,
+    stopwatch: Stopwatch,
 }
 
 impl Meter {
@@ -120,7 +133,7 @@ impl Meter {
         }
         Running {
             counters,
-            started: Instant::now(),
+            stopwatch: Stopwatch::start(),
         }
     }
 }
@@ -128,7 +141,7 @@ impl Meter {
 impl Running<'_> {
     /// Ends with the bytes that were moved, or with what went wrong. One that is dropped was cancelled.
     pub(super) fn end(self, outcome: Result<u64, ObjectErrorKind>) {
-        let took = self.started.elapsed();
+        let took = self.stopwatch.elapsed();
         let ms = took.as_millis() as u64;
         let bucket = LATENCY_BOUNDS_MS.partition_point(|bound| *bound < ms);
         self.counters.latencies[bucket].fetch_add(1, Relaxed);

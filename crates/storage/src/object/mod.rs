@@ -4,6 +4,7 @@
 //! parts. All methods are cancelled by dropping their future. Whoever calls from a thread of the search pool
 //! waits for them there, never on the threads that serve HTTP.
 
+mod analyze;
 mod azure;
 mod fs;
 mod gcs;
@@ -16,12 +17,17 @@ mod remote;
 mod requests;
 mod retry;
 mod s3;
+#[cfg(test)]
+mod s3_tests;
 mod settings;
 mod stores;
+#[cfg(test)]
+mod stores_tests;
 #[cfg(test)]
 mod tests;
 mod throttle;
 mod url;
+mod verify;
 
 use std::fmt;
 use std::ops::Range;
@@ -30,6 +36,7 @@ use std::path::Path;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+pub use analyze::{Analysis, AnalyzeOptions, Latencies, analyze};
 pub use fs::FsObjects;
 pub use guarded::{Guard, Guarded};
 pub use limit::Limit;
@@ -40,6 +47,7 @@ pub use retry::RetryPolicy;
 pub use s3::{S3Credentials, S3Options};
 pub use stores::{ObjectStores, StoresConfig};
 pub use throttle::Throttle;
+pub use verify::verify;
 
 /// What a store knows of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]

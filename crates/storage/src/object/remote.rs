@@ -102,7 +102,7 @@ impl<S: ObjectStore + MultipartStore> Requests for Remote<S> {
     }
 
     async fn put(&self, key: &str, bytes: Bytes, mode: &PutMode) -> Result<Option<String>, ObjectError> {
-        let mode = match mode {
+        let client_mode = match mode {
             PutMode::Overwrite => object_store::PutMode::Overwrite,
             PutMode::Create => object_store::PutMode::Create,
             PutMode::Replace(etag) => {
@@ -114,12 +114,18 @@ impl<S: ObjectStore + MultipartStore> Requests for Remote<S> {
                 object_store::PutMode::Update(UpdateVersion { e_tag, version })
             }
         };
-        let options = PutOptions::from(mode);
+        let options = PutOptions::from(client_mode);
         let written = self
             .store
             .put_opts(&self.path(key)?, PutPayload::from(bytes), options)
             .await;
-        let written = written.map_err(|error| fault(key, &error))?;
+        let written = written.map_err(|error| match (fault(key, &error), mode) {
+            // What is gone is no more what it was.
+            (fault, PutMode::Replace(_)) if fault.kind == ObjectErrorKind::NotFound => {
+                ObjectError::new(ObjectErrorKind::Changed, key, "the object has changed")
+            }
+            (fault, _) => fault,
+        })?;
         Ok(if self.dialect.by_version {
             written.version
         } else {
@@ -188,9 +194,10 @@ impl<S: ObjectStore + MultipartStore> Requests for Remote<S> {
     }
 
     async fn delete(&self, key: &str) -> Result<(), ObjectError> {
-        match self.store.delete(&self.path(key)?).await {
-            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(fault(key, &error)),
+        let deleted = self.store.delete(&self.path(key)?).await;
+        match deleted.map_err(|error| fault(key, &error)) {
+            Err(error) if error.kind != ObjectErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         }
     }
 }
@@ -254,6 +261,8 @@ fn beneath(error: &Error) -> (ObjectErrorKind, String) {
         if let Some(refusal) = cause.downcast_ref::<Refusal>() {
             let kind = match refusal.status {
                 _ if refusal.is_transient() => ObjectErrorKind::Unavailable,
+                _ if refusal.is_denied() => ObjectErrorKind::Denied,
+                _ if refusal.is_missing() => ObjectErrorKind::NotFound,
                 405 | 501 => ObjectErrorKind::Unsupported,
                 _ => ObjectErrorKind::Refused,
             };

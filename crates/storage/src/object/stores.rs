@@ -183,9 +183,8 @@ impl ObjectStores {
             None => url.trim_end_matches('/') == pattern.trim_end_matches('/'),
         };
         // Where a parent is named, what begins as it should may end elsewhere.
-        let climbs = url
-            .split(['/', '?', '#'])
-            .any(|part| matches!(part, ".." | "%2e%2e" | "%2E%2E"));
+        let decoded = url.to_ascii_lowercase().replace("%2e", ".");
+        let climbs = decoded.split(['/', '\\', '?', '#']).any(|part| part == "..");
         if !climbs && self.config.allowed_urls.iter().any(is_allowed) {
             return Ok(url);
         }

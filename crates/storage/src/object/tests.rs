@@ -21,7 +21,7 @@ fn guarded(store: impl Requests + 'static) -> Guarded {
 }
 
 /// The promises of [`Objects`].
-async fn conforms(objects: &Guarded) {
+pub(super) async fn conforms(objects: &Guarded) {
     let body = Bytes::from_static(b"0123456789");
 
     let etag = objects
@@ -99,7 +99,7 @@ async fn conforms(objects: &Guarded) {
     }
 }
 
-fn kind<T: std::fmt::Debug>(outcome: Result<T, ObjectError>) -> ObjectErrorKind {
+pub(super) fn kind<T: std::fmt::Debug>(outcome: Result<T, ObjectError>) -> ObjectErrorKind {
     outcome.expect_err("this should fail").kind
 }
 

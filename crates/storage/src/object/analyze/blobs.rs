@@ -1,0 +1,197 @@
+//! Objects that are written, read, replaced, listed and removed.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use tokio::sync::Semaphore;
+
+use super::{Analysis, BYTES_IN_MEMORY_MAX, Run};
+use crate::object::{ObjectError, ObjectErrorKind, PutMode};
+
+/// Ranges that are read of each object.
+const RANGES: usize = 3;
+/// One object of so many is replaced while it is read.
+const REPLACED_ONE_OF: usize = 8;
+/// Memory is taken in pieces of this.
+const MEMORY_UNIT: u64 = 4096;
+
+/// Writes the objects and reads them back. Their keys and lengths.
+pub(super) async fn write_and_read(run: &Run<'_>) -> Result<BTreeMap<String, u64>, ObjectError> {
+    // Each object is held twice while it is replaced.
+    let memory = Semaphore::new((2 * BYTES_IN_MEMORY_MAX / MEMORY_UNIT) as usize);
+    let plans = lens(run).into_iter().enumerate();
+    let blobs = stream::iter(plans.map(|(number, len)| {
+        let memory = &memory;
+        async move {
+            let units = (2 * len).div_ceil(MEMORY_UNIT) as u32;
+            let _held = memory.acquire_many(units).await.expect("nobody closes this semaphore");
+            let key = run.key(&format!("blob-{number:06}"));
+            one(run, &key, number, len).await?;
+            Ok((key, len))
+        }
+    }));
+    blobs
+        .buffer_unordered(run.options.concurrency as usize)
+        .try_collect()
+        .await
+}
+
+/// Lengths of all objects: as many small ones as large ones, one as large as allowed, all within the total.
+fn lens(run: &Run<'_>) -> Vec<u64> {
+    let options = run.options;
+    let mut random = fastrand::Rng::with_seed(options.seed);
+    let mut left = options.total_bytes_max;
+    let magnitudes = (options.blob_bytes_max as f64).ln();
+    let count = u64::from(options.blob_count);
+    (0..count)
+        .map(|number| {
+            let drawn = match number {
+                0 => options.blob_bytes_max,
+                _ => (random.f64() * magnitudes).exp() as u64,
+            };
+            // What comes after this one is at least one byte each.
+            let rest = count - number - 1;
+            let len = drawn.min(left.saturating_sub(rest)).max(1);
+            left = left.saturating_sub(len);
+            len
+        })
+        .collect()
+}
+
+/// Bytes that are nobody else's.
+fn content(seed: u64, number: usize, version: u64, len: u64) -> Bytes {
+    let mut random = fastrand::Rng::with_seed(seed ^ (number as u64).rotate_left(32) ^ version.rotate_left(56));
+    let mut bytes = vec![0; len as usize];
+    random.fill(&mut bytes);
+    bytes.into()
+}
+
+async fn one(run: &Run<'_>, key: &str, number: usize, len: u64) -> Result<(), ObjectError> {
+    match run.objects.info(key).await {
+        Err(error) if error.kind == ObjectErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+        Ok(_) => run.violation(format!("object [{key}] is there before it was written")),
+    }
+    let first = content(run.options.seed, number, 0, len);
+    let write = run.objects.write(key, first.clone(), PutMode::Overwrite);
+    run.timed(|found| &mut found.writes, len, write).await?;
+    read_back(run, key, number, &first).await?;
+    if number % REPLACED_ONE_OF == 0 {
+        let second = content(run.options.seed, number, 1, len);
+        replace_while_read(run, key, &first, &second).await?;
+        read_back(run, key, number, &second).await?;
+    }
+    Ok(())
+}
+
+/// Reads an object whole, in ranges, and its end.
+async fn read_back(run: &Run<'_>, key: &str, number: usize, expected: &Bytes) -> Result<(), ObjectError> {
+    let len = expected.len() as u64;
+    let whole = run.objects.read_all(key, len);
+    let (bytes, info) = run.timed(|found| &mut found.reads, len, whole).await?;
+    if bytes != *expected || info.len != len {
+        run.violation(format!("object [{key}] is not what was written"));
+    }
+    let mut random = fastrand::Rng::with_seed(run.options.seed ^ number as u64);
+    for _ in 0..RANGES {
+        let start = random.u64(..len);
+        let end = random.u64(start + 1..=len);
+        let range = run.objects.read(key, start..end);
+        let bytes = run.timed(|found| &mut found.ranged_reads, end - start, range).await?;
+        if bytes != expected[start as usize..end as usize] {
+            run.violation(format!(
+                "bytes {start} to {end} of object [{key}] are not what was written"
+            ));
+        }
+    }
+    let tail_len = random.u64(1..=len);
+    let tail = run.objects.read_end(key, tail_len);
+    let (bytes, info) = run.timed(|found| &mut found.ranged_reads, tail_len, tail).await?;
+    if bytes != expected[(len - tail_len) as usize..] || info.len != len {
+        run.violation(format!(
+            "the last {tail_len} bytes of object [{key}] are not what was written"
+        ));
+    }
+    Ok(())
+}
+
+/// Whoever reads meanwhile sees the one or the other, whole.
+async fn replace_while_read(run: &Run<'_>, key: &str, first: &Bytes, second: &Bytes) -> Result<(), ObjectError> {
+    let len = first.len() as u64;
+    let write = run.objects.write(key, second.clone(), PutMode::Overwrite);
+    let write = run.timed(|found: &mut Analysis| &mut found.overwrites, len, write);
+    let (written, read) = futures_util::future::join(write, run.objects.read_all(key, len)).await;
+    written?;
+    let (bytes, _) = read?;
+    if bytes != *first && bytes != *second {
+        run.violation(format!("object [{key}] was read half replaced"));
+    }
+    Ok(())
+}
+
+/// Everything that was written stands in a listing.
+pub(super) async fn list(run: &Run<'_>, written: &BTreeMap<String, u64>) -> Result<(), ObjectError> {
+    let prefix = run.key("blob-");
+    let listed = run
+        .timed(|found| &mut found.listings, 0, run.objects.list(&prefix))
+        .await?;
+    let listed: BTreeMap<String, u64> = listed.into_iter().map(|info| (info.key, info.len)).collect();
+    let missing = written.keys().filter(|key| !listed.contains_key(*key)).count();
+    if missing > 0 {
+        run.found.lock().notes.push(format!(
+            "a listing lacked {missing} of {} objects that were written before; firn finds commits without it",
+            written.len()
+        ));
+    }
+    for (key, len) in &listed {
+        if written.get(key) != Some(len) {
+            run.violation(format!(
+                "a listing has object [{key}] with {len} bytes, which was never written so"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Removes everything and looks whether it is gone.
+pub(super) async fn remove(run: &Run<'_>) -> Result<(), ObjectError> {
+    let removed = remove_all(run).await?;
+    let gone = stream::iter(removed.iter().map(|key| async move {
+        match run.objects.info(key).await {
+            Err(error) if error.kind == ObjectErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => {
+                run.violation(format!("object [{key}] is still there after it was deleted"));
+                Ok(())
+            }
+        }
+    }));
+    gone.buffer_unordered(run.options.concurrency as usize)
+        .try_collect::<()>()
+        .await?;
+    let left = run
+        .timed(|found| &mut found.listings, 0, run.objects.list(&run.prefix))
+        .await?;
+    if !left.is_empty() {
+        run.found
+            .lock()
+            .notes
+            .push(format!("a listing had {} objects that were deleted before", left.len()));
+    }
+    Ok(())
+}
+
+/// Removes everything; what was removed.
+pub(super) async fn remove_all(run: &Run<'_>) -> Result<Vec<String>, ObjectError> {
+    let listed = run.objects.list(&run.prefix).await?;
+    let deletes = stream::iter(listed.into_iter().map(|info| async move {
+        let delete = run.objects.delete(&info.key);
+        run.timed(|found| &mut found.deletes, 0, delete).await?;
+        Ok(info.key)
+    }));
+    deletes
+        .buffer_unordered(run.options.concurrency as usize)
+        .try_collect()
+        .await
+}
