@@ -43,3 +43,18 @@ if [ "$what" = test ] && ! cargo deny --version >/dev/null 2>&1; then
   cargo install cargo-deny --locked --debug --quiet --target-dir "${TMPDIR:-/tmp}/firn-cargo-deny"
   rm -rf "${TMPDIR:-/tmp}/firn-cargo-deny"
 fi
+
+# The S3 server that tests and benchmarks of snapshots start; they look for it where Go puts it.
+if [ "$what" = test ]; then
+  versitygw=github.com/versity/versitygw/cmd/versitygw@v1.8.0
+  folder=""
+  if command -v go >/dev/null 2>&1; then folder=$(go env GOBIN); folder=${folder:-$(go env GOPATH)/bin}; fi
+  if ! command -v versitygw >/dev/null 2>&1 && [ ! -x "$folder/versitygw" ]; then
+    if [ -z "$folder" ]; then
+      echo "firn's tests need Go (https://go.dev/dl) to install $versitygw; run make again then" >&2
+      exit 1
+    fi
+    echo "installing versitygw"
+    go install "$versitygw"
+  fi
+fi
