@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use firn_model::{Error, Result};
 use firn_storage::disk::Disk;
+use firn_storage::object::{ObjectStores, StoresConfig};
+use tokio::runtime::Handle;
 
 /// A clock: ms since the epoch in UTC.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -68,6 +70,10 @@ pub struct EmbeddedConfig {
     pub disk: Arc<dyn Disk>,
     /// `None`: asks the file system of `path_data`.
     pub space: Option<SpaceProbe>,
+    /// Opens snapshot repositories.
+    pub object_stores: Arc<ObjectStores>,
+    /// Threads that speak to object stores; `None`: nothing there can be reached.
+    pub io: Option<Handle>,
 }
 
 impl EmbeddedConfig {
@@ -102,6 +108,8 @@ impl EmbeddedConfig {
             seed,
             disk,
             space: None,
+            object_stores: Arc::new(ObjectStores::new(StoresConfig::new(seed))),
+            io: None,
         }
     }
 }

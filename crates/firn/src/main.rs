@@ -22,6 +22,7 @@ mod logging;
 mod metrics;
 mod process;
 mod records;
+mod repositories;
 mod security;
 mod serve;
 mod settings;

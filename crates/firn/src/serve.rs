@@ -15,6 +15,7 @@ use firn_engine::{Engine, RequestContext};
 use firn_storage::RealDisk;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::repositories::{self, Repositories};
 use crate::settings::address::Protection;
 use crate::settings::load::{Sources, Typed};
 use crate::settings::{FloodStage, ServeSettings, SettingsError, markdown};
@@ -138,7 +139,9 @@ pub(crate) fn serve(
     let address = listener.local_addr()?;
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
 
-    let engine = Embedded::open(embedded_config(settings))
+    let repositories = Repositories::start(settings)?;
+    let stores = Arc::clone(&repositories.stores);
+    let engine = Embedded::open(embedded_config(settings, &repositories))
         .with_context(|| format!("cannot open the data in {}", settings.path_data.display()))?;
     let recovery = engine.recovery_report();
     for damaged in &recovery.damaged {
@@ -171,6 +174,7 @@ pub(crate) fn serve(
             extra_metrics: Some(Arc::new(move |text| {
                 metrics::write_process(text);
                 records.write_metrics(text);
+                repositories::write_metrics(&stores, text);
             })),
             ..api_config(settings, address, engine.as_ref()).await?
         };
@@ -266,7 +270,7 @@ fn on_signal(stopping: Stopping) -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-fn embedded_config(settings: &ServeSettings) -> EmbeddedConfig {
+fn embedded_config(settings: &ServeSettings, repositories: &Repositories) -> EmbeddedConfig {
     let defaults = EmbeddedConfig::new(
         &settings.path_data,
         Arc::new(RealDisk),
@@ -297,6 +301,8 @@ fn embedded_config(settings: &ServeSettings) -> EmbeddedConfig {
         },
         flood_stage_headroom_bytes_max: settings.flood_stage_headroom_bytes,
         search_idle_after_ms: settings.search_idle_after.as_millis() as u64,
+        object_stores: Arc::clone(&repositories.stores),
+        io: repositories.io(),
         ..defaults
     }
 }

@@ -82,6 +82,13 @@ impl Secrets {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|value| value.as_str())
     }
+
+    /// Those of the clients of object stores, by name.
+    pub(crate) fn of_clients(&self) -> impl Iterator<Item = (&str, &str)> {
+        let is_of_client = |name: &str| definitions::find(name).is_some_and(definitions::Definition::is_family);
+        let all = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        all.filter(move |(name, _)| is_of_client(name))
+    }
 }
 
 /// Names only: the settings are printed for people to read.
@@ -314,11 +321,13 @@ mod tests {
     #[test]
     fn names_are_those_of_secret_settings() {
         check_name("bootstrap.password").expect("a secret");
+        check_name("s3.client.eu.secret_key").expect("a secret of a client");
         let check = |name: &str, words: &str| {
             let error = check_name(name).expect_err("an error").0;
             assert!(error.contains(words), "{error}");
         };
         check("http.port", "is no secret");
+        check("s3.client.eu.endpoint", "is no secret");
         check("bootstrap.pasword", "did you mean [bootstrap.password]?");
         check("qqq", "bootstrap.password, ");
     }

@@ -3,7 +3,8 @@
 /// A setting.
 #[derive(Debug)]
 pub(crate) struct Definition {
-    /// Elasticsearch's name where Elasticsearch has the setting.
+    /// Elasticsearch's name where Elasticsearch has the setting. A `*` in it stands for one part that the user
+    /// chooses, such as the name of a client.
     pub(crate) name: &'static str,
     /// Heading it stands under in the reference.
     pub(crate) section: &'static str,
@@ -13,6 +14,22 @@ pub(crate) struct Definition {
     pub(crate) default: DefaultValue,
     /// One or two sentences for the user.
     pub(crate) help: &'static str,
+}
+
+impl Definition {
+    /// Whether a name means this setting.
+    fn is_called(&self, name: &str) -> bool {
+        let Some((before, after)) = self.name.split_once('*') else {
+            return self.name == name;
+        };
+        let chosen = name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+        chosen.is_some_and(|chosen| !chosen.is_empty() && !chosen.contains('.'))
+    }
+
+    /// Whether it stands for many settings, whose names the user completes.
+    pub(crate) fn is_family(&self) -> bool {
+        self.name.contains('*')
+    }
 }
 
 /// The default of a setting.
@@ -95,6 +112,7 @@ const NODE: &str = "Node";
 const PATHS: &str = "Paths";
 const HTTP: &str = "HTTP";
 const SECURITY: &str = "Security";
+const REPOSITORIES: &str = "Snapshot repositories";
 const MEMORY: &str = "Memory and threads";
 const DISK: &str = "Disk";
 const SEARCH: &str = "Search";
@@ -241,18 +259,130 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         help: "Password of the operator `elastic` at the first start of a server without users.",
     },
     Definition {
-        name: "s3.client.default.access_key",
-        section: SECURITY,
-        kind: Kind::Secret,
+        name: "path.repo",
+        section: REPOSITORIES,
+        kind: Kind::Paths,
         default: Derived("none"),
-        help: "Kept for snapshot repositories in object stores, which this version does not have yet.",
+        help: "Folders that snapshot repositories of type `fs` may lie in. Without it there can be none.",
     },
     Definition {
-        name: "s3.client.default.secret_key",
-        section: SECURITY,
+        name: "repositories.url.allowed_urls",
+        section: REPOSITORIES,
+        kind: Kind::Text,
+        default: Derived("none"),
+        help: "Addresses that snapshot repositories of type `url` may have, separated by commas; a `*` at the end stands for any rest.",
+    },
+    Definition {
+        name: "repositories.max_requests",
+        section: REPOSITORIES,
+        kind: Kind::Count(1, 4096),
+        default: Fixed("64"),
+        help: "Requests to object stores that are on their way at a time, of all repositories together. More wait.",
+    },
+    Definition {
+        name: "s3.client.*.access_key",
+        section: REPOSITORIES,
         kind: Kind::Secret,
         default: Derived("none"),
-        help: "The same.",
+        help: "Access key of the S3 client of this name; repositories use `default` unless their `client` names another. Without keys the variables of AWS decide (`AWS_ACCESS_KEY_ID` and its kind), then the role of the machine.",
+    },
+    Definition {
+        name: "s3.client.*.secret_key",
+        section: REPOSITORIES,
+        kind: Kind::Secret,
+        default: Derived("none"),
+        help: "Its secret key.",
+    },
+    Definition {
+        name: "s3.client.*.session_token",
+        section: REPOSITORIES,
+        kind: Kind::Secret,
+        default: Derived("none"),
+        help: "Session token that belongs to temporary keys.",
+    },
+    Definition {
+        name: "s3.client.*.endpoint",
+        section: REPOSITORIES,
+        kind: Kind::Text,
+        default: Derived("Amazon's"),
+        help: "Address of another store that speaks S3, such as `https://minio.example:9000`.",
+    },
+    Definition {
+        name: "s3.client.*.protocol",
+        section: REPOSITORIES,
+        kind: Kind::Choice(&["https", "http"]),
+        default: Derived("https"),
+        help: "Of an endpoint that does not say.",
+    },
+    Definition {
+        name: "s3.client.*.region",
+        section: REPOSITORIES,
+        kind: Kind::Text,
+        default: Derived("`AWS_REGION`, else us-east-1"),
+        help: "Region of the bucket.",
+    },
+    Definition {
+        name: "s3.client.*.path_style_access",
+        section: REPOSITORIES,
+        kind: BOOLEAN,
+        default: Derived("true with an endpoint, else false"),
+        help: "Whether the bucket stands in the path of a request instead of in the name of its host.",
+    },
+    Definition {
+        name: "s3.client.*.read_timeout",
+        section: REPOSITORIES,
+        kind: Kind::Duration,
+        default: Derived("50s"),
+        help: "How long a store may be silent before a request counts as lost.",
+    },
+    Definition {
+        name: "s3.client.*.max_retries",
+        section: REPOSITORIES,
+        kind: Kind::Count(0, 20),
+        default: Derived("6"),
+        help: "How often a request that failed is tried again.",
+    },
+    Definition {
+        name: "gcs.client.*.credentials_file",
+        section: REPOSITORIES,
+        kind: Kind::Secret,
+        default: Derived("none"),
+        help: "JSON of a Google service account, in one line. Without it `GOOGLE_APPLICATION_CREDENTIALS` decides, then the role of the machine.",
+    },
+    Definition {
+        name: "gcs.client.*.endpoint",
+        section: REPOSITORIES,
+        kind: Kind::Text,
+        default: Derived("Google's"),
+        help: "Address of another store that speaks Google's protocol, such as an emulator.",
+    },
+    Definition {
+        name: "azure.client.*.account",
+        section: REPOSITORIES,
+        kind: Kind::Secret,
+        default: Derived("none"),
+        help: "Name of an Azure storage account.",
+    },
+    Definition {
+        name: "azure.client.*.key",
+        section: REPOSITORIES,
+        kind: Kind::Secret,
+        default: Derived("none"),
+        help: "Its key. Without key and token the variables of Azure decide (`AZURE_CLIENT_ID` and its kind), then the identity of the machine.",
+    },
+    Definition {
+        name: "azure.client.*.sas_token",
+        section: REPOSITORIES,
+        kind: Kind::Secret,
+        default: Derived("none"),
+        help: "A shared access signature instead of the key.",
+    },
+    Definition {
+        name: "azure.client.*.endpoint",
+        section: REPOSITORIES,
+        kind: Kind::Text,
+        default: Derived("Azure's"),
+        help: "Address of another store that speaks Azure's protocol, such as an emulator.",
     },
     Definition {
         name: "indices.memory.index_buffer_size",
@@ -419,7 +549,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
 
 /// The definition of a name.
 pub(crate) fn find(name: &str) -> Option<&'static Definition> {
-    DEFINITIONS.iter().find(|definition| definition.name == name)
+    DEFINITIONS.iter().find(|definition| definition.is_called(name))
 }
 
 /// The name of the environment variable that sets it. `.` and `_` both become `_`; a test makes
@@ -428,11 +558,12 @@ pub(crate) fn environment_name(name: &str) -> String {
     format!("FIRN_{}", name.replace('.', "_").to_uppercase())
 }
 
-/// The setting that a variable of the environment names.
+/// The setting that a variable of the environment names. None names one of a family: where `_` stands for `.`
+/// as well, what the user chose cannot be told from the rest.
 pub(crate) fn find_by_environment(variable: &str) -> Option<&'static Definition> {
     DEFINITIONS
         .iter()
-        .find(|definition| environment_name(definition.name) == variable)
+        .find(|definition| !definition.is_family() && environment_name(definition.name) == variable)
 }
 
 /// The name the user most likely meant, if one is near enough.
@@ -476,6 +607,22 @@ mod tests {
         let variables: HashSet<_> = DEFINITIONS.iter().map(|d| environment_name(d.name)).collect();
         assert_eq!(names.len(), DEFINITIONS.len());
         assert_eq!(variables.len(), DEFINITIONS.len());
+    }
+
+    #[test]
+    fn a_family_takes_one_part_of_a_name() {
+        let found = |name: &str| find(name).map(|definition| definition.name);
+        assert_eq!(found("s3.client.default.endpoint"), Some("s3.client.*.endpoint"));
+        assert_eq!(found("s3.client.eu-1.access_key"), Some("s3.client.*.access_key"));
+        for name in [
+            "s3.client.endpoint",
+            "s3.client..endpoint",
+            "s3.client.a.b.endpoint",
+            "s3.client.a.size",
+        ] {
+            assert_eq!(found(name), None, "{name}");
+        }
+        assert!(find_by_environment("FIRN_S3_CLIENT_*_ENDPOINT").is_none());
     }
 
     #[test]

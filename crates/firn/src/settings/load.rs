@@ -49,7 +49,7 @@ impl fmt::Display for Source {
 /// The text of each setting that was typed, not yet checked.
 #[derive(Debug, Default)]
 pub(crate) struct Typed {
-    values: BTreeMap<&'static str, (String, Source)>,
+    values: BTreeMap<String, (String, Source)>,
     /// Sentences for the log once it is up: what was seen and has no effect.
     pub(crate) warnings: Vec<String>,
 }
@@ -80,7 +80,7 @@ impl Typed {
         }
         for (flag, name, value) in sources.flags {
             let definition = definitions::find(name).expect("flags name settings of the table");
-            typed.set(definition, value, Source::Flag(flag))?;
+            typed.set(definition, name, value, Source::Flag(flag))?;
         }
         Ok(typed)
     }
@@ -90,15 +90,28 @@ impl Typed {
         self.values.get(name).map(|(value, source)| (value.as_str(), source))
     }
 
+    /// What was typed of families, by the name that the user completed.
+    pub(crate) fn of_families(&self) -> impl Iterator<Item = (&str, &'static Definition)> {
+        self.values.keys().filter_map(|name| {
+            let definition = definitions::find(name).filter(|definition| definition.is_family())?;
+            Some((name.as_str(), definition))
+        })
+    }
+
     /// A secret is refused at once: what is kept here is printed by `_nodes`.
-    fn set(&mut self, definition: &'static Definition, value: String, source: Source) -> Result<(), SettingsError> {
+    fn set(
+        &mut self,
+        definition: &'static Definition,
+        name: &str,
+        value: String,
+        source: Source,
+    ) -> Result<(), SettingsError> {
         if matches!(definition.kind, Kind::Secret) {
-            let name = definition.name;
             return Err(SettingsError(format!(
                 "setting [{name}] {source}: it is a secret and belongs into the keystore (`firn keystore add {name}`)"
             )));
         }
-        self.values.insert(definition.name, (value, source));
+        self.values.insert(name.to_owned(), (value, source));
         Ok(())
     }
 
@@ -122,7 +135,7 @@ impl Typed {
             let source = Source::File(path.to_owned());
             let definition = known(&name, &source)?;
             let value = substitute(&value, environment).map_err(|reason| fail(format!("[{name}]: {reason}")))?;
-            self.set(definition, value, source)?;
+            self.set(definition, &name, value, source)?;
         }
         Ok(())
     }
@@ -135,10 +148,14 @@ impl Typed {
                 continue;
             }
             match definitions::find_by_environment(variable) {
-                Some(definition) => self.set(definition, value.clone(), Source::Environment(variable.clone()))?,
+                Some(definition) => {
+                    let source = Source::Environment(variable.clone());
+                    self.set(definition, definition.name, value.clone(), source)?;
+                }
                 None => {
                     let known: Vec<String> = definitions::DEFINITIONS
                         .iter()
+                        .filter(|definition| !definition.is_family())
                         .map(|definition| definitions::environment_name(definition.name))
                         .collect();
                     // Lower case on both sides, because that is how names are compared.
@@ -159,7 +176,7 @@ impl Typed {
             return Err(SettingsError(format!("-E {option} is not name=value")));
         };
         let definition = known(name.trim(), &Source::Option)?;
-        self.set(definition, value.to_owned(), Source::Option)
+        self.set(definition, name.trim(), value.to_owned(), Source::Option)
     }
 }
 

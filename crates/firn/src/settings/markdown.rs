@@ -25,6 +25,7 @@ pub(crate) fn markdown() -> String {
             };
             let variable = match definition.kind {
                 Kind::Secret => "[keystore](security.md#the-keystore) only".to_owned(),
+                _ if definition.is_family() => "no variable".to_owned(),
                 _ => format!("`{}`", environment_name(definition.name)),
             };
             let _ = writeln!(

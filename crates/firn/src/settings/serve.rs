@@ -1,5 +1,6 @@
 //! What the server uses: every setting checked and derived, once.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -80,10 +81,21 @@ pub(crate) struct ServeSettings {
     pub(crate) slow_query: Option<Duration>,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
+    pub(crate) repositories: RepositorySettings,
     /// From the keystore.
     pub(crate) secrets: Secrets,
     /// All settings as text, for `_nodes` and `_cluster/settings`.
     pub(crate) flat: Map<String, Json>,
+}
+
+/// What snapshot repositories may reach, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct RepositorySettings {
+    pub(crate) path_repo: Vec<PathBuf>,
+    pub(crate) allowed_urls: Vec<String>,
+    pub(crate) requests_max: usize,
+    /// Settings of clients, without secrets.
+    pub(crate) clients: BTreeMap<String, String>,
 }
 
 impl ServeSettings {
@@ -151,6 +163,7 @@ impl ServeSettings {
                 Some("json") => LogFormat::Json,
                 _ => LogFormat::Text,
             },
+            repositories: values.repositories()?,
             secrets: Secrets::default(),
             flat: values.flat(),
         };
@@ -187,8 +200,36 @@ impl Values<'_> {
             .map_err(|reason| SettingsError(format!("setting [{name}]{place}: {reason}")))
     }
 
+    fn repositories(&self) -> Result<RepositorySettings, SettingsError> {
+        let mut clients = BTreeMap::new();
+        for (name, definition) in self.0.of_families() {
+            let Some((text, source)) = self.0.get(name) else {
+                continue;
+            };
+            value::check(definition, text)
+                .map_err(|reason| SettingsError(format!("setting [{name}] {source}: {reason}")))?;
+            clients.insert(name.to_owned(), text.to_owned());
+        }
+        let urls = self.text("repositories.url.allowed_urls")?.unwrap_or_default();
+        Ok(RepositorySettings {
+            path_repo: self.paths("path.repo")?,
+            allowed_urls: urls
+                .split(',')
+                .map(str::trim)
+                .filter(|url| !url.is_empty())
+                .map(str::to_owned)
+                .collect(),
+            requests_max: self.count("repositories.max_requests")?.expect("a fixed default"),
+            clients,
+        })
+    }
+
     /// Every setting that was typed or has a fixed default, by name.
     fn flat(&self) -> Map<String, Json> {
+        let families = self.0.of_families().filter_map(|(name, _)| {
+            let (text, _) = self.0.get(name)?;
+            Some((name.to_owned(), Json::from(text)))
+        });
         definitions::DEFINITIONS
             .iter()
             .filter_map(|definition| {
@@ -198,6 +239,7 @@ impl Values<'_> {
                 };
                 Some((definition.name.to_owned(), Json::from(text)))
             })
+            .chain(families)
             .collect()
     }
 
