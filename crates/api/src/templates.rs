@@ -150,7 +150,7 @@ pub(crate) async fn simulate_index(edge: Arc<Edge>, call: Call) -> Result<Reply,
     }
     // Existing names would not be made again.
     let mut empty = Metadata::clone(&metadata);
-    empty.indices.clear();
+    empty.indices = firn_model::metadata::Indices::default();
     empty.data_streams.clear();
     let (after, _) = apply(&empty, &Command::AutoCreate { name, tenant: None })?;
     let index = after

@@ -22,16 +22,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use firn_model::ilm::Policies;
-use firn_model::metadata::{ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Metadata};
+use firn_model::mapping::Mapping;
+use firn_model::metadata::{ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Indices, Metadata};
 use firn_model::placement::Placement;
 use firn_model::repository::RepositoryMetadata;
+use firn_model::shared_map::Difference;
 use firn_model::slm::SnapshotPolicies;
 use firn_model::{Error, Result};
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{
+    Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction,
+};
 use serde_json::Value;
 
 /// Of the tables and their JSON.
 pub(crate) const FORMAT: u32 = 1;
+
+/// Mappings of the indices before, in the order of names, that an index may share: the names of mounts of one snapshot
+/// differ at the end or in the middle.
+const MAPPINGS_COMPARED: usize = 8;
 
 type Table = TableDefinition<'static, &'static str, &'static [u8]>;
 
@@ -154,7 +162,7 @@ impl Catalog {
         };
         Ok(Metadata {
             version,
-            indices: entities(read(INDICES)?, "index", IndexMetadata::from_json)?,
+            indices: read_indices(&transaction)?,
             data_streams: entities(read(DATA_STREAMS)?, "data stream", DataStream::from_json)?,
             component_templates: entities(
                 read(COMPONENT_TEMPLATES)?,
@@ -271,13 +279,7 @@ impl Catalog {
                 node.insert("ilm", json.as_slice()).map_err(failed)?;
             }
         }
-        store_changes(
-            &transaction,
-            INDICES,
-            &old.indices,
-            &new.indices,
-            IndexMetadata::to_json,
-        )?;
+        store_indices(&transaction, &old.indices, &new.indices)?;
         store_changes(
             &transaction,
             DATA_STREAMS,
@@ -323,6 +325,45 @@ fn entities<T>(
             Err(error) => Err(Error::internal(format!("cannot read {what} [{name}]")).caused_by(error)),
         })
         .collect()
+}
+
+/// Indices that were mounted from one snapshot have one mapping, as they had when they were mounted: thousands of
+/// copies would be most of a node's memory.
+fn read_indices(transaction: &ReadTransaction) -> Result<Indices> {
+    let table = transaction.open_table(INDICES).map_err(failed)?;
+    let mut indices = Indices::default();
+    let mut mappings: Vec<Arc<Mapping>> = Vec::new();
+    for entry in table.iter().map_err(failed)? {
+        let (name, json) = entry.map_err(failed)?;
+        let json = serde_json::from_slice(json.value())?;
+        let mut index = IndexMetadata::from_json(&json)
+            .map_err(|error| Error::internal(format!("cannot read index [{}]", name.value())).caused_by(error))?;
+        match mappings.iter().find(|known| **known == index.mapping) {
+            Some(known) => index.mapping = Arc::clone(known),
+            None => mappings.insert(0, Arc::clone(&index.mapping)),
+        }
+        mappings.truncate(MAPPINGS_COMPARED);
+        indices.insert(Arc::new(index));
+    }
+    Ok(indices)
+}
+
+/// Writes what differs, without a look at what does not.
+fn store_indices(transaction: &WriteTransaction, old: &Indices, new: &Indices) -> Result<()> {
+    let mut table = transaction.open_table(INDICES).map_err(failed)?;
+    for difference in old.differences(new) {
+        match difference {
+            Difference::Removed(name, _) => {
+                table.remove(name).map_err(failed)?;
+            }
+            Difference::Changed(_, before, after) if before == after => {}
+            Difference::Added(name, index) | Difference::Changed(name, _, index) => {
+                let json = serde_json::to_vec(&index.to_json())?;
+                table.insert(name, json.as_slice()).map_err(failed)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn store_changes<T: PartialEq>(

@@ -83,7 +83,7 @@ impl Core {
         let state = self.state();
         let (now, now_ms) = (Instant::now(), self.now_ms());
         let mut buffers: Vec<(u64, &Arc<IndexState>, &Arc<ShardSlot>)> = Vec::new();
-        for (index, slot) in state.slots() {
+        for (index, slot) in state.written_slots() {
             let shard = slot.shard();
             if slow {
                 self.recover(index, slot, shard.as_deref().ok(), number);

@@ -16,6 +16,7 @@ pub mod placement;
 pub mod repository;
 pub mod routing;
 pub mod settings;
+pub mod shared_map;
 pub mod slm;
 pub mod tenant;
 

@@ -191,7 +191,7 @@ fn map_one(
             _ => None,
         };
         let source = stamped.as_ref().unwrap_or(source);
-        let mapped = map_document(&index.compiled, source, item.id.as_deref(), unmapped_in(pass))?;
+        let mapped = map_document(index.compiled()?, source, item.id.as_deref(), unmapped_in(pass))?;
         if let Some(field) = tenant_field {
             check_owner(scope, &mapped.document, field, wanted.owner.as_deref())?;
         }

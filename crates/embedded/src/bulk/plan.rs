@@ -229,11 +229,7 @@ fn check(core: &Core, item: &BulkItem, target: &WriteTarget, index: &IndexState)
         return Err(crate::engine::state::closed_error(&index.name));
     }
     if index.metadata.settings.write_blocked {
-        return Err(Error::new(
-            ErrorKind::IndexBlocked,
-            format!("index [{}] blocked by: [FORBIDDEN/8/index write (api)];", index.name),
-        )
-        .with_index(&*index.name));
+        return Err(crate::engine::state::write_blocked_error(&index.name));
     }
     core.disk_watch.check(&index.name)?;
     check_id(item)

@@ -1,4 +1,4 @@
-//! Changing metadata: one command at a time, stored whole before anyone sees it.
+//! Changing metadata: one command after the other, stored whole before anyone sees it.
 //!
 //! The order makes every crash harmless. New indices get their files, synced, before the catalog
 //! names them; deleted ones lose theirs after the catalog forgot them. A crash in between leaves
@@ -8,20 +8,44 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use firn_model::metadata::{Command, IndexMetadata, Metadata, Outcome, RolloverFacts};
+use firn_model::shared_map::Difference;
 use firn_model::{Error, ErrorKind, Result};
 
 use super::cluster_settings::ClusterSettings;
+use super::command_queue::{Queued, Waiting, forgotten};
 use super::ids::fresh_uuid;
-use super::open::index_state;
 use super::state::{IndexState, ShardSlot, State, closed_error};
-use super::{Core, closing_error};
+use super::{Commands, Core, closing_error};
+use crate::catalog::StoreFailure;
 
 impl Core {
     /// Takes one command: all of it is durable and published when this returns, or nothing.
     /// Blocks.
     pub(crate) fn execute(&self, command: Command) -> Result<Outcome> {
-        let command = self.with_facts(command);
-        let (outcome, gone) = self.store_and_publish(command)?;
+        self.finish_command(self.queue_command(command))
+    }
+
+    /// Lets a command wait for [`Core::finish_command`], or for whoever finishes another one.
+    pub(super) fn queue_command(&self, command: Command) -> Queued {
+        self.command_queue.push(command)
+    }
+
+    /// Takes what waits for the catalog, until a command is answered. Blocks.
+    pub(super) fn finish_command(&self, queued: Queued) -> Result<Outcome> {
+        let answer = {
+            let mut commands = self.commands.lock();
+            loop {
+                if let Some(answer) = queued.answer() {
+                    break answer;
+                }
+                let batch = self.command_queue.take();
+                if batch.is_empty() {
+                    return Err(forgotten());
+                }
+                self.store_and_publish(&mut commands, batch);
+            }
+        };
+        let (outcome, gone) = answer?;
         // Flushing and removing files takes its time, and other commands need not wait for it.
         for gone in &gone {
             self.end_shards(gone);
@@ -29,67 +53,110 @@ impl Core {
         Ok(outcome)
     }
 
-    /// Takes a command, and says which indices were deleted or closed by it.
-    fn store_and_publish(&self, command: Command) -> Result<(Outcome, Vec<Gone>)> {
-        let mut commands = self.commands.lock();
-        let commands = &mut *commands;
-        let catalog = commands.catalog.as_mut().ok_or_else(closing_error)?;
+    /// Takes commands one after the other and stores them together.
+    fn store_and_publish(&self, commands: &mut Commands, batch: Vec<Waiting>) {
         let before = self.state();
-        let random = &mut commands.random;
+        let mut current = Arc::clone(&before);
+        let mut applied = Vec::new();
+        for mut waiting in batch {
+            let command = std::mem::replace(&mut waiting.command, Command::PutPlacement { placement: None });
+            match self.next_step(&current, command, &mut commands.random) {
+                Ok(step) => {
+                    current = Arc::clone(&step.after);
+                    applied.push((waiting, step));
+                }
+                Err(error) => waiting.answer(Err(error)),
+            }
+        }
+        if let Err(failure) = self.store(commands, &before, &current) {
+            for (waiting, step) in applied.into_iter().rev() {
+                self.abandon(&step.before, &step.after, failure.maybe_stored);
+                waiting.answer(Err(failure.error.clone()));
+            }
+            return;
+        }
+        self.state.store(current);
+        for (waiting, step) in applied {
+            let gone = self.follow_up(&step.before, &step.after);
+            waiting.answer(Ok((step.outcome, gone)));
+        }
+    }
+
+    fn store(&self, commands: &mut Commands, before: &State, after: &State) -> Result<(), StoreFailure> {
+        let not_stored = |error| StoreFailure {
+            error,
+            maybe_stored: false,
+        };
+        let catalog = commands.catalog.as_mut().ok_or_else(|| not_stored(closing_error()))?;
+        match before.metadata.version == after.metadata.version {
+            true => Ok(()),
+            false => catalog.store(&before.metadata, &after.metadata),
+        }
+    }
+
+    /// One command on top of a state; the files of new indices exist, durably, when this returns.
+    fn next_step(&self, before: &Arc<State>, command: Command, random: &mut fastrand::Rng) -> Result<Step> {
+        let command = with_facts(command, before, self.now_ms());
         let (after, mut outcome) = before
             .metadata
             .apply(&command, self.now_ms(), &mut || fresh_uuid(random))?;
         if !outcome.changed || after.version == before.metadata.version {
             outcome.metadata = Some(Arc::clone(&before.metadata));
-            return Ok((outcome, Vec::new()));
+            return Ok(Step {
+                before: Arc::clone(before),
+                after: Arc::clone(before),
+                outcome,
+            });
         }
         if after.cluster_settings != before.metadata.cluster_settings {
             ClusterSettings::read(&after.cluster_settings)?;
         }
-        let next = self.next_state(&before, &after)?;
-        if let Err(failure) = catalog.store(&before.metadata, &after) {
-            for index in created(&before, &next) {
-                abandon(index);
-                // Where it is unknown whether the index was stored its files stay: if it was not,
-                // the next start finds them unreferenced.
-                if !failure.maybe_stored {
-                    self.factory.remove(&index.metadata.uuid);
-                }
-            }
-            return Err(failure.error);
-        }
-        self.state.store(Arc::new(next));
-        let next = self.state();
         outcome.metadata = Some(Arc::clone(&after));
-        let gone = self.follow_up(&before, &next);
-        Ok((outcome, gone))
+        Ok(Step {
+            after: Arc::new(self.next_state(before, &after)?),
+            before: Arc::clone(before),
+            outcome,
+        })
     }
 
-    /// The next state; the files of new indices exist, durably, when this returns.
+    /// The next state. What did not change is not looked at: there may be many thousands of indices.
     fn next_state(&self, before: &State, after: &Arc<Metadata>) -> Result<State> {
-        let mut next = State {
-            metadata: Arc::clone(after),
-            indices: Default::default(),
-        };
-        for (name, index) in &after.indices {
-            let state = match before.indices.get(name) {
-                Some(old) if old.metadata.uuid == index.uuid => changed(old, index),
-                _ => self.new_index(index),
+        let mut next = before.with_metadata(Arc::clone(after));
+        for difference in before.metadata.indices.differences(&after.indices) {
+            let state = match difference {
+                Difference::Removed(name, _) => {
+                    next.remove(name);
+                    continue;
+                }
+                Difference::Changed(name, old, index) if old.uuid == index.uuid => {
+                    let shards = before.index(name).map(|old| Arc::clone(&old.shards));
+                    shards.and_then(|shards| IndexState::new(index, shards))
+                }
+                Difference::Changed(_, _, index) | Difference::Added(_, index) => self.new_index(index),
             };
             match state {
-                Ok(state) => {
-                    next.indices.insert(name.clone(), state);
-                }
+                Ok(state) => next.insert(state),
                 Err(error) => {
-                    for index in created(before, &next) {
-                        abandon(index);
-                        self.factory.remove(&index.metadata.uuid);
-                    }
+                    self.abandon(before, &next, false);
                     return Err(error);
                 }
             }
         }
         Ok(next)
+    }
+
+    /// Ends the new indices of a state that is not published. Where it is unknown whether one was stored
+    /// its files stay: if it was not, the next start finds them unreferenced.
+    fn abandon(&self, before: &State, next: &State, maybe_stored: bool) {
+        for index in created(before, next) {
+            take_away(index, || Error::index_not_found(&*index.name));
+            for slot in index.shards.iter() {
+                slot.end_retired();
+            }
+            if !maybe_stored {
+                self.factory.remove(&index.metadata.uuid);
+            }
+        }
     }
 
     fn new_index(&self, index: &Arc<IndexMetadata>) -> Result<Arc<IndexState>> {
@@ -98,18 +165,19 @@ impl Core {
         let slots = (0..)
             .zip(shards)
             .map(|(number, shard)| ShardSlot::new(number, Ok(shard), now_ms));
-        index_state(index, slots.collect())
+        IndexState::new(index, slots.collect())
     }
 
     /// What follows from a change that is durable and published already. Nothing here fails the
     /// command; a start does all of it again. Returns the indices whose shards must be ended.
     fn follow_up(&self, before: &State, next: &State) -> Vec<Gone> {
         let mut gone = Vec::new();
-        for (name, old) in &before.indices {
-            let new = next
-                .indices
-                .get(name)
-                .filter(|new| new.metadata.uuid == old.metadata.uuid);
+        for difference in before.differences(next) {
+            let (old, new) = match difference {
+                Difference::Added(..) => continue,
+                Difference::Changed(_, old, new) if old.metadata.uuid == new.metadata.uuid => (old, Some(new)),
+                Difference::Changed(_, old, _) | Difference::Removed(_, old) => (old, None),
+            };
             match new {
                 None => {
                     take_away(old, || Error::index_not_found(&*old.name));
@@ -180,44 +248,43 @@ impl Core {
             }
         }
     }
-
-    /// Measures what rollover conditions are held against.
-    fn with_facts(&self, mut command: Command) -> Command {
-        if let Command::Rollover { target, facts, .. } = &mut command {
-            let state = self.state();
-            let write_index = firn_model::names::resolve_write(target, &state.metadata, self.now_ms());
-            // A target that cannot be written to is refused by the command itself.
-            if let Ok(write) = write_index
-                && let Some(index) = state.indices.get(&write.index)
-            {
-                *facts = measure(index);
-            }
-        }
-        command
-    }
 }
 
-/// An index whose metadata may have changed, around the same slots.
-fn changed(old: &Arc<IndexState>, index: &Arc<IndexMetadata>) -> Result<Arc<IndexState>> {
-    if Arc::ptr_eq(&old.metadata, index) {
-        return Ok(Arc::clone(old));
+/// A command that was applied, and not stored yet.
+struct Step {
+    before: Arc<State>,
+    after: Arc<State>,
+    outcome: Outcome,
+}
+
+/// Measures what rollover conditions are held against.
+fn with_facts(mut command: Command, state: &State, now_ms: i64) -> Command {
+    if let Command::Rollover { target, facts, .. } = &mut command {
+        let write_index = firn_model::names::resolve_write(target, &state.metadata, now_ms);
+        // A target that cannot be written to is refused by the command itself.
+        if let Ok(write) = write_index
+            && let Ok(index) = state.index(&write.index)
+        {
+            *facts = measure(index);
+        }
     }
-    index_state(index, Arc::clone(&old.shards))
+    command
 }
 
 /// Indices of `next` that `before` lacks.
 fn created<'a>(before: &'a State, next: &'a State) -> impl Iterator<Item = &'a Arc<IndexState>> {
-    next.indices.iter().filter_map(|(name, index)| {
-        let existed = before
-            .indices
-            .get(name)
-            .is_some_and(|old| old.metadata.uuid == index.metadata.uuid);
-        (!existed).then_some(index)
-    })
+    before
+        .differences(next)
+        .into_iter()
+        .filter_map(|difference| match difference {
+            Difference::Added(_, index) => Some(index),
+            Difference::Changed(_, old, new) if old.metadata.uuid != new.metadata.uuid => Some(new),
+            _ => None,
+        })
 }
 
 /// An index whose shards take nothing more and are to be ended.
-enum Gone {
+pub(super) enum Gone {
     /// Its files go too.
     Deleted(Arc<IndexState>),
     /// What it took is made durable as segments first.
@@ -228,14 +295,6 @@ enum Gone {
 fn take_away(index: &IndexState, reason: impl Fn() -> Error) {
     for slot in index.shards.iter() {
         slot.replace(Err(reason()));
-    }
-}
-
-/// Ends the shards of an index that was never published.
-fn abandon(index: &IndexState) {
-    take_away(index, || Error::index_not_found(&*index.name));
-    for slot in index.shards.iter() {
-        slot.end_retired();
     }
 }
 

@@ -28,7 +28,7 @@ impl Core {
         let mut pass = 0;
         loop {
             let state = self.state();
-            let mapped = map_document(&state.index(index)?.compiled, source, id, unmapped_in(pass))?;
+            let mapped = map_document(state.index(index)?.compiled()?, source, id, unmapped_in(pass))?;
             match mapped.new_fields {
                 Some(fields) if pass + 1 < MAPPING_PASSES => self.add_fields(index, fields)?,
                 _ => return Ok(mapped.document),

@@ -9,6 +9,7 @@
 mod admin;
 mod answered;
 mod cluster_settings;
+mod command_queue;
 mod commands;
 mod contexts;
 mod fields_in_use;
@@ -49,6 +50,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 pub(crate) use self::answered::Answered;
+use self::command_queue::CommandQueue;
 use self::contexts::Contexts;
 pub use self::open::{DamagedShard, RecoveryReport};
 use self::state::{ShardFactory, State};
@@ -80,6 +82,8 @@ pub(crate) struct Core {
     pub(crate) factory: ShardFactory,
     pub(crate) state: ArcSwap<State>,
     pub(crate) commands: Mutex<Commands>,
+    /// Those that wait for it.
+    command_queue: CommandQueue,
     /// Held until the engine is closed or dropped.
     lock: Mutex<Option<NodeLock>>,
     pub(crate) write_pool: Pool,
@@ -232,9 +236,11 @@ impl Engine for Embedded {
         self.core.check_open()?;
         check_command(ctx, &command)?;
         let core = Arc::clone(&self.core);
+        let opens = matches!(command, Command::SetClosed { closed: false, .. });
+        // Now, so that it is stored with those that wait already.
+        let queued = core.queue_command(command);
         let outcome = run_on(&self.core.maintenance_pool, ctx, move || {
-            let opens = matches!(command, Command::SetClosed { closed: false, .. });
-            let outcome = core.execute(command)?;
+            let outcome = core.finish_command(queued)?;
             if opens {
                 core.open_waiting_shards();
             }

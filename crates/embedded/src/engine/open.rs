@@ -1,18 +1,17 @@
 //! Opening a data folder, and closing it.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use firn_model::ids::AutoId;
-use firn_model::metadata::{IndexMetadata, Metadata};
+use firn_model::metadata::Metadata;
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::wal::Syncer;
 use parking_lot::Mutex;
 
+use super::command_queue::CommandQueue;
 use super::contexts::Contexts;
 use super::ids::fresh_uuid;
 use super::state::{IndexState, ShardFactory, ShardSlot, State, closed_error};
@@ -24,7 +23,6 @@ use crate::catalog::Catalog;
 use crate::config::EmbeddedConfig;
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
-use crate::mapper::CompiledMapping;
 use crate::pool::{Pool, PoolConfig};
 use crate::request_cache::RequestCache;
 use crate::search::NodeMemory;
@@ -115,6 +113,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     let core = Arc::new(Core {
         factory,
         state: ArcSwap::from_pointee(state),
+        command_queue: CommandQueue::default(),
         commands: Mutex::new(Commands {
             catalog: Some(catalog),
             random,
@@ -176,30 +175,17 @@ fn shard_factory(config: &EmbeddedConfig) -> ShardFactory {
 }
 
 fn initial_state(metadata: Metadata, now_ms: i64) -> Result<State> {
-    let mut indices = BTreeMap::new();
+    let metadata = Arc::new(metadata);
+    let mut state = State::new(Arc::clone(&metadata));
     for (name, index) in &metadata.indices {
         let not_yet = |number| {
             let reason = Error::new(ErrorKind::ShardDamaged, "the shard is not open yet").with_index(name);
             ShardSlot::new(number, Err(reason), now_ms)
         };
         let shards = (0..index.settings.number_of_shards).map(not_yet).collect();
-        indices.insert(name.clone(), index_state(index, shards)?);
+        state.insert(IndexState::new(index, shards)?);
     }
-    Ok(State {
-        metadata: Arc::new(metadata),
-        indices,
-    })
-}
-
-/// The state of an index around its slots.
-pub(super) fn index_state(index: &Arc<IndexMetadata>, shards: Arc<[Arc<ShardSlot>]>) -> Result<Arc<IndexState>> {
-    Ok(Arc::new(IndexState {
-        compiled: Arc::new(CompiledMapping::new(Arc::clone(&index.mapping), &index.settings)?),
-        metadata: Arc::clone(index),
-        name: index.name.as_str().into(),
-        tag: AutoId::tag_of(&index.uuid),
-        shards,
-    }))
+    Ok(state)
 }
 
 impl Core {

@@ -1,14 +1,15 @@
 //! What the engine knows at one moment: metadata, and for each index its compiled mapping and its
 //! shards. A state never changes; commands publish the next one.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use firn_model::ids::AutoId;
 use firn_model::metadata::{IndexMetadata, Metadata};
+use firn_model::shared_map::{Difference, SharedMap};
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
@@ -23,7 +24,9 @@ use crate::shard::{Shard, ShardConfig};
 pub(crate) struct State {
     pub(crate) metadata: Arc<Metadata>,
     /// By concrete name.
-    pub(crate) indices: BTreeMap<String, Arc<IndexState>>,
+    pub(crate) indices: SharedMap<Arc<IndexState>>,
+    /// Those of them that have files of their own and so need upkeep.
+    written: SharedMap<Arc<IndexState>>,
 }
 
 /// One index.
@@ -32,9 +35,35 @@ pub(crate) struct IndexState {
     pub(crate) name: Arc<str>,
     /// Tag of made ids.
     pub(crate) tag: u32,
-    pub(crate) compiled: Arc<CompiledMapping>,
+    /// `None`: it is mounted, and nothing is ever written to it.
+    compiled: Option<Arc<CompiledMapping>>,
     /// By number. The same slots live on through changes of mapping and settings.
     pub(crate) shards: Arc<[Arc<ShardSlot>]>,
+}
+
+impl IndexState {
+    /// An index around its slots.
+    pub(crate) fn new(metadata: &Arc<IndexMetadata>, shards: Arc<[Arc<ShardSlot>]>) -> Result<Arc<Self>> {
+        let compiled = match metadata.settings.is_mounted() {
+            true => None,
+            false => Some(Arc::new(CompiledMapping::new(
+                Arc::clone(&metadata.mapping),
+                &metadata.settings,
+            )?)),
+        };
+        Ok(Arc::new(Self {
+            compiled,
+            metadata: Arc::clone(metadata),
+            name: metadata.name.as_str().into(),
+            tag: AutoId::tag_of(&metadata.uuid),
+            shards,
+        }))
+    }
+
+    /// What writes need of the mapping.
+    pub(crate) fn compiled(&self) -> Result<&Arc<CompiledMapping>> {
+        self.compiled.as_ref().ok_or_else(|| write_blocked_error(&self.name))
+    }
 }
 
 impl State {
@@ -43,12 +72,60 @@ impl State {
         self.indices.get(name).ok_or_else(|| Error::index_not_found(name))
     }
 
+    /// Nothing but metadata.
+    pub(crate) fn new(metadata: Arc<Metadata>) -> Self {
+        Self {
+            metadata,
+            indices: SharedMap::default(),
+            written: SharedMap::default(),
+        }
+    }
+
+    /// The same indices beside other metadata.
+    pub(crate) fn with_metadata(&self, metadata: Arc<Metadata>) -> Self {
+        Self {
+            metadata,
+            indices: self.indices.clone(),
+            written: self.written.clone(),
+        }
+    }
+
+    /// Puts an index in, or in the place of the one of its name.
+    pub(crate) fn insert(&mut self, index: Arc<IndexState>) {
+        let name = index.metadata.name.clone();
+        match index.metadata.settings.is_mounted() {
+            true => self.written.remove(&name),
+            false => self.written.insert(name.clone(), Arc::clone(&index)),
+        };
+        self.indices.insert(name, index);
+    }
+
+    /// Takes an index out.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.indices.remove(name);
+        self.written.remove(name);
+    }
+
+    /// What a later state has otherwise.
+    pub(crate) fn differences<'a>(&'a self, later: &'a Self) -> Vec<Difference<'a, Arc<IndexState>>> {
+        self.indices.differences(&later.indices, Arc::ptr_eq)
+    }
+
     /// Every shard slot.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (&Arc<IndexState>, &Arc<ShardSlot>)> {
-        self.indices
-            .values()
-            .flat_map(|index| index.shards.iter().map(move |slot| (index, slot)))
+        slots_of(&self.indices)
     }
+
+    /// Every slot of a shard that has files of its own.
+    pub(crate) fn written_slots(&self) -> impl Iterator<Item = (&Arc<IndexState>, &Arc<ShardSlot>)> {
+        slots_of(&self.written)
+    }
+}
+
+fn slots_of(indices: &SharedMap<Arc<IndexState>>) -> impl Iterator<Item = (&Arc<IndexState>, &Arc<ShardSlot>)> {
+    indices
+        .values()
+        .flat_map(|index| index.shards.iter().map(move |slot| (index, slot)))
 }
 
 /// Longest pause between two attempts of a flush that keeps failing: soon after the disk has room
@@ -351,6 +428,15 @@ impl ShardFactory {
 /// Why a closed index's shards do not serve.
 pub(crate) fn closed_error(name: &str) -> Error {
     Error::new(ErrorKind::IndexClosed, "closed").with_index(name)
+}
+
+/// Why an index takes no writes that has a block, or is mounted.
+pub(crate) fn write_blocked_error(name: &str) -> Error {
+    Error::new(
+        ErrorKind::IndexBlocked,
+        format!("index [{name}] blocked by: [FORBIDDEN/8/index write (api)];"),
+    )
+    .with_index(name)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use firn_engine::RequestContext;
 use firn_model::Result;
 use firn_model::mapping::Mapping;
-use firn_model::metadata::{IndexMetadata, Metadata};
+use firn_model::metadata::Metadata;
 use firn_model::tenant::TenantId;
 use parking_lot::Mutex;
 
@@ -72,18 +72,13 @@ impl Core {
         if ctx.scope.tenant_id().is_none() {
             return Ok(view);
         }
-        let mut view = Metadata::clone(&view);
-        for (name, index) in &mut view.indices {
-            let Some(state) = state.indices.get(name) else {
-                continue;
-            };
+        let mut known = Metadata::clone(&view);
+        for name in view.indices.keys() {
+            let Ok(state) = state.index(name) else { continue };
             let mapping = self.known_mapping(ctx, state)?;
-            *index = Arc::new(IndexMetadata {
-                mapping,
-                ..IndexMetadata::clone(index)
-            });
+            known.indices.change(name, |index| index.mapping = mapping);
         }
-        Ok(Arc::new(view))
+        Ok(Arc::new(known))
     }
 
     fn known_mapping(&self, ctx: &RequestContext, index: &IndexState) -> Result<Arc<Mapping>> {

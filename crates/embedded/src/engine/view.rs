@@ -88,6 +88,7 @@ fn names_of(command: &Command) -> Vec<&str> {
         Command::CreateIndex { name, .. } | Command::AutoCreate { name, .. } | Command::CreateDataStream { name } => {
             vec![name]
         }
+        Command::MountIndex(mount) => vec![&mount.name],
         Command::DeleteIndices { names }
         | Command::SetClosed { names, .. }
         | Command::PutMapping { names, .. }

@@ -36,8 +36,10 @@ impl Change<'_> {
                     self.check_alias_name(&alias, index)?;
                     let target = self.index(index)?;
                     if target.aliases.get(&alias) != Some(metadata) {
-                        self.index_mut(index)?.aliases.insert(alias.clone(), metadata.clone());
-                        self.changed();
+                        let (alias, metadata) = (alias.clone(), metadata.clone());
+                        self.change_index(index, |index| {
+                            index.aliases.insert(alias, metadata);
+                        })?;
                     }
                     touched.insert(alias);
                 }
@@ -58,8 +60,9 @@ impl Change<'_> {
                         *required.entry(alias).or_default() |= !matching.is_empty();
                     }
                     for name in matching {
-                        self.index_mut(index)?.aliases.remove(&name);
-                        self.changed();
+                        self.change_index(index, |index| {
+                            index.aliases.remove(&name);
+                        })?;
                     }
                 }
                 AliasAction::RemoveIndex { .. } => {}

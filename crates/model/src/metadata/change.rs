@@ -59,6 +59,7 @@ impl Change<'_> {
             } => self.rollover(target, new_index.as_deref(), conditions, body, *dry_run, facts),
             Command::Ilm(command) => self.ilm(command),
             Command::Slm(command) => self.slm(command),
+            Command::MountIndex(mount) => self.mount_index(mount),
             Command::PutPlacement { placement } => {
                 self.put_placement(placement.as_ref());
                 Ok(())
@@ -86,11 +87,11 @@ impl Change<'_> {
         self.next.indices.get(name).ok_or_else(|| Error::index_not_found(name))
     }
 
-    /// The index, to be changed.
-    pub(super) fn index_mut(&mut self, name: &str) -> Result<&mut IndexMetadata> {
-        match self.next.indices.get_mut(name) {
-            Some(index) => Ok(Arc::make_mut(index)),
-            None => Err(Error::index_not_found(name)),
+    /// Changes the index.
+    pub(super) fn change_index(&mut self, name: &str, change: impl FnOnce(&mut IndexMetadata)) -> Result<()> {
+        match self.next.indices.change(name, change) {
+            true => Ok(self.changed()),
+            false => Err(Error::index_not_found(name)),
         }
     }
 

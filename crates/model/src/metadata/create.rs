@@ -10,10 +10,10 @@ use super::change::Change;
 use super::parse::parse_mapping;
 use super::templates::{add_index, check_timestamp, refuse_period};
 use super::tenant_indices::add_tenant_field;
-use super::{AliasMetadata, IndexMetadata, TemplateContent};
+use super::{AliasMetadata, IndexMetadata, OpenShards, TemplateContent};
 use crate::mapping::Mapping;
 use crate::names::{matches_pattern, validate_alias_name, validate_index_name};
-use crate::settings::{IndexSettings, SettingsMap, flatten};
+use crate::settings::{IndexSettings, SettingsMap, cluster_default_of, flatten};
 use crate::{Error, ErrorKind, Result};
 
 /// What a new index is made from, besides its template.
@@ -92,7 +92,7 @@ impl Change<'_> {
             Some(value) => crate::settings::creation_date(&value).unwrap_or(self.now_ms),
             None => self.now_ms,
         };
-        self.check_shard_limit(settings.number_of_shards)?;
+        self.check_shard_limit([&settings])?;
 
         let mut mapping = match &content.mappings {
             Some(mappings) => parse_mapping(mappings)?,
@@ -179,14 +179,14 @@ impl Change<'_> {
         let writers: Vec<&str> = self
             .next
             .indices
-            .iter()
-            .filter(|(_, index)| {
+            .with_alias(alias)
+            .filter(|index| {
                 index
                     .aliases
                     .get(alias)
                     .is_some_and(|metadata| metadata.is_write_index == Some(true))
             })
-            .map(|(name, _)| name.as_str())
+            .map(|index| index.name.as_str())
             .collect();
         if writers.len() > 1 {
             return Err(Error::illegal_argument(format!(
@@ -197,25 +197,30 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// `cluster.max_shards_per_node`; each open shard costs memory and file handles.
-    pub(super) fn check_shard_limit(&self, more: u32) -> Result<()> {
-        let limit = match self.next.cluster_settings.get("cluster.max_shards_per_node") {
-            Some(value) => value.to_string().trim_matches('"').parse().unwrap_or(u64::MAX),
-            None => 1000,
+    /// `cluster.max_shards_per_node`; each open shard costs memory and file handles. Frozen ones cost
+    /// little, so they have a limit of their own, `cluster.max_shards_per_node.frozen`.
+    pub(super) fn check_shard_limit<'s>(&self, added: impl IntoIterator<Item = &'s IndexSettings>) -> Result<()> {
+        let open = self.next.indices.open_shards();
+        let mut more = OpenShards::default();
+        for settings in added {
+            *more.of(settings) += u64::from(settings.number_of_shards);
+        }
+        self.check_group(more.normal, open.normal, "normal", "cluster.max_shards_per_node")?;
+        self.check_group(more.frozen, open.frozen, "frozen", "cluster.max_shards_per_node.frozen")
+    }
+
+    fn check_group(&self, more: u64, open: u64, group: &str, setting: &str) -> Result<()> {
+        let limit = match self.next.cluster_settings.get(setting) {
+            Some(value) => value.to_string(),
+            None => cluster_default_of(setting).to_owned(),
         };
-        let open: u64 = self
-            .next
-            .indices
-            .values()
-            .filter(|index| !index.closed)
-            .map(|index| u64::from(index.settings.number_of_shards))
-            .sum();
-        if open + u64::from(more) > limit {
+        let limit = limit.trim_matches('"').parse().unwrap_or(u64::MAX);
+        if more > 0 && open + more > limit {
             return Err(Error::new(
                 ErrorKind::RequestValidation,
                 format!(
                     "Validation Failed: 1: this action would add [{more}] shards, but this cluster currently has \
-                     [{open}]/[{limit}] maximum normal shards open;"
+                     [{open}]/[{limit}] maximum {group} shards open;"
                 ),
             ));
         }

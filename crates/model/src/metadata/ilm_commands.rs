@@ -219,7 +219,7 @@ impl Change<'_> {
     /// Indices within a phase get the new one where it has the same steps: only then they are somewhere
     /// in it.
     fn use_in_running_phases(&mut self, name: &str, stored: &StoredPolicy) {
-        for index in self.next.indices.values_mut() {
+        for index in self.next.indices.clone().values() {
             let Some(execution) = &index.execution else { continue };
             let Some(running) = execution.phase.as_ref().filter(|running| running.policy == name) else {
                 continue;
@@ -235,7 +235,9 @@ impl Change<'_> {
                 phase: definition,
                 ..Execution::clone(execution)
             };
-            Arc::make_mut(index).execution = Some(Arc::new(execution));
+            self.next
+                .indices
+                .change(&index.name, |index| index.execution = Some(Arc::new(execution)));
         }
     }
 
@@ -273,8 +275,7 @@ impl Change<'_> {
 
     fn set_execution(&mut self, name: &str, execution: Option<Execution>) -> Result<()> {
         if self.index(name)?.execution.as_deref() != execution.as_ref() {
-            self.index_mut(name)?.execution = execution.map(Arc::new);
-            self.changed();
+            self.change_index(name, |index| index.execution = execution.map(Arc::new))?;
         }
         Ok(())
     }
@@ -356,8 +357,7 @@ impl Change<'_> {
                 .settings
                 .update(&changes, false, index.closed, name, &index.uuid)?;
             if settings != index.settings {
-                self.index_mut(name)?.settings = settings;
-                self.changed();
+                self.change_index(name, |index| index.settings = settings)?;
             }
         }
         Ok(())
@@ -392,26 +392,25 @@ impl Change<'_> {
             }
         }
         self.next.indices.remove(old_name);
-        let new = self.index_mut(new_name)?;
-        new.settings = settings;
-        // Whoever asks how old its events are means those that were written, not when it was mounted.
-        new.created_ms = old.created_ms;
-        new.rolled_over_ms = old.rolled_over_ms;
-        new.data_stream.clone_from(&old.data_stream);
-        new.execution = Some(Arc::new(to.clone()));
-        for (alias, metadata) in &old.aliases {
-            let metadata = AliasMetadata {
-                is_write_index: None,
-                ..metadata.clone()
-            };
-            new.aliases.insert(alias.clone(), metadata);
-        }
-        if old.data_stream.is_none() {
-            // As in Elasticsearch, who asks for the old name finds the events.
-            new.aliases.insert(old_name.to_owned(), AliasMetadata::default());
-        }
-        self.changed();
-        Ok(())
+        self.change_index(new_name, |new| {
+            new.settings = settings;
+            // Whoever asks how old its events are means those that were written, not when it was mounted.
+            new.created_ms = old.created_ms;
+            new.rolled_over_ms = old.rolled_over_ms;
+            new.data_stream.clone_from(&old.data_stream);
+            new.execution = Some(Arc::new(to.clone()));
+            for (alias, metadata) in &old.aliases {
+                let metadata = AliasMetadata {
+                    is_write_index: None,
+                    ..metadata.clone()
+                };
+                new.aliases.insert(alias.clone(), metadata);
+            }
+            if old.data_stream.is_none() {
+                // As in Elasticsearch, who asks for the old name finds the events.
+                new.aliases.insert(old_name.to_owned(), AliasMetadata::default());
+            }
+        })
     }
 }
 

@@ -65,11 +65,9 @@ impl Change<'_> {
                 )));
             }
             if !closed {
-                let shards = index.settings.number_of_shards;
-                self.check_shard_limit(shards)?;
+                self.check_shard_limit([&index.settings])?;
             }
-            self.index_mut(name)?.closed = closed;
-            self.changed();
+            self.change_index(name, |index| index.closed = closed)?;
         }
         Ok(())
     }
@@ -93,8 +91,7 @@ impl Change<'_> {
             if index.data_stream.is_some() {
                 check_timestamp(&merged)?;
             }
-            self.index_mut(name)?.mapping = Arc::new(merged);
-            self.changed();
+            self.change_index(name, |index| index.mapping = Arc::new(merged))?;
         }
         Ok(())
     }
@@ -106,8 +103,7 @@ impl Change<'_> {
             .mapping
             .add_missing(additions, settings.total_fields_limit, settings.depth_limit);
         if let Some(merged) = merged {
-            self.index_mut(name)?.mapping = Arc::new(merged);
-            self.changed();
+            self.change_index(name, |index| index.mapping = Arc::new(merged))?;
         }
         Ok(())
     }
@@ -126,8 +122,7 @@ impl Change<'_> {
                 .settings
                 .update(&changes, preserve_existing, index.closed, name, &index.uuid)?;
             if updated != index.settings {
-                self.index_mut(name)?.settings = updated;
-                self.changed();
+                self.change_index(name, |index| index.settings = updated)?;
             }
         }
         Ok(())

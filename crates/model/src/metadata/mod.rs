@@ -12,7 +12,9 @@ mod data_streams;
 mod global_state;
 mod ilm_commands;
 mod index_commands;
+mod indices;
 mod json;
+mod mount;
 mod parse;
 mod periods;
 mod print;
@@ -37,6 +39,7 @@ use serde_json::{Map, Value};
 pub use cluster_commands::cluster_setting_defaults;
 pub use global_state::IDS_OF;
 pub use ilm_commands::IlmCommand;
+pub use indices::{Indices, OpenShards};
 pub use periods::NEW_PERIODS_MAX;
 pub use private_indices::PRIVATE_INDICES_MAX;
 pub use slm_commands::SlmCommand;
@@ -48,7 +51,7 @@ use crate::lifecycle::Lifecycle;
 use crate::mapping::Mapping;
 use crate::placement::Placement;
 use crate::repository::RepositoryMetadata;
-use crate::settings::{IndexSettings, SettingsMap};
+use crate::settings::{IndexSettings, SettingsMap, SnapshotStore};
 use crate::slm::SnapshotPolicies;
 use crate::tenant::TenantId;
 
@@ -58,7 +61,7 @@ pub struct Metadata {
     /// Goes up by one with every change.
     pub version: u64,
     /// By concrete name.
-    pub indices: BTreeMap<String, Arc<IndexMetadata>>,
+    pub indices: Indices,
     /// By name.
     pub data_streams: BTreeMap<String, Arc<DataStream>>,
     /// By name.
@@ -323,6 +326,8 @@ pub enum Command {
         /// Of the write index.
         facts: RolloverFacts,
     },
+    /// `POST /_snapshot/repository/snapshot/_mount`.
+    MountIndex(Box<MountIndex>),
     /// Where tenants lie in indices that are made from now on; `None`: where their hash says.
     PutPlacement {
         /// The table.
@@ -379,6 +384,21 @@ pub struct GlobalState {
     pub cluster_settings: SettingsMap,
     /// Lifecycle policies.
     pub ilm: Arc<Policies>,
+}
+
+/// An index that reads a snapshot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MountIndex {
+    /// The new index.
+    pub name: String,
+    /// As it was in the snapshot.
+    pub index: Arc<IndexMetadata>,
+    /// Where it is read.
+    pub store: SnapshotStore,
+    /// `index_settings`: over those in the snapshot, flat.
+    pub settings: SettingsMap,
+    /// `ignore_index_settings`: settings in the snapshot that the new index does not take; wildcards allowed.
+    pub ignored_settings: Vec<String>,
 }
 
 /// Measured facts that rollover conditions are held against.
@@ -486,6 +506,6 @@ impl Metadata {
 
     /// Whether some index has this alias.
     pub fn has_alias(&self, name: &str) -> bool {
-        self.indices.values().any(|index| index.aliases.contains_key(name))
+        self.indices.has_alias(name)
     }
 }

@@ -69,14 +69,13 @@ impl Change<'_> {
         data_streams: &[Arc<DataStream>],
         global: Option<&GlobalState>,
     ) -> Result<()> {
-        let shards = indices.iter().map(|index| index.settings.number_of_shards).sum();
-        self.check_shard_limit(shards)?;
+        self.check_shard_limit(indices.iter().map(|index| &index.settings))?;
         for index in indices {
             self.refuse_taken_name(&index.name)?;
             for alias in index.aliases.keys() {
                 self.check_alias_name(alias, &index.name)?;
             }
-            self.next.indices.insert(index.name.clone(), Arc::clone(index));
+            self.next.indices.insert(Arc::clone(index));
             self.changed();
         }
         for index in indices {

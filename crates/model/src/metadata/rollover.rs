@@ -84,15 +84,16 @@ impl Change<'_> {
         aliases.insert(target.to_owned(), moved);
         // The old index gives up writing first, so that there is never a second write index.
         let now_ms = self.now_ms;
-        let old = self.index_mut(&old_index)?;
-        old.rolled_over_ms = Some(now_ms);
-        if explicit {
-            if let Some(alias) = old.aliases.get_mut(target) {
-                alias.is_write_index = Some(false);
+        self.change_index(&old_index, |old| {
+            old.rolled_over_ms = Some(now_ms);
+            if explicit {
+                if let Some(alias) = old.aliases.get_mut(target) {
+                    alias.is_write_index = Some(false);
+                }
+            } else {
+                old.aliases.remove(target);
             }
-        } else {
-            old.aliases.remove(target);
-        }
+        })?;
         self.create_index(
             NewIndex {
                 provided_name: (provided_name != new_name).then_some(provided_name),
@@ -146,7 +147,7 @@ impl Change<'_> {
         });
         if rolled_over {
             let now_ms = self.now_ms;
-            self.index_mut(&old_index)?.rolled_over_ms = Some(now_ms);
+            self.change_index(&old_index, |old| old.rolled_over_ms = Some(now_ms))?;
             self.add_backing_index(target, &template)?;
         }
         Ok(())

@@ -128,5 +128,5 @@ pub(super) fn refuse_period(settings: &IndexSettings) -> Result<()> {
 
 /// A finished index in the state.
 pub(super) fn add_index(metadata: &mut Metadata, index: IndexMetadata) {
-    metadata.indices.insert(index.name.clone(), Arc::new(index));
+    metadata.indices.insert(Arc::new(index));
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{AliasMetadata, DataStream, IndexMetadata, Metadata, TIMESTAMP};
+use super::{AliasMetadata, DataStream, IndexMetadata, Indices, Metadata, TIMESTAMP};
 use crate::names::known_as;
 use crate::settings::SettingsMap;
 use crate::tenant::TenantId;
@@ -26,11 +26,11 @@ impl Metadata {
     /// streams. Of mappings there is only what every tenant has: which fields a tenant's events have is not
     /// known here.
     pub fn view(&self, viewer: &Viewer<'_>) -> Metadata {
-        let mut indices: BTreeMap<String, Arc<IndexMetadata>> = self
+        let mut indices: Indices = self
             .indices
-            .iter()
-            .filter(|(_, index)| viewer.sees(index))
-            .map(|(name, index)| (name.clone(), viewer.index(index)))
+            .values()
+            .filter(|index| viewer.sees(index))
+            .map(|index| viewer.index(index))
             .collect();
         let data_streams: BTreeMap<String, Arc<DataStream>> = self
             .data_streams
@@ -122,15 +122,11 @@ impl Viewer<'_> {
         })
     }
 
-    fn data_stream(
-        &self,
-        stream: &Arc<DataStream>,
-        indices: &BTreeMap<String, Arc<IndexMetadata>>,
-    ) -> Option<Arc<DataStream>> {
+    fn data_stream(&self, stream: &Arc<DataStream>, indices: &Indices) -> Option<Arc<DataStream>> {
         let backing: Vec<String> = stream
             .indices
             .iter()
-            .filter(|name| indices.contains_key(*name))
+            .filter(|name| indices.contains_key(name.as_str()))
             .cloned()
             .collect();
         if backing.is_empty() || !(self.allows_name)(&stream.name) {
@@ -156,20 +152,18 @@ fn private_name<'a>(index: &'a IndexMetadata, tenant: &TenantId) -> Option<&'a s
 
 /// Gives a tenant's own indices the names that it gave them, as aliases, where nothing else that it
 /// sees has that name.
-fn name_private(
-    indices: &mut BTreeMap<String, Arc<IndexMetadata>>,
-    data_streams: &BTreeMap<String, Arc<DataStream>>,
-    tenant: &TenantId,
-) {
+fn name_private(indices: &mut Indices, data_streams: &BTreeMap<String, Arc<DataStream>>, tenant: &TenantId) {
     let aliases = indices.values().flat_map(|index| index.aliases.keys());
     let mut taken: BTreeSet<String> = aliases.chain(data_streams.keys()).cloned().collect();
     taken.extend(indices.keys().cloned());
-    for index in indices.values_mut() {
+    for index in indices.clone().values() {
         let Some(name) = private_name(index, tenant).map(str::to_owned) else {
             continue;
         };
         if taken.insert(name.clone()) {
-            Arc::make_mut(index).aliases.insert(name, AliasMetadata::default());
+            indices.change(&index.name, |index| {
+                index.aliases.insert(name, AliasMetadata::default());
+            });
         }
     }
 }

@@ -100,7 +100,7 @@ impl Resolver<'_> {
             return Ok(());
         }
         let mut is_alias = false;
-        for index in metadata.indices.values() {
+        for index in metadata.indices.with_alias(name) {
             if let Some(alias) = index.aliases.get(name) {
                 is_alias = true;
                 self.take(index, Some(alias), true)?;
@@ -258,8 +258,8 @@ pub fn resolve_write(name: &str, metadata: &Metadata, now_ms: i64) -> Result<Wri
     }
     let members: Vec<(&String, &AliasMetadata)> = metadata
         .indices
-        .iter()
-        .filter_map(|(index, metadata)| Some((index, metadata.aliases.get(&name)?)))
+        .with_alias(&name)
+        .filter_map(|index| Some((&index.name, index.aliases.get(&name)?)))
         .collect();
     let chosen = match members.as_slice() {
         [] => return Err(Error::index_not_found(name)),

@@ -113,7 +113,8 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     fixed("index.similarity.default.type", Only("BM25"), ""),
     fixed("index.similarity.*", Refused, ""),
     at_creation("index.soft_deletes.enabled", Only("true"), "true"),
-    fixed("index.store.snapshot.*", Refused, ""),
+    // Set by mounting a snapshot.
+    at_creation("index.store.snapshot.*", Private, ""),
     fixed("index.mapping.source.mode", Only("stored"), ""),
     fixed("index.analysis.*", Refused, ""),
     fixed("index.query_string.lenient", Only("false"), "false"),
@@ -224,6 +225,7 @@ pub(crate) static CLUSTER_DEFINITIONS: &[Definition] = &[
     dynamic("cluster.routing.*", Text, ""),
     dynamic("cluster.info.update.interval", Duration(10_000, false), "30s"),
     dynamic("cluster.max_shards_per_node", POSITIVE, "1000"),
+    dynamic("cluster.max_shards_per_node.frozen", POSITIVE, "3000"),
     dynamic("cluster.blocks.read_only", Only("false"), "false"),
     dynamic("cluster.blocks.read_only_allow_delete", Only("false"), "false"),
     dynamic("cluster.metadata.*", Text, ""),
@@ -290,4 +292,9 @@ fn refused_analysis(rest: &str) -> Error {
 /// The default of a setting of an index, as text.
 pub(crate) fn default_of(name: &str) -> &'static str {
     find(DEFINITIONS, name).map_or("", |definition| definition.default)
+}
+
+/// The default of a setting of the cluster, as text.
+pub(crate) fn cluster_default_of(name: &str) -> &'static str {
+    find(CLUSTER_DEFINITIONS, name).map_or("", |definition| definition.default)
 }

@@ -7,6 +7,7 @@ mod bytes;
 pub(crate) mod definitions;
 mod flat;
 mod kinds;
+mod mounted;
 mod update;
 
 #[cfg(test)]
@@ -14,11 +15,14 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 pub use bytes::{parse_bytes, parse_bytes_setting};
+pub(crate) use definitions::cluster_default_of;
 pub use flat::{flatten, nest, to_strings};
+pub use mounted::SnapshotStore;
 
 use crate::dates::DateFormat;
 use crate::period::{Period, print_instant};
@@ -66,7 +70,8 @@ pub struct IndexSettings {
     pub max_docvalue_fields: u64,
     /// `index.hidden`.
     pub hidden: bool,
-    /// `index.blocks.write`, `index.blocks.read_only` or `index.blocks.read_only_allow_delete`.
+    /// `index.blocks.write`, `index.blocks.read_only` or `index.blocks.read_only_allow_delete`, or
+    /// the index is mounted.
     pub write_blocked: bool,
     /// `index.query.default_field`, default `*`.
     pub query_default_fields: Vec<String>,
@@ -90,6 +95,9 @@ pub struct IndexSettings {
     /// `index.time.start` to `index.time.end`, half-open, ms since epoch UTC, set by the server: every
     /// document's `@timestamp` lies within. `None`: anywhere.
     pub time_range_ms: Option<Range<i64>>,
+    /// `index.store.snapshot.*`, set by the server: the snapshot that the index is mounted from. `None`:
+    /// it has files of its own, and may be written to.
+    pub snapshot: Option<Arc<SnapshotStore>>,
 }
 
 /// When an acknowledged write is on disk.
@@ -124,7 +132,9 @@ impl IndexSettings {
     pub(crate) fn from_checked(typed: SettingsMap) -> Result<Self> {
         let read = Reader(&typed);
         let block = |name: &str| read.flag(&format!("index.blocks.{name}"));
-        let write_blocked = block("write")? || block("read_only")? || block("read_only_allow_delete")?;
+        let snapshot = SnapshotStore::read(&read)?;
+        let write_blocked =
+            snapshot.is_some() || block("write")? || block("read_only")? || block("read_only_allow_delete")?;
         let refresh_ms = read.duration_ms("index.refresh_interval")?;
         Ok(Self {
             number_of_shards: read.number("index.number_of_shards")? as u32,
@@ -155,6 +165,7 @@ impl IndexSettings {
             past_limit_ms: read.duration_ms("index.time.past_limit")?.unwrap_or(u64::MAX),
             future_limit_ms: read.duration_ms("index.time.future_limit")?.unwrap_or(u64::MAX),
             time_range_ms: read.time_range_ms()?,
+            snapshot: snapshot.map(Arc::new),
             typed,
         })
     }
@@ -228,6 +239,7 @@ impl Default for IndexSettings {
             past_limit_ms: 3650 * 86_400_000,
             future_limit_ms: 7 * 86_400_000,
             time_range_ms: None,
+            snapshot: None,
         }
     }
 }

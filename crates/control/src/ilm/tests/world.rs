@@ -366,7 +366,8 @@ impl Effects for Hands {
             }
             let lost = world.lost_in_mounts.load(Ordering::Relaxed);
             world.disk.lock().insert(index.uuid.clone(), (docs - lost, 1));
-            next.indices.insert(mount.name.clone(), Arc::new(index));
+            index.name.clone_from(&mount.name);
+            next.indices.insert(Arc::new(index));
             *metadata = Arc::new(next);
             Ok(())
         })

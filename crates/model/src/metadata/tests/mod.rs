@@ -1,4 +1,5 @@
 mod ilm;
+mod mounts;
 mod periods;
 mod repositories;
 mod rollover;
@@ -67,17 +68,16 @@ impl World {
 
 /// Every state must survive its storage.
 fn stored_and_read_again(metadata: &Metadata) {
-    fn same<T: PartialEq + std::fmt::Debug>(
-        entities: &BTreeMap<String, Arc<T>>,
+    fn same<'a, T: PartialEq + std::fmt::Debug + 'a>(
+        entities: impl Iterator<Item = &'a Arc<T>>,
         print: impl Fn(&T) -> Value,
         read: impl Fn(&Value) -> crate::Result<T>,
     ) {
-        for entity in entities.values() {
+        for entity in entities {
             let text = print(entity).to_string();
             assert_eq!(read(&serde_json::from_str(&text).unwrap()).unwrap(), **entity);
         }
     }
-    same(&metadata.indices, IndexMetadata::to_json, IndexMetadata::from_json);
     let slm = metadata.slm.to_json().to_string();
     assert_eq!(
         SnapshotPolicies::from_json(&serde_json::from_str(&slm).unwrap()).unwrap(),
@@ -88,18 +88,27 @@ fn stored_and_read_again(metadata: &Metadata) {
         Policies::from_json(&serde_json::from_str(&ilm).unwrap()).unwrap(),
         *metadata.ilm
     );
-    same(&metadata.data_streams, DataStream::to_json, DataStream::from_json);
     same(
-        &metadata.component_templates,
+        metadata.indices.values(),
+        IndexMetadata::to_json,
+        IndexMetadata::from_json,
+    );
+    same(
+        metadata.data_streams.values(),
+        DataStream::to_json,
+        DataStream::from_json,
+    );
+    same(
+        metadata.component_templates.values(),
         ComponentTemplate::to_json,
         ComponentTemplate::from_json,
     );
     same(
-        &metadata.index_templates,
+        metadata.index_templates.values(),
         IndexTemplate::to_json,
         IndexTemplate::from_json,
     );
-    same(&metadata.index_templates, IndexTemplate::print, |json| {
+    same(metadata.index_templates.values(), IndexTemplate::print, |json| {
         let template = IndexTemplate::parse(json)?;
         // Printed settings are strings and a data stream's options complete, so compare prints.
         let original = metadata

@@ -1,0 +1,270 @@
+//! The indices of a node, and what is asked about all of them together.
+
+use std::ops::Index;
+use std::sync::Arc;
+
+use super::IndexMetadata;
+use crate::settings::IndexSettings;
+use crate::shared_map::{Difference, Iter, SharedMap};
+
+/// Indices by concrete name. A clone shares them, and nothing that a command asks takes a look at each:
+/// who has an alias and how many shards are open is known beside them.
+#[derive(Debug, Clone, Default)]
+pub struct Indices {
+    by_name: SharedMap<Arc<IndexMetadata>>,
+    /// The names of those that have an alias, by alias.
+    with_alias: SharedMap<SharedMap<()>>,
+    open_shards: OpenShards,
+}
+
+/// Shards of indices that are open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenShards {
+    /// Those that hold their files on this node.
+    pub normal: u64,
+    /// Those that read a snapshot through the cache.
+    pub frozen: u64,
+}
+
+impl Indices {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// The index of a concrete name.
+    pub fn get(&self, name: &str) -> Option<&Arc<IndexMetadata>> {
+        self.by_name.get(name)
+    }
+
+    /// Whether there is an index of this name.
+    pub fn contains_key(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// Names and indices, in the order of names.
+    pub fn iter(&self) -> Iter<'_, Arc<IndexMetadata>> {
+        self.by_name.iter()
+    }
+
+    /// Names, in order.
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &String> + Clone {
+        self.by_name.keys()
+    }
+
+    /// Indices, in the order of names.
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &Arc<IndexMetadata>> + Clone {
+        self.by_name.values()
+    }
+
+    /// The indices that have an alias, in the order of their names.
+    pub fn with_alias(&self, alias: &str) -> impl Iterator<Item = &Arc<IndexMetadata>> {
+        let names = self.with_alias.get(alias);
+        names
+            .into_iter()
+            .flat_map(SharedMap::keys)
+            .filter_map(|name| self.by_name.get(name))
+    }
+
+    /// Whether some index has this alias.
+    pub fn has_alias(&self, alias: &str) -> bool {
+        self.with_alias.contains_key(alias)
+    }
+
+    /// Shards of indices that are open.
+    pub fn open_shards(&self) -> OpenShards {
+        self.open_shards
+    }
+
+    /// What a later version has and this one has not, and the other way round, in the order of names. An
+    /// index counts as changed wherever it was written anew, equal or not.
+    pub fn differences<'a>(&'a self, later: &'a Self) -> Vec<Difference<'a, Arc<IndexMetadata>>> {
+        self.by_name.differences(&later.by_name, Arc::ptr_eq)
+    }
+
+    /// Puts an index in, or in the place of the one of its name.
+    pub fn insert(&mut self, index: Arc<IndexMetadata>) {
+        self.count(&index);
+        let before = self.by_name.insert(index.name.clone(), index);
+        if let Some(before) = before {
+            self.discount(&before);
+        }
+    }
+
+    /// Takes an index away.
+    pub fn remove(&mut self, name: &str) -> Option<Arc<IndexMetadata>> {
+        let index = self.by_name.remove(name)?;
+        self.discount(&index);
+        Some(index)
+    }
+
+    /// Changes an index; `false`: there is none of this name.
+    pub fn change(&mut self, name: &str, change: impl FnOnce(&mut IndexMetadata)) -> bool {
+        let Some(mut index) = self.by_name.get(name).cloned() else {
+            return false;
+        };
+        change(Arc::make_mut(&mut index));
+        self.insert(index);
+        true
+    }
+
+    fn count(&mut self, index: &IndexMetadata) {
+        *self.open_shards.of(&index.settings) += shards(index);
+        for alias in index.aliases.keys() {
+            let known = self.by_name.get(&index.name);
+            if known.is_some_and(|known| known.aliases.contains_key(alias)) {
+                continue;
+            }
+            let mut names = self.with_alias.get(alias).cloned().unwrap_or_default();
+            names.insert(index.name.clone(), ());
+            self.with_alias.insert(alias.clone(), names);
+        }
+    }
+
+    /// After an index went, or another took its place.
+    fn discount(&mut self, index: &IndexMetadata) {
+        *self.open_shards.of(&index.settings) -= shards(index);
+        for alias in index.aliases.keys() {
+            let now = self.by_name.get(&index.name);
+            if now.is_some_and(|now| now.aliases.contains_key(alias)) {
+                continue;
+            }
+            let mut names = self.with_alias.remove(alias).unwrap_or_default();
+            names.remove(&index.name);
+            if !names.is_empty() {
+                self.with_alias.insert(alias.clone(), names);
+            }
+        }
+    }
+}
+
+impl OpenShards {
+    /// Those among which an index's shards count.
+    pub(super) fn of(&mut self, settings: &IndexSettings) -> &mut u64 {
+        match settings.is_frozen() {
+            true => &mut self.frozen,
+            false => &mut self.normal,
+        }
+    }
+}
+
+fn shards(index: &IndexMetadata) -> u64 {
+    match index.closed {
+        true => 0,
+        false => u64::from(index.settings.number_of_shards),
+    }
+}
+
+impl PartialEq for Indices {
+    fn eq(&self, other: &Self) -> bool {
+        let differences = self.differences(other);
+        differences
+            .iter()
+            .all(|difference| matches!(difference, Difference::Changed(_, before, after) if before == after))
+    }
+}
+
+impl Index<&str> for Indices {
+    type Output = Arc<IndexMetadata>;
+
+    fn index(&self, name: &str) -> &Arc<IndexMetadata> {
+        &self.by_name[name]
+    }
+}
+
+impl FromIterator<Arc<IndexMetadata>> for Indices {
+    fn from_iter<T: IntoIterator<Item = Arc<IndexMetadata>>>(indices: T) -> Self {
+        let mut all = Self::default();
+        for index in indices {
+            all.insert(index);
+        }
+        all
+    }
+}
+
+impl<'a> IntoIterator for &'a Indices {
+    type Item = (&'a String, &'a Arc<IndexMetadata>);
+    type IntoIter = Iter<'a, Arc<IndexMetadata>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::metadata::AliasMetadata;
+
+    fn index(name: &str, aliases: &[&str], shards: u32) -> IndexMetadata {
+        let alias = |name: &&str| ((*name).to_owned(), AliasMetadata::default());
+        IndexMetadata {
+            name: name.to_owned(),
+            uuid: name.to_owned(),
+            created_ms: 0,
+            closed: false,
+            settings: IndexSettings {
+                number_of_shards: shards,
+                ..IndexSettings::default()
+            },
+            mapping: Arc::default(),
+            aliases: aliases.iter().map(alias).collect::<BTreeMap<_, _>>(),
+            data_stream: None,
+            placement: None,
+            rolled_over_ms: None,
+            execution: None,
+        }
+    }
+
+    fn named(indices: &Indices, alias: &str) -> Vec<String> {
+        indices.with_alias(alias).map(|index| index.name.clone()).collect()
+    }
+
+    #[test]
+    fn knows_who_has_an_alias_through_every_change() {
+        let mut indices = Indices::default();
+        indices.insert(Arc::new(index("b", &["logs", "all"], 2)));
+        indices.insert(Arc::new(index("a", &["logs"], 3)));
+        assert_eq!(named(&indices, "logs"), ["a", "b"]);
+        assert_eq!(named(&indices, "all"), ["b"]);
+        assert_eq!(indices.open_shards().normal, 5);
+
+        assert!(indices.change("b", |index| {
+            index.aliases.remove("all");
+            index.closed = true;
+        }));
+        assert!(!indices.has_alias("all") && indices.has_alias("logs"));
+        assert_eq!(indices.open_shards().normal, 3);
+
+        indices.insert(Arc::new(index("b", &["new"], 1)));
+        assert_eq!(
+            (named(&indices, "logs"), named(&indices, "new")),
+            (vec!["a".to_owned()], vec!["b".to_owned()])
+        );
+        assert!(indices.remove("a").is_some() && indices.remove("a").is_none());
+        assert!(!indices.has_alias("logs"));
+        assert_eq!(indices.open_shards().normal, 1);
+        assert!(!indices.change("a", |_| {}));
+    }
+
+    #[test]
+    fn versions_are_equal_by_what_they_hold() {
+        let one: Indices = [Arc::new(index("a", &[], 1)), Arc::new(index("b", &[], 1))]
+            .into_iter()
+            .collect();
+        let mut other = one.clone();
+        other.change("a", |_| {});
+        assert!(one == other && one.differences(&other).len() == 1);
+        other.change("a", |index| index.closed = true);
+        assert!(one != other);
+        other.remove("a");
+        assert!(one != other);
+    }
+}

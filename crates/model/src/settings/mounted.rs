@@ -1,0 +1,184 @@
+//! `index.store.snapshot.*`: what an index reads that is mounted from a snapshot.
+
+use serde_json::Value;
+
+use super::{IndexSettings, Reader, SettingsMap};
+use crate::{Error, Result};
+
+const STORE_TYPE: &str = "index.store.type";
+const REPOSITORY: &str = "index.store.snapshot.repository_name";
+const REPOSITORY_UUID: &str = "index.store.snapshot.repository_uuid";
+const SNAPSHOT: &str = "index.store.snapshot.snapshot_name";
+const SNAPSHOT_UUID: &str = "index.store.snapshot.snapshot_uuid";
+const INDEX: &str = "index.store.snapshot.index_name";
+const INDEX_UUID: &str = "index.store.snapshot.index_uuid";
+const PARTIAL: &str = "index.store.snapshot.partial";
+
+/// The index of a snapshot that another index is mounted from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SnapshotStore {
+    /// The name under which this node knows the repository.
+    pub repository: String,
+    /// What the repository calls itself; empty: it does not say.
+    pub repository_uuid: String,
+    /// The snapshot's name.
+    pub snapshot: String,
+    /// The snapshot's own id: another one may come to have its name.
+    pub snapshot_uuid: String,
+    /// The index in the snapshot.
+    pub index: String,
+    /// Its id there.
+    pub index_uuid: String,
+    /// Read through the cache that all such indices share (frozen); `false`: copied to this node
+    /// (cold).
+    pub partial: bool,
+}
+
+impl SnapshotStore {
+    /// What the settings of an index say; `None`: it is not mounted.
+    pub(super) fn read(read: &Reader<'_>) -> Result<Option<Self>> {
+        if read.text(STORE_TYPE) != "snapshot" {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            repository: read.text(REPOSITORY),
+            repository_uuid: read.text(REPOSITORY_UUID),
+            snapshot: read.text(SNAPSHOT),
+            snapshot_uuid: read.text(SNAPSHOT_UUID),
+            index: read.text(INDEX),
+            index_uuid: read.text(INDEX_UUID),
+            partial: read.text(PARTIAL) == "true",
+        }))
+    }
+
+    /// The settings that say so, flat.
+    fn print(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        [
+            (STORE_TYPE, "snapshot"),
+            (REPOSITORY, &self.repository),
+            (REPOSITORY_UUID, &self.repository_uuid),
+            (SNAPSHOT, &self.snapshot),
+            (SNAPSHOT_UUID, &self.snapshot_uuid),
+            (INDEX, &self.index),
+            (INDEX_UUID, &self.index_uuid),
+            (PARTIAL, if self.partial { "true" } else { "false" }),
+        ]
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+    }
+}
+
+impl IndexSettings {
+    /// The settings of an index that is mounted: those it had in the snapshot, which were accepted then,
+    /// and over them `changes` of whoever mounts it, which are checked; `null` takes one away.
+    pub fn mounted(in_snapshot: &SettingsMap, changes: &SettingsMap, store: &SnapshotStore) -> Result<Self> {
+        let mut typed = in_snapshot.clone();
+        // They tell of the index that was snapshotted, or of the one it was mounted from itself.
+        typed.retain(|name, _| {
+            !name.starts_with("index.store.") && name != "index.uuid" && name != "index.blocks.write"
+        });
+        for (name, value) in changes {
+            if ["index.number_of_shards", "index.period", "index.tenant.field"].contains(&name.as_str()) {
+                return Err(Error::illegal_argument(format!(
+                    "cannot modify setting [{name}] on restore"
+                )));
+            }
+            match value.is_null() {
+                true => {
+                    typed.remove(name);
+                }
+                false => {
+                    super::definitions::check(name, value)?;
+                    typed.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        // There is one copy, and the repository is the other.
+        typed
+            .entry("index.number_of_replicas".to_owned())
+            .or_insert_with(|| "0".into());
+        typed.insert("index.blocks.write".to_owned(), "true".into());
+        for (name, value) in store.print() {
+            typed.insert(name.to_owned(), Value::from(value));
+        }
+        Self::from_checked(typed)
+    }
+
+    /// Whether the index reads a snapshot through the shared cache.
+    pub fn is_frozen(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(|store| store.partial)
+    }
+
+    /// Whether the index is mounted from a snapshot, wholly copied or not.
+    pub fn is_mounted(&self) -> bool {
+        self.snapshot.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::settings::flatten;
+
+    fn store() -> SnapshotStore {
+        SnapshotStore {
+            repository: "objects".to_owned(),
+            repository_uuid: String::new(),
+            snapshot: "nightly".to_owned(),
+            snapshot_uuid: "s-uuid".to_owned(),
+            index: "logs".to_owned(),
+            index_uuid: "i-uuid".to_owned(),
+            partial: true,
+        }
+    }
+
+    fn flat(settings: serde_json::Value) -> SettingsMap {
+        flatten(&settings, true).unwrap()
+    }
+
+    #[test]
+    fn a_mounted_index_is_told_by_its_settings() {
+        let before = flat(json!({"number_of_shards": 3, "blocks.write": false, "store.type": "fs", "period": "week"}));
+        let settings = IndexSettings::mounted(&before, &flat(json!({"number_of_replicas": 2})), &store()).unwrap();
+        assert_eq!(settings.snapshot.as_deref(), Some(&store()));
+        assert!(settings.is_frozen() && settings.is_mounted() && settings.write_blocked);
+        assert_eq!((settings.number_of_shards, settings.number_of_replicas), (3, 2));
+        // As the catalog gives them back, and as whoever mounts a snapshot of the mount finds them.
+        assert_eq!(IndexSettings::from_checked(settings.typed.clone()).unwrap(), settings);
+        let cold = SnapshotStore {
+            partial: false,
+            ..store()
+        };
+        let again = IndexSettings::mounted(&settings.typed, &SettingsMap::new(), &cold).unwrap();
+        assert!(!again.is_frozen() && again.is_mounted());
+        assert_eq!(again.number_of_replicas, 2);
+    }
+
+    #[test]
+    fn it_takes_no_writes_whatever_its_block_says() {
+        let settings = IndexSettings::mounted(&SettingsMap::new(), &SettingsMap::new(), &store()).unwrap();
+        let changes = flat(json!({"blocks.write": null}));
+        let open = settings.update(&changes, false, false, "logs", "uuid").unwrap();
+        assert!(open.write_blocked);
+    }
+
+    #[test]
+    fn users_set_nothing_of_it() {
+        for settings in [
+            json!({"store.type": "snapshot"}),
+            json!({"store.snapshot.snapshot_name": "s"}),
+        ] {
+            assert!(IndexSettings::parse(&settings).is_err(), "{settings}");
+        }
+        for changes in [
+            json!({"number_of_shards": 2}),
+            json!({"store.snapshot.partial": "false"}),
+            json!({"nonsense": 1}),
+        ] {
+            let refused = IndexSettings::mounted(&SettingsMap::new(), &flat(changes), &store());
+            assert_eq!(refused.unwrap_err().kind(), crate::ErrorKind::IllegalArgument);
+        }
+    }
+}
