@@ -17,6 +17,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Body;
 
+use crate::async_search::AsyncSearches;
 use crate::auth::Gate;
 use crate::body::{self, BodyBudget, BodyLimits};
 use crate::config::{ApiConfig, Security};
@@ -51,6 +52,7 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         anybody: Arc::new(Identity::open()),
         permits: Shares::new(config.max_concurrent_requests.max(1) as u64),
         accounts: Accounts::default(),
+        async_searches: AsyncSearches::new(config.async_searches),
         config,
     };
     Api {
@@ -211,6 +213,7 @@ impl Api {
             action: route.action,
             scope: Arc::new(scope),
             work: recording.work(),
+            progress: None,
         };
         *known = Some(ctx.clone());
         let told = ctx.clone();

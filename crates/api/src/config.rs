@@ -14,6 +14,9 @@ use crate::server::Tls;
 /// Adds lines in Prometheus' text format to `/metrics`.
 pub type ExtraMetrics = Arc<dyn Fn(&mut String) + Send + Sync>;
 
+/// Fills with bytes that nobody can guess.
+pub type FillRandom = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
+
 /// Whether requests have to say who they are.
 #[derive(Debug, Clone)]
 pub enum Security {
@@ -62,6 +65,10 @@ pub struct ApiConfig {
     pub started_ms: i64,
     /// The clock: ms since epoch UTC.
     pub now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
+    /// Fills with bytes that nobody can guess.
+    pub random: FillRandom,
+    /// Bounds of `_async_search`.
+    pub async_searches: AsyncSearchLimits,
     /// Who may ask what.
     pub security: Security,
     /// Takes a record of each request.
@@ -70,6 +77,27 @@ pub struct ApiConfig {
     pub extra_metrics: Option<ExtraMetrics>,
     /// Makes snapshots by their policies when asked to; `None`: nobody does.
     pub slm: Option<Arc<Slm>>,
+}
+
+/// How much of `_async_search` is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsyncSearchLimits {
+    /// Searches that run or are kept. Past it submitting gets a 429.
+    pub count_max: usize,
+    /// Bytes of all answers kept. An answer past it is lost: whoever asks for it gets a 429.
+    pub bytes_max: u64,
+    /// Bytes of one answer kept. A larger one is lost: whoever asks for it gets a 400.
+    pub response_bytes_max: u64,
+}
+
+impl Default for AsyncSearchLimits {
+    fn default() -> Self {
+        Self {
+            count_max: 500,
+            bytes_max: 64 << 20,
+            response_bytes_max: 10 << 20,
+        }
+    }
 }
 
 /// The version object of `GET /`. `number` is the Elasticsearch version whose behaviour firn
@@ -109,6 +137,7 @@ impl ApiConfig {
         node_id: impl Into<String>,
         http_address: impl Into<String>,
         now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
+        random: FillRandom,
     ) -> Self {
         Self {
             cluster_name: cluster_name.into(),
@@ -128,6 +157,8 @@ impl ApiConfig {
             settings: Map::new(),
             started_ms: now_ms(),
             now_ms,
+            random,
+            async_searches: AsyncSearchLimits::default(),
             security: Security::Off(None),
             recorder: None,
             extra_metrics: None,

@@ -181,7 +181,6 @@ impl ApiError {
         }
     }
 
-    /// The whole body.
     /// The `type` in its body, if it has one.
     pub(crate) fn error_type(&self) -> Option<&'static str> {
         match self {
@@ -192,6 +191,16 @@ impl ApiError {
         }
     }
 
+    /// As the cause of an error of another type, in the form that stands inside of an answer.
+    pub(crate) fn wrapped(&self, error_type: &'static str, reason: &'static str, metadata: Option<&Metadata>) -> Value {
+        let mut cause = self.body(metadata, false)["error"].take();
+        if let Some(cause) = cause.as_object_mut() {
+            cause.remove("root_cause");
+        }
+        json!({"type": error_type, "reason": reason, "caused_by": cause})
+    }
+
+    /// The whole body.
     pub(crate) fn body(&self, metadata: Option<&Metadata>, trace: bool) -> Value {
         let status = self.status().as_u16();
         let mut object = match self {

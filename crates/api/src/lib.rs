@@ -17,6 +17,7 @@ mod admin;
 mod aliases;
 mod analyze;
 mod api;
+mod async_search;
 mod auth;
 mod body;
 pub mod bulk;
@@ -68,7 +69,7 @@ mod terms_enum;
 mod validate;
 
 pub use api::{Api, router};
-pub use config::{ApiConfig, ExtraMetrics, Security, VersionInfo};
+pub use config::{ApiConfig, AsyncSearchLimits, ExtraMetrics, FillRandom, Security, VersionInfo};
 pub use error::error_type;
 pub use record::{Caller, Recorder, RequestRecord};
 pub use server::{Tls, serve};

@@ -13,6 +13,7 @@ use firn_model::names::{self, IndicesOptions};
 use firn_model::tenant::TenantId;
 use serde_json::{Map, Value};
 
+use crate::async_search::AsyncSearches;
 use crate::auth::Gate;
 use crate::body::BodyBudget;
 use crate::config::ApiConfig;
@@ -40,6 +41,8 @@ pub(crate) struct Edge {
     /// Requests being answered.
     pub(crate) permits: Arc<Shares<Option<TenantId>>>,
     pub(crate) accounts: Accounts,
+    /// Those that run or are kept.
+    pub(crate) async_searches: Arc<AsyncSearches>,
     pub(crate) gate: Gate,
     /// Whoever asks where security is off.
     pub(crate) anybody: Arc<Identity>,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use firn_control::Privilege;
 use http::Method;
 
+use crate::async_search;
 use crate::error::ApiError;
 use crate::params::{self, INDICES, MASTER};
 use crate::reply::Reply;
@@ -274,6 +275,10 @@ fn routes() -> Vec<Route> {
         route!(GET_POST, ["/_search", "/{index}/_search"], "search", "indices:data/read/search", Read, [INDICES, search::PARAMS], Json, search::search),
         route!(GET_POST, ["/_search/scroll", "/_search/scroll/{scroll_id}"], "scroll", "indices:data/read/scroll", Read, [scroll::PARAMS], Json, scroll::scroll),
         route!(DELETE, ["/_search/scroll", "/_search/scroll/{scroll_id}"], "clear_scroll", "indices:data/read/scroll/clear", Read, [&["scroll_id"]], Json, scroll::clear),
+        route!(POST, ["/_async_search", "/{index}/_async_search"], "async_search_submit", async_search::SUBMIT_ACTION, Read, [INDICES, search::PARAMS, async_search::SUBMIT_PARAMS], Json, async_search::submit),
+        route!(GET, ["/_async_search/{id}"], "async_search_get", "indices:data/read/async_search/get", Read, [async_search::GET_PARAMS], None, async_search::get),
+        route!(GET, ["/_async_search/status/{id}"], "async_search_status", "cluster:monitor/async_search/status", Read, [async_search::STATUS_PARAMS], None, async_search::status),
+        route!(DELETE, ["/_async_search/{id}"], "async_search_delete", "indices:data/read/async_search/delete", Read, [], None, async_search::delete),
         route!(POST, ["/{index}/_pit"], "open_point_in_time", "indices:data/read/open_point_in_time", Read, [INDICES, point_in_time::PARAMS], Json, point_in_time::open),
         route!(DELETE, ["/_pit"], "close_point_in_time", "indices:data/read/close_point_in_time", Read, [], Json, point_in_time::close),
         route!(POST, ["/{index}/_search/point_in_time"], "create_pit", "indices:data/read/point_in_time/create", Read, [INDICES, point_in_time::PARAMS, &["allow_partial_pit_creation"]], None, point_in_time::create),

@@ -14,6 +14,7 @@ pub mod expression;
 pub mod fields;
 pub mod inventory;
 mod json;
+pub mod progress;
 pub mod query;
 pub mod scope;
 pub mod search;
@@ -27,6 +28,7 @@ pub mod usage;
 mod work;
 
 pub use firn_model::{Error, ErrorKind, Result};
+pub use progress::Progress;
 pub use scope::Scope;
 pub use shares::{Share, Shares};
 pub use task::{Cancel, RequestContext, Watch};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use crate::{Error, ErrorKind, Result, Scope, Work};
+use crate::{Error, ErrorKind, Progress, Result, Scope, Work};
 
 /// A flag that the edge raises when the client goes away. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -100,6 +100,8 @@ pub struct RequestContext {
     pub scope: Arc<Scope>,
     /// What it costs, counted by the engine.
     pub work: Arc<Work>,
+    /// Where a search leaves what it has found before it ends; `None`: nobody asks.
+    pub progress: Option<Arc<Progress>>,
 }
 
 impl RequestContext {
@@ -112,6 +114,7 @@ impl RequestContext {
             action: "",
             scope: Arc::default(),
             work: Arc::default(),
+            progress: None,
         }
     }
 

@@ -117,7 +117,7 @@ fn folder(settings: &ServeSettings) -> PathBuf {
 }
 
 /// From the operating system. It fails only where there is no such source, and then no secret may be made.
-fn fill_random(bytes: &mut [u8]) {
+pub(crate) fn fill_random(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("the operating system has random bytes");
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use firn_api::{ApiConfig, Security};
+use firn_api::{ApiConfig, AsyncSearchLimits, Security};
 use firn_control::Life;
 use firn_embedded::{ContextLimits, Embedded, EmbeddedConfig, Watermark};
 use firn_engine::{Engine, RequestContext};
@@ -315,11 +315,17 @@ async fn api_config(settings: &ServeSettings, address: SocketAddr, engine: &dyn 
         node_id(&metadata.cluster_uuid),
         address.to_string(),
         Arc::new(now_ms),
+        Arc::new(security::fill_random),
     );
     Ok(ApiConfig {
         max_content_length: settings.http_max_content_bytes,
         body_memory_max: settings.indexing_pressure_bytes,
         shutdown_grace: settings.shutdown_grace,
+        async_searches: AsyncSearchLimits {
+            count_max: settings.max_async_searches,
+            bytes_max: settings.async_search_bytes,
+            response_bytes_max: settings.async_search_response_bytes,
+        },
         slow_query_ms: settings.slow_query.map(|duration| duration.as_millis() as u64),
         settings: settings.flat.clone(),
         ..defaults

@@ -32,7 +32,8 @@ const CLASSES: &[(Class, &[&str])] = &[
     ]),
     (Own, &[
         "bulk", "index", "create", "update", "delete", "get", "get_source", "mget", "search", "scroll", "clear_scroll",
-        "open_point_in_time", "close_point_in_time", "create_pit", "delete_pit", "msearch", "count", "terms_enum",
+        "open_point_in_time", "close_point_in_time", "create_pit", "delete_pit", "msearch",
+        "async_search_submit", "async_search_get", "async_search_status", "async_search_delete", "count", "terms_enum",
         "field_caps", "validate_query", "analyze", "get_index", "index_exists", "resolve_index", "get_mapping",
         "get_field_mapping", "get_settings", "get_alias", "alias_exists", "get_data_stream", "data_stream_stats",
         "get_data_stream_lifecycle", "refresh", "stats", "cluster_health", "cat_aliases", "cat_count", "cat_health",
@@ -217,7 +218,7 @@ fn fill(client: &Client, mark: &str, count: usize) {
 fn body_of(route: &str, index: &str) -> Option<String> {
     let json = |value: Value| Some(value.to_string());
     match route {
-        "search" | "validate_query" if route == "search" => json(json!({
+        "search" | "async_search_submit" => json(json!({
             "size": 100,
             "query": {"query_string": {"query": "*"}},
             "fields": ["*"],
@@ -349,6 +350,20 @@ fn no_endpoint_gives_away_a_byte() {
     assert_eq!(everything_of(&world), before);
 }
 
+/// A text without what differs from one request to the next.
+fn without_times(text: &str) -> String {
+    let mut parts = text.split_inclusive(':');
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_time = whole.ends_with("\"took\":") || whole.ends_with("_in_millis\":");
+        whole += match is_time {
+            true => part.trim_start_matches(|character: char| character.is_ascii_digit()),
+            false => part,
+        };
+    }
+    whole
+}
+
 #[test]
 fn a_foreign_name_is_as_a_missing_one() {
     let world = world();
@@ -366,12 +381,7 @@ fn a_foreign_name_is_as_a_missing_one() {
             for method in &route.methods {
                 let told = |name: &str| {
                     let answer = ask(&world.alpha, &route.name, method, &path_of(pattern, name), name);
-                    let text = answer.text().replace(name, "NAME");
-                    let took = text.find("\"took\":").map(|at| {
-                        let digits = text[at + 7..].bytes().take_while(u8::is_ascii_digit).count();
-                        format!("{}{}", &text[..at], &text[at + 7 + digits..])
-                    });
-                    (answer.status, took.unwrap_or(text))
+                    (answer.status, without_times(&answer.text().replace(name, "NAME")))
                 };
                 for name in &foreign {
                     assert_eq!(told(name), told(missing), "{method} {pattern} of {name}");
@@ -450,6 +460,25 @@ fn what_one_tenant_opened_is_not_there_for_another() {
     let by_pit = json!({"pit": {"id": pit["id"]}, "size": 100});
     let scroll = ok(bravo, "POST", "/events/_search?scroll=5m", &json!({"size": 1}));
     let by_scroll = json!({"scroll_id": scroll["_scroll_id"]});
+    let kept = ok(
+        bravo,
+        "POST",
+        "/events/_async_search?keep_on_completion=true",
+        &json!({}),
+    );
+    let kept = kept["id"].as_str().unwrap();
+    let by_id = [
+        ("GET", format!("/_async_search/{kept}")),
+        ("GET", format!("/_async_search/status/{kept}")),
+        ("DELETE", format!("/_async_search/{kept}")),
+    ];
+    for (method, path) in &by_id {
+        let answer = alpha.send(method, path, None, b"").unwrap();
+        assert_eq!(answer.status, 404, "{}", answer.text());
+    }
+    for (method, path) in &by_id {
+        assert_eq!(bravo.send(method, path, None, b"").unwrap().status, 200, "{path}");
+    }
     let asked = [("POST", "/_search", &by_pit), ("POST", "/_search/scroll", &by_scroll)];
     for (method, path, body) in asked {
         let answer = alpha.json(method, path, body).unwrap();

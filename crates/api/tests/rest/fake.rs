@@ -1,7 +1,7 @@
 //! An engine in a few maps: real metadata, no durability, and a search that ignores the query.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -34,6 +34,9 @@ use tower::ServiceExt as _;
 
 /// 2024-01-02T03:04:05.678Z.
 pub(crate) const NOW_MS: i64 = 1_704_164_645_678;
+
+/// What the next id of a search is made of.
+static DRAWN: AtomicU8 = AtomicU8::new(0);
 
 /// The engine.
 #[derive(Default)]
@@ -111,6 +114,7 @@ impl Node {
             "node-id-00000000000000",
             "127.0.0.1:9200",
             Arc::new(|| NOW_MS),
+            Arc::new(|bytes| bytes.fill(DRAWN.fetch_add(1, Ordering::Relaxed))),
         );
         change(&mut config);
         let api = firn_api::router(Arc::clone(&fake) as Arc<dyn Engine>, config);

@@ -1,5 +1,6 @@
 //! The edge as clients see it, over a fake engine that keeps documents in a map.
 
+mod async_search;
 mod bodies;
 mod cat;
 mod contexts;

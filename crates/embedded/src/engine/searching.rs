@@ -160,6 +160,9 @@ impl Core {
         check_behind(&addressed, request.allow_partial_results)?;
         let asked = asked.zip(self.over(&addressed, &request));
         let (slots, shards, behind) = split(addressed);
+        if let Some(progress) = &ctx.progress {
+            progress.skip(skipped);
+        }
         let (mut response, _) = self.search_shards(&slots, shards, Arc::new(request), ctx, now_ms, None)?;
         response.shards.total += skipped;
         response.shards.successful += skipped;

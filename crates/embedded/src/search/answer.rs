@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
-use firn_engine::aggs::{FinishOptions, WantedHits};
+use firn_engine::aggs::{FinishOptions, Partials, WantedHits};
 use firn_engine::search::{
     Hit, Profile, SearchRequest, SearchResponse, SearchShards, SortBy, TotalHits, TrackTotalHits,
 };
@@ -149,10 +149,14 @@ impl Answering<'_> {
     }
 
     fn aggregations(&self) -> Result<Value> {
+        self.finish(self.ready.iter().map(Ready::take_partials).collect())
+    }
+
+    /// The aggregations of what each shard found for them.
+    pub(super) fn finish(&self, shards: Vec<Partials>) -> Result<Value> {
         let aggs = &self.request.aggs;
         let mut all = aggs.empty();
-        for shard in self.ready.iter() {
-            let mut partials = shard.take_partials();
+        for mut partials in shards {
             if self.ready.len() > 1 {
                 aggs.cut_shard(&mut partials, &self.ctx.cancel)?;
             }

@@ -16,6 +16,7 @@ use super::guard::Stop;
 use super::memory::Memory;
 use super::prepare::prepare;
 use super::profile::{Part, ShardTimes, Stopwatch};
+use super::progress::Reporter;
 use super::repeat::Asked;
 use super::second_run::second_run;
 use super::segment_run::{self, Known, ShardPlan, Shared, Top, fails_request};
@@ -73,6 +74,9 @@ pub(super) fn search(
     let (mut response, last) = loop {
         ctx.check()?;
         check_failures(shard_total, &healthy, &failures, &request)?;
+        if let Some(progress) = &ctx.progress {
+            progress.fail(failures.iter().map(FailedShard::named).collect());
+        }
         let attempt = attempt(&healthy, &request, pool, ctx, now_ms, limits.clone(), after)?;
         match attempt {
             Attempt::Done(response, last) => break (*response, last),
@@ -89,10 +93,7 @@ pub(super) fn search(
     };
     response.shards.total = shard_total as u32;
     response.shards.successful = healthy.len() as u32;
-    response.shards.failures = failures
-        .into_iter()
-        .map(|failed| (failed.index, failed.shard, failed.error))
-        .collect();
+    response.shards.failures = failures.iter().map(FailedShard::named).collect();
     response.took_ms = u64::try_from(ctx.started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok((response, last))
 }
@@ -261,6 +262,11 @@ fn attempt(
         return Ok(Attempt::Failed(failed));
     }
     sort_tasks(&mut tasks, ready.first());
+    let tasks = Arc::new(tasks);
+    let reporter = ctx
+        .progress
+        .as_ref()
+        .map(|progress| Reporter::new(progress, request, &tasks, ready.len(), pool, now_ms, &limits));
     let shared = Arc::new(Shared {
         ctx: ctx.clone(),
         deadline,
@@ -278,9 +284,12 @@ fn attempt(
         timed_out: AtomicBool::new(timed_out),
         terminated: AtomicBool::new(false),
         top: Mutex::new(Top::default()),
+        reporter,
     });
+    if let Some(reporter) = &shared.reporter {
+        reporter.begin(&shared);
+    }
     let ready = Arc::new(ready);
-    let tasks = Arc::new(tasks);
     let whole = Whole::of(&ready, &tasks, request, limits.buckets_max)?;
     let known = whole.as_ref().and_then(|whole| whole.get(&ready));
     match &known {
@@ -381,7 +390,10 @@ fn run_segments(ready: &Arc<Vec<Ready>>, tasks: &Arc<Vec<Task>>, shared: &Arc<Sh
     for task in tasks.iter() {
         let shard = &ready[task.shard];
         match segment_run::run_again(shared, &shard.plan, &task.segment) {
-            Ok(Known::Partials(partials)) => shard.merge(partials, shared)?,
+            Ok(Known::Partials(partials)) => {
+                shard.merge(partials, shared)?;
+                report(ready, task, shared);
+            }
             Ok(Known::RowCount(count)) => {
                 rows += count;
                 unknown.push(task.clone());
@@ -391,7 +403,7 @@ fn run_segments(ready: &Arc<Vec<Ready>>, tasks: &Arc<Vec<Task>>, shared: &Arc<Sh
     }
     if rows < SPREAD_ROWS_MIN {
         for task in &unknown {
-            run_in(&ready[task.shard], task, shared, segment_run::run)?;
+            run_in(ready, task, shared, segment_run::run)?;
         }
         return Ok(());
     }
@@ -413,17 +425,27 @@ pub(super) fn run(
     let (ready, tasks, shared) = (Arc::clone(ready), Arc::clone(tasks), Arc::clone(shared));
     let outcomes = run_indexed(pool, count, move |number| -> Result<()> {
         let task = &tasks[number];
-        run_in(&ready[task.shard], task, &shared, step)
+        run_in(&ready, task, &shared, step)
     });
     outcomes.into_iter().collect()
 }
 
 /// Runs one task of a shard that has not failed yet.
-fn run_in(shard: &Ready, task: &Task, shared: &Shared, step: Step) -> Result<()> {
+fn run_in(ready: &Arc<Vec<Ready>>, task: &Task, shared: &Shared, step: Step) -> Result<()> {
+    let shard = &ready[task.shard];
     if shard.failure.lock().is_some() {
         return Ok(());
     }
-    shard.fail_with(run_task(shared, shard, task, step))
+    shard.fail_with(run_task(shared, shard, task, step))?;
+    report(ready, task, shared);
+    Ok(())
+}
+
+/// Tells what was found so far, if somebody asks.
+fn report(ready: &Arc<Vec<Ready>>, task: &Task, shared: &Shared) {
+    if let Some(reporter) = &shared.reporter {
+        reporter.segment_done(ready, task.shard, shared);
+    }
 }
 
 /// Runs one task. What panics is a bug or a damaged file that slipped through: it costs its shard,
@@ -503,6 +525,12 @@ impl Ready {
     /// Puts back what was taken.
     pub(super) fn put_partials(&self, partials: Partials) {
         *self.partials.lock() = partials;
+    }
+
+    /// A copy of what its segments found for the aggregations so far; `None`: a thread is merging some.
+    pub(super) fn copy_partials(&self) -> Option<Partials> {
+        let partials = self.partials.lock();
+        (!partials.0.is_empty()).then(|| partials.clone())
     }
 
     /// What its segments found for the aggregations.

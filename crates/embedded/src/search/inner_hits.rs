@@ -25,15 +25,20 @@ pub(super) struct Surroundings<'a> {
 impl Surroundings<'_> {
     /// Adds the inner hits of a hit that stands for the group of `value`.
     pub(super) fn expand(&self, collapse: &Collapse, value: &Value, hit: &mut Hit) -> Result<()> {
+        // Only the outer search has something to tell of its progress.
+        let ctx = RequestContext {
+            progress: None,
+            ..self.ctx.clone()
+        };
         for inner in &collapse.inner_hits {
-            self.ctx.check()?;
+            ctx.check()?;
             let request = self.inner_request(inner, group_query(&collapse.field, value));
             let shards = self.shards.iter().cloned().map(Ok).collect();
             let found = super::search(
                 shards,
                 Arc::new(request),
                 self.pool,
-                self.ctx,
+                &ctx,
                 self.now_ms,
                 self.limits.clone(),
             )?;

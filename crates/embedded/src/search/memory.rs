@@ -75,6 +75,18 @@ impl Drop for Inner {
     }
 }
 
+/// Bytes that are given back when this is dropped.
+pub(super) struct Lent<'a> {
+    memory: &'a Memory,
+    bytes: usize,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.memory.give(self.bytes);
+    }
+}
+
 impl Memory {
     /// A budget of `limit` bytes for a search that `cancel` ends.
     pub(super) fn new(limit: u64, node: Option<Arc<NodeMemory>>, cancel: Cancel) -> Self {
@@ -103,6 +115,24 @@ impl Memory {
             }),
             None => Ok(()),
         }
+    }
+
+    /// Takes as much again as is taken, for a copy of what was found; `None`: there is no room for one, which is
+    /// no failure of the search.
+    pub(super) fn lend_copy(&self) -> Option<Lent<'_>> {
+        let own = &self.0;
+        let bytes = own.used.load(Ordering::Relaxed);
+        take(&own.used, bytes, own.limit).ok()?;
+        if let Some(node) = &own.node
+            && take(&node.used, bytes, node.limit).is_err()
+        {
+            own.used.fetch_sub(bytes, Ordering::Relaxed);
+            return None;
+        }
+        Some(Lent {
+            memory: self,
+            bytes: bytes as usize,
+        })
     }
 
     /// Gives `bytes` back.

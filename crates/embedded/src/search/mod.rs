@@ -31,6 +31,7 @@ mod owned;
 mod paths;
 mod prepare;
 mod profile;
+mod progress;
 mod prune;
 mod query;
 mod repeat;
@@ -136,6 +137,13 @@ pub struct FailedShard {
     pub shard: u32,
     /// Why.
     pub error: Error,
+}
+
+impl FailedShard {
+    /// As the answer names it: index, number, why.
+    fn named(&self) -> (String, u32, Error) {
+        (self.index.clone(), self.shard, self.error.clone())
+    }
 }
 
 /// What one search may use.

@@ -23,6 +23,7 @@ use super::kept::{Entry, Kept};
 use super::memory::Memory;
 use super::newest;
 use super::profile::{Part, ShardTimes, Stopwatch};
+use super::progress::Reporter;
 use super::repeat::Repeatable;
 use super::sort::{SegmentKey, ShardKey, SortValue};
 use super::tenant_rows::count_alive;
@@ -102,6 +103,8 @@ pub(super) struct Shared {
     pub(super) timed_out: AtomicBool,
     pub(super) terminated: AtomicBool,
     pub(super) top: Mutex<Top>,
+    /// Tells what was found so far, if somebody asks.
+    pub(super) reporter: Option<Reporter>,
 }
 
 /// The first hits so far.

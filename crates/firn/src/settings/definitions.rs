@@ -420,6 +420,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         help: "Memory of what segments answered to aggregations and counts, for when the same is asked again. The least recently used goes first; a tenant that holds more than a quarter makes room among its own. 0 keeps nothing.",
     },
     Definition {
+        name: "search.max_async_search_memory",
+        section: MEMORY,
+        kind: Kind::MemoryShare(MIB),
+        default: Fixed("64mb"),
+        help: "Memory of all answers of `_async_search` that are kept. Those that do not fit in are lost, and whoever asks for them is answered with 429.",
+    },
+    Definition {
         name: "thread_pool.write.size",
         section: MEMORY,
         kind: Kind::Count(1, 1024),
@@ -516,6 +523,20 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         kind: Kind::Duration,
         default: Fixed("5m"),
         help: "How long a point in time stays open whose client does not say.",
+    },
+    Definition {
+        name: "search.max_async_searches",
+        section: SEARCH,
+        kind: Kind::Count(1, 100_000),
+        default: Fixed("500"),
+        help: "Searches of `_async_search` that may run or be kept. Further ones are answered with 429.",
+    },
+    Definition {
+        name: "search.max_async_search_response_size",
+        section: SEARCH,
+        kind: Kind::Bytes(1024, 4 * GIB),
+        default: Fixed("10mb"),
+        help: "The largest answer of `_async_search` that is kept. One that completes while its client waits may be larger.",
     },
     Definition {
         name: "index.search.idle.after",

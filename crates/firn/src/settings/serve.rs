@@ -76,6 +76,9 @@ pub(crate) struct ServeSettings {
     pub(crate) max_open_points_in_time: usize,
     pub(crate) max_keep_alive: Duration,
     pub(crate) default_keep_alive: Duration,
+    pub(crate) max_async_searches: usize,
+    pub(crate) async_search_response_bytes: u64,
+    pub(crate) async_search_bytes: u64,
     pub(crate) search_idle_after: Duration,
     /// `None`: nothing is logged.
     pub(crate) slow_query: Option<Duration>,
@@ -154,6 +157,9 @@ impl ServeSettings {
             default_keep_alive: values
                 .duration("search.default_keep_alive")?
                 .expect("a duration that cannot be never"),
+            max_async_searches: values.count("search.max_async_searches")?.expect("a fixed default"),
+            async_search_response_bytes: values.bytes("search.max_async_search_response_size")?,
+            async_search_bytes: values.bytes("search.max_async_search_memory")?,
             search_idle_after: values
                 .duration("index.search.idle.after")?
                 .expect("a duration that cannot be never"),

@@ -11,6 +11,7 @@ mod many_values;
 mod meaning;
 mod metrics;
 mod profile;
+mod progress;
 mod properties;
 mod queries;
 mod samples;

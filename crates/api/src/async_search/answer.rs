@@ -1,0 +1,126 @@
+//! What is told of an asynchronous search: its answer so far, and its status.
+
+use std::sync::Arc;
+
+use firn_engine::search::SearchResponse;
+use firn_model::metadata::Metadata;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::store::AsyncSearch;
+use super::typed_keys::without_types;
+use crate::reply::{Body, Reply};
+use crate::request::Edge;
+use crate::search::{Printing, write_response};
+
+/// How an answer is printed.
+pub(super) struct Looks {
+    pub(super) printing: Printing,
+    /// Types stand before the names of aggregations.
+    pub(super) typed_keys: bool,
+}
+
+/// The answer of submitting and of asking again. With the status of the search's failure, as in Elasticsearch.
+pub(super) fn answer(search: &AsyncSearch, has_id: bool, looks: &Looks, edge: &Edge, metadata: &Metadata) -> Reply {
+    let completed = search.completed();
+    let mut head = Map::new();
+    if has_id {
+        head.insert("id".into(), search.id.as_str().into());
+    }
+    let result = completed.as_ref().map(|completed| &completed.result);
+    let (latest, failure) = match result {
+        Some(Ok(_)) => (None, None),
+        Some(Err(error)) => (search.progress().latest(), Some(error)),
+        None => (search.progress().latest(), None),
+    };
+    let response = match result {
+        Some(Ok(response)) => Some(response),
+        _ => latest.as_deref(),
+    };
+    head.insert(
+        "is_partial".into(),
+        is_partial(result.is_some_and(Result::is_ok), response).into(),
+    );
+    head.insert("is_running".into(), completed.is_none().into());
+    times(search, completed.as_ref().map(|completed| completed.at_ms), &mut head);
+    let mut body = Value::Object(head).to_string().into_bytes();
+    // The answer's sources go in as they are, before the brace that ends the head.
+    body.pop();
+    if let Some(response) = response {
+        body.extend_from_slice(b",\"response\":");
+        body.extend_from_slice(&print(response, looks, edge, metadata));
+    }
+    if let Some(error) = failure {
+        let wrapped = error.wrapped("status_exception", "error while executing search", Some(metadata));
+        body.extend_from_slice(b",\"error\":");
+        body.extend_from_slice(wrapped.to_string().as_bytes());
+    }
+    body.push(b'}');
+    Reply {
+        status: failure.map_or(StatusCode::OK, |error| error.status()),
+        body: Body::Json(body),
+    }
+}
+
+/// `_async_search/status`.
+pub(super) fn status(search: &AsyncSearch) -> Value {
+    let completed = search.completed();
+    let result = completed.as_ref().map(|completed| &completed.result);
+    let latest = search.progress().latest();
+    let response = match result {
+        Some(Ok(response)) => Some(response),
+        _ => latest.as_deref(),
+    };
+    let mut object = Map::new();
+    object.insert("id".into(), search.id.as_str().into());
+    object.insert("is_running".into(), completed.is_none().into());
+    object.insert(
+        "is_partial".into(),
+        is_partial(result.is_some_and(Result::is_ok), response).into(),
+    );
+    times(search, completed.as_ref().map(|completed| completed.at_ms), &mut object);
+    let shards = response.map(|response| &response.shards);
+    object.insert(
+        "_shards".into(),
+        json!({
+            "total": shards.map_or(0, |shards| shards.total),
+            "successful": shards.map_or(0, |shards| shards.successful),
+            "skipped": shards.map_or(0, |shards| shards.skipped),
+            "failed": shards.map_or(0, |shards| shards.failures.len()),
+        }),
+    );
+    if let Some(result) = result {
+        let status = result.as_ref().err().map_or(StatusCode::OK, |error| error.status());
+        object.insert("completion_status".into(), status.as_u16().into());
+    }
+    Value::Object(object)
+}
+
+/// Whether something is missing from what is told: the search still runs, or failed, or did so on some shards.
+fn is_partial(is_whole: bool, response: Option<&SearchResponse>) -> bool {
+    !is_whole || response.is_none_or(|response| response.timed_out || !response.shards.failures.is_empty())
+}
+
+fn times(search: &AsyncSearch, completed_ms: Option<i64>, object: &mut Map<String, Value>) {
+    object.insert("start_time_in_millis".into(), search.started_ms.into());
+    object.insert("expiration_time_in_millis".into(), search.expires_ms().into());
+    if let Some(completed_ms) = completed_ms {
+        object.insert("completion_time_in_millis".into(), completed_ms.into());
+    }
+}
+
+fn print(response: &SearchResponse, looks: &Looks, edge: &Edge, metadata: &Metadata) -> Vec<u8> {
+    let node_id = &edge.config.node_id;
+    match &response.aggregations {
+        Some(typed) if !looks.typed_keys => {
+            let untyped = SearchResponse {
+                aggregations: Some(Arc::new(without_types(typed))),
+                // Texts that others have printed have the types.
+                printed: None,
+                ..response.clone()
+            };
+            write_response(&untyped, &looks.printing, node_id, metadata)
+        }
+        _ => write_response(response, &looks.printing, node_id, metadata),
+    }
+}

@@ -1,0 +1,236 @@
+//! `_async_search`: searches that go on after their first answer, and what they have found so far.
+//!
+//! A search runs as a task of its own and is kept under an id ([`store`]) until it is deleted or its `keep_alive` is
+//! over. Only who submitted it can name it: for everybody else it is not there. What is kept lies in memory, bounded in
+//! number and bytes, and ends with the process (Elasticsearch keeps it in an index of its own).
+
+mod answer;
+mod store;
+mod typed_keys;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use firn_control::SearchPermit;
+use firn_engine::search::SearchRequest;
+use firn_engine::{Cancel, Error, RequestContext};
+use firn_model::names::IndicesOptions;
+use futures_util::FutureExt as _;
+
+use crate::error::ApiError;
+use crate::params::Params;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+use crate::search::{self, Printing};
+use crate::tasks::TaskGuard;
+use answer::Looks;
+use store::AsyncSearch;
+pub(crate) use store::AsyncSearches;
+
+/// Beside those of `_search`.
+pub(crate) const SUBMIT_PARAMS: &[&str] = &["keep_alive", "keep_on_completion", "wait_for_completion_timeout"];
+pub(crate) const GET_PARAMS: &[&str] = &[
+    "keep_alive",
+    "rest_total_hits_as_int",
+    "typed_keys",
+    "wait_for_completion_timeout",
+];
+pub(crate) const STATUS_PARAMS: &[&str] = &["keep_alive"];
+/// Of the search as a whole, in `_tasks`.
+pub(crate) const SUBMIT_ACTION: &str = "indices:data/read/async_search/submit";
+
+/// How long submitting waits for the search to complete.
+const WAIT_DEFAULT: Duration = Duration::from_secs(1);
+/// How long a search is kept.
+const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(5 * 86_400);
+/// A shorter time would end it before anybody could ask.
+const KEEP_ALIVE_MIN: Duration = Duration::from_secs(1);
+
+/// `POST /_async_search` and `POST /{index}/_async_search`.
+pub(crate) async fn submit(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let keep_alive = call.params.duration("keep_alive")?.unwrap_or(KEEP_ALIVE_DEFAULT);
+    let wait = call
+        .params
+        .duration("wait_for_completion_timeout")?
+        .unwrap_or(WAIT_DEFAULT);
+    let keep_on_completion = call.params.bool("keep_on_completion", false)?;
+    let (request, looks) = read(&call, keep_alive)?;
+    // Counted as a search of its tenant for as long as it runs, which may be longer than this request.
+    let permit = edge.admit(&call.ctx.scope, "indices:data/read/search")?;
+    let search = edge.async_searches.open(
+        Arc::clone(&call.ctx.scope),
+        edge.now_ms(),
+        keep_alive,
+        &*edge.config.random,
+    )?;
+    // Unless its id is given away, the search ends with this request: nobody could ask for it.
+    let mut claim = Claim {
+        edge: &edge,
+        search: &search,
+        is_claimed: false,
+    };
+    let ctx = RequestContext {
+        cancel: Cancel::clone(search.cancel()),
+        progress: Some(Arc::clone(search.progress())),
+        ..call.ctx.clone()
+    };
+    let task = edge
+        .tasks
+        .start(SUBMIT_ACTION, format!("POST {}", call.path), edge.now_ms(), &ctx);
+    let running = Running {
+        ctx,
+        request,
+        body: call.body.clone(),
+        _permit: permit,
+        _task: task,
+    };
+    tokio::spawn(running.run(Arc::clone(&edge), Arc::clone(&search)));
+    tokio::spawn(expire(Arc::clone(&edge), Arc::clone(&search)));
+    if keep_on_completion {
+        edge.async_searches.keep(&search, edge.now_ms());
+    }
+    let is_done = search.wait(wait).await;
+    let has_id = keep_on_completion || !is_done;
+    if has_id {
+        edge.async_searches.keep(&search, edge.now_ms());
+        claim.is_claimed = true;
+    }
+    let metadata = edge.metadata(&call).await?;
+    Ok(answer::answer(&search, has_id, &looks, &edge, &metadata))
+}
+
+/// `GET /_async_search/{id}`.
+pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let search = find(&edge, &call)?;
+    if let Some(wait) = call.params.duration("wait_for_completion_timeout")? {
+        search.wait(wait).await;
+    }
+    let metadata = edge.metadata(&call).await?;
+    let looks = Looks {
+        printing: Printing::param(&call.params)?,
+        typed_keys: call.params.bool("typed_keys", false)?,
+    };
+    Ok(answer::answer(&search, true, &looks, &edge, &metadata))
+}
+
+/// `GET /_async_search/status/{id}`.
+pub(crate) async fn status(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let search = find(&edge, &call)?;
+    Ok(Reply::ok(&answer::status(&search)))
+}
+
+/// `DELETE /_async_search/{id}`: cancels the search if it still runs.
+pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let search = edge
+        .async_searches
+        .find(&call.ctx.scope, call.capture("id"), edge.now_ms())?;
+    edge.async_searches.remove(&search);
+    Ok(Reply::acknowledged())
+}
+
+/// The search that a request names, kept for as long as the request says.
+fn find(edge: &Edge, call: &Call) -> Result<Arc<AsyncSearch>, ApiError> {
+    let now_ms = edge.now_ms();
+    let search = edge.async_searches.find(&call.ctx.scope, call.capture("id"), now_ms)?;
+    if let Some(keep_alive) = call.params.duration("keep_alive")? {
+        search.keep_until(now_ms, keep_alive);
+    }
+    Ok(search)
+}
+
+/// The search that is asked for. Parameters are those of `_search`; what it has and this has not is refused as
+/// Elasticsearch refuses it.
+fn read(call: &Call, keep_alive: Duration) -> Result<(SearchRequest, Looks), ApiError> {
+    let params = &call.params;
+    let mut problems = Vec::new();
+    if params.get("scroll").is_some() {
+        problems.push("[scroll] queries are not supported".to_owned());
+    }
+    if keep_alive < KEEP_ALIVE_MIN {
+        problems.push(format!(
+            "[keep_alive] must be greater or equals than 1 second, got:{}ms",
+            keep_alive.as_millis()
+        ));
+    }
+    if params
+        .number::<i32>("pre_filter_shard_size")?
+        .is_some_and(|size| size != 1)
+    {
+        problems.push("[pre_filter_shard_size] cannot be changed for async search queries".to_owned());
+    }
+    if !problems.is_empty() {
+        return Err(ApiError::validation(&problems));
+    }
+    refuse_estimates(params)?;
+    let looks = Looks {
+        printing: Printing::param(params)?,
+        typed_keys: params.bool("typed_keys", false)?,
+    };
+    let target = call.target(IndicesOptions::default())?;
+    let mut request = search::build(target, call.json()?.as_ref(), params, &looks.printing)?;
+    // Who asks later may want them or not.
+    request.typed_keys = true;
+    request.request_cache.get_or_insert(true);
+    Ok((request, looks))
+}
+
+/// An estimate is there at once.
+fn refuse_estimates(params: &Params) -> Result<(), Error> {
+    match params.get("explain_cost") {
+        Some(_) => Err(Error::not_implemented(
+            "the parameter [explain_cost] of [_async_search]",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A search on its way, and what it holds meanwhile.
+struct Running {
+    ctx: RequestContext,
+    request: SearchRequest,
+    body: bytes::Bytes,
+    _permit: Option<SearchPermit>,
+    _task: TaskGuard,
+}
+
+impl Running {
+    async fn run(self, edge: Arc<Edge>, search: Arc<AsyncSearch>) {
+        let run = search::run(&edge, &self.ctx, self.request.clone(), &self.body);
+        let result = AssertUnwindSafe(run)
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| Err(Error::internal("a bug: the search panicked, see the log").into()))
+            .map_err(|error| error.told(&self.ctx));
+        edge.async_searches.complete(&search, edge.now_ms(), result);
+    }
+}
+
+/// Removes the search of a request that ends, or is dropped, without having given its id away.
+struct Claim<'a> {
+    edge: &'a Edge,
+    search: &'a Arc<AsyncSearch>,
+    is_claimed: bool,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if !self.is_claimed {
+            self.edge.async_searches.remove(self.search);
+        }
+    }
+}
+
+/// Removes the search when its time is over.
+async fn expire(edge: Arc<Edge>, search: Arc<AsyncSearch>) {
+    while let Some(left) = search.time_left(edge.now_ms()) {
+        tokio::select! {
+            () = tokio::time::sleep(left) => {}
+            () = search.changed() => {}
+        }
+        if search.is_removed() {
+            return;
+        }
+    }
+    edge.async_searches.remove(&search);
+}

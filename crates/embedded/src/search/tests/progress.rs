@@ -1,0 +1,76 @@
+//! What a search tells while it runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
+use firn_engine::{Error, ErrorKind, Progress, RequestContext};
+use serde_json::{Value, json};
+
+use super::support::{LIMITS, NOW_MS, Shard, documents, mapping, shard};
+use crate::pool::Pool;
+use crate::search::{FailedShard, ShardSearch, search};
+
+/// What a search answers, and what it published last.
+fn run(shards: Vec<Result<ShardSearch, FailedShard>>, body: &Value) -> (SearchResponse, Arc<SearchResponse>) {
+    let pool = Arc::new(Pool::new("test", 2, 100));
+    let progress = Arc::new(Progress::every(Duration::ZERO));
+    let ctx = RequestContext {
+        progress: Some(Arc::clone(&progress)),
+        ..RequestContext::new()
+    };
+    let request = SearchRequest::parse(IndexTarget::default(), Some(body)).unwrap();
+    let response = search(shards, Arc::new(request), &pool, &ctx, NOW_MS, LIMITS).unwrap();
+    (
+        response,
+        progress.latest().expect("a search tells at least that it began"),
+    )
+}
+
+fn other() -> ShardSearch {
+    let mut other = Shard::named("other", 3, &mapping());
+    other.segment(&documents(), &[]);
+    other.ready()
+}
+
+#[test]
+fn what_is_told_last_is_the_whole_without_hits() {
+    let body = json!({"aggs": {
+        "hosts": {"terms": {"field": "host.name"}, "aggs": {"newest": {"top_hits": {"size": 1}}}},
+        "size": {"max": {"field": "size"}},
+    }});
+    let (response, told) = run(vec![Ok(shard().ready()), Ok(other())], &body);
+    assert!(!response.hits.is_empty() && told.hits.is_empty());
+    assert_eq!(told.aggregations, response.aggregations);
+    let (total, all) = (told.total.unwrap(), response.total.unwrap());
+    assert_eq!((total.value, total.exact), (all.value, false));
+    assert_eq!((told.shards.total, told.shards.successful), (2, 2));
+}
+
+#[test]
+fn a_shard_that_fails_is_named() {
+    let failed = FailedShard {
+        index: "gone".to_owned(),
+        shard: 0,
+        error: Error::new(ErrorKind::ShardDamaged, "damaged"),
+    };
+    let (_, told) = run(vec![Err(failed), Ok(other())], &json!({"track_total_hits": false}));
+    assert_eq!((told.shards.total, told.shards.successful), (2, 1));
+    assert_eq!(told.shards.failures[0].0, "gone");
+    assert!(told.total.is_none() && told.aggregations.is_none());
+}
+
+#[test]
+fn inner_searches_tell_nothing() {
+    let body = json!({"collapse": {"field": "host.name", "inner_hits": {"name": "all", "size": 5}}});
+    let (response, told) = run(vec![Ok(shard().ready())], &body);
+    assert!(!response.hits[0].inner_hits.is_empty());
+    assert_eq!(told.total.unwrap().value, response.total.unwrap().value);
+}
+
+#[test]
+fn aggregations_that_look_twice_are_told_at_the_end_alone() {
+    let body = json!({"size": 0, "aggs": {"all": {"global": {}, "aggs": {"n": {"value_count": {"field": "size"}}}}}});
+    let (response, told) = run(vec![Ok(shard().ready())], &body);
+    assert!(response.aggregations.is_some() && told.aggregations.is_none());
+}
