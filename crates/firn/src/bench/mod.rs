@@ -1,8 +1,12 @@
 //! `firn bench`: figures side by side, made on the machine of whoever doubts them.
 
+mod chart;
 mod core;
 mod events;
+mod frozen;
+mod grid;
 mod layout;
+mod page;
 mod reading;
 mod report;
 mod start;
@@ -21,6 +25,8 @@ enum BenchCommand {
     Core(Box<core::CoreArgs>),
     /// Lay the same events out in several ways, ask all of them the same questions, and compare the times
     Layout(Box<layout::LayoutArgs>),
+    /// Ask the same events hot, cold and frozen on an object store far away, and count what is fetched
+    Frozen(Box<frozen::FrozenArgs>),
     /// Measure the time from starting firn on existing data to its first answer
     Start(start::StartArgs),
 }
@@ -30,6 +36,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<std::process::ExitCode> {
     match &args.command {
         BenchCommand::Core(args) => core::run(args),
         BenchCommand::Layout(args) => layout::run(args),
+        BenchCommand::Frozen(args) => frozen::run(args),
         BenchCommand::Start(args) => start::run(args),
     }
 }

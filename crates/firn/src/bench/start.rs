@@ -82,6 +82,7 @@ pub(super) fn wait_for_answer(
     }
 }
 
-fn free_port() -> anyhow::Result<u16> {
+/// A port that nobody listens on now.
+pub(super) fn free_port() -> anyhow::Result<u16> {
     Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }

@@ -6,7 +6,6 @@
 //! ([`questions`], [`timing`]), and what came out is printed ([`table`], [`html`]).
 
 mod answers;
-mod chart;
 mod html;
 mod loading;
 mod mark;

@@ -1,54 +1,12 @@
-//! The report as Markdown whose tables are aligned, so that it reads well in a terminal too.
+//! The report as Markdown.
 
 use std::fmt::Write;
 
 use super::questions::{MODES, SIZES, Size, WINDOW_WEEKS};
 use super::report::{Report, Row, find};
 use super::subjects::Layout;
+use crate::bench::grid::Grid;
 use crate::bench::report::digits;
-
-/// A table of text: the first column to the left, figures to the right.
-pub(super) struct Grid {
-    pub(super) head: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
-}
-
-impl Grid {
-    fn new(head: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            head: head.into_iter().collect(),
-            rows: Vec::new(),
-        }
-    }
-
-    fn markdown(&self) -> String {
-        let width = |column: usize| {
-            let cells = self.rows.iter().map(|row| &row[column]).chain([&self.head[column]]);
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0).max(4)
-        };
-        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
-        let mut text = String::new();
-        let line = |cells: &[String], text: &mut String| {
-            for (number, (cell, width)) in cells.iter().zip(&widths).enumerate() {
-                let _ = match number {
-                    0 => write!(text, "| {cell:<width$} "),
-                    _ => write!(text, "| {cell:>width$} "),
-                };
-            }
-            text.push_str("|\n");
-        };
-        line(&self.head, &mut text);
-        for (number, width) in widths.iter().enumerate() {
-            let _ = match number {
-                0 => write!(text, "| {} ", "-".repeat(*width)),
-                _ => write!(text, "| {}: ", "-".repeat(width - 1)),
-            };
-        }
-        text.push_str("|\n");
-        self.rows.iter().for_each(|row| line(row, &mut text));
-        text
-    }
-}
 
 /// A time with its difference to another in percent: `1.23 (−87 %)`.
 pub(super) fn with_difference(ms: f64, base_ms: f64) -> String {

@@ -31,8 +31,10 @@ pub(super) struct Chart<'a> {
     pub(super) title: String,
     pub(super) groups: Vec<String>,
     pub(super) series: &'a [String],
-    /// In ms; by group and series.
+    /// By group and series.
     pub(super) values: Vec<Vec<f64>>,
+    /// Of the values.
+    pub(super) unit: &'static str,
 }
 
 impl Chart<'_> {
@@ -44,6 +46,7 @@ impl Chart<'_> {
             part.clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM)
         };
         let base = HEIGHT - BOTTOM;
+        let unit = self.unit;
         let mut svg = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
             escape(&self.title)
@@ -54,7 +57,7 @@ impl Chart<'_> {
             let _ = writeln!(
                 svg,
                 "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{WIDTH}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-                 <text class=\"axis\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{} ms</text>",
+                 <text class=\"axis\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{} {unit}</text>",
                 LEFT - 6.0,
                 y + 4.0,
                 label(value)
@@ -69,7 +72,7 @@ impl Chart<'_> {
                 let _ = writeln!(
                     svg,
                     "<rect class=\"s{number}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\">\
-                     <title>{}, {}: {} ms</title></rect>",
+                     <title>{}, {}: {} {unit}</title></rect>",
                     start + bar_width * number as f64,
                     base - height,
                     (bar_width - 1.0).max(1.0),
@@ -123,6 +126,7 @@ mod tests {
             groups: vec!["a".to_owned(), "b".to_owned()],
             series: &series,
             values: vec![vec![0.3, 12.0], vec![1.0, 480.0]],
+            unit: "ms",
         };
         assert_eq!(chart.decades(), (-1, 3));
         let svg = chart.svg();
@@ -148,6 +152,7 @@ mod tests {
             groups: Vec::new(),
             series: &[],
             values: Vec::new(),
+            unit: "ms",
         };
         assert_eq!(chart.decades(), (0, 1));
         assert!(chart.svg().ends_with("</svg>\n"));

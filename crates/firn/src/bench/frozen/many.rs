@@ -1,0 +1,92 @@
+//! One snapshot mounted very often under different names, as the published record was made, and a needle over all of
+//! the mounts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use serde::Serialize;
+
+use super::measure::{self, Cost};
+use super::node::{Ask, Mount, Node};
+use super::questions;
+use super::tiers::{Tiers, cache_of};
+
+/// Requests to mount at the same time: whoever mounts so many does not wait for each.
+const PARALLEL: usize = 8;
+/// How often the needle is repeated.
+const REPEATS: usize = 3;
+/// Of the data of one mount: all mounts share the bytes of one snapshot.
+const CACHE_PERCENT: f64 = 5.0;
+
+/// What many mounts cost.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct ManyReport {
+    pub(super) mounts: u64,
+    /// Of all mounts together.
+    pub(super) shards: u64,
+    pub(super) mount_seconds: f64,
+    pub(super) first: Cost,
+    pub(super) repeated: Cost,
+    /// Of the node, at most.
+    pub(super) resident_bytes: u64,
+}
+
+/// Mounts and asks on a fresh node.
+pub(super) fn run(tiers: &Tiers<'_>, shards: u64) -> anyhow::Result<ManyReport> {
+    let loaded = tiers.loaded;
+    let mounts = shards.div_ceil(u64::from(loaded.amount.shards));
+    let folder = tiers.folder.join("many");
+    let node = Node::start(
+        &folder,
+        tiers.store,
+        tiers.base_path,
+        &cache_of(loaded.stored_bytes, CACHE_PERCENT),
+    )?;
+    let started = Instant::now();
+    mount_all(&node, tiers, mounts)?;
+    let mount_seconds = started.elapsed().as_secs_f64();
+    let needle = questions::needle(loaded.needles.first().context("no needle")?);
+    let ask = || -> anyhow::Result<Cost> {
+        let (answer, cost) = measure::ask(&node, tiers.store, "/many-*/_search", &Ask::Json(&needle))?;
+        let found = &answer["hits"]["total"]["value"];
+        ensure!(*found == mounts, "{mounts} mounts have {found} needles");
+        Ok(cost)
+    };
+    let first = ask()?;
+    let repeated = (0..REPEATS).map(|_| ask()).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(ManyReport {
+        mounts,
+        shards: mounts * u64::from(loaded.amount.shards),
+        mount_seconds,
+        first,
+        repeated: measure::median(&repeated).context("not repeated")?,
+        resident_bytes: node.process.memory()?.peak,
+    })
+}
+
+fn mount_all(node: &Node, tiers: &Tiers<'_>, mounts: u64) -> anyhow::Result<()> {
+    let next = AtomicU64::new(0);
+    let work = || -> anyhow::Result<()> {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= mounts {
+                return Ok(());
+            }
+            node.mount(&Mount {
+                snapshot: &tiers.loaded.snapshot,
+                index: &tiers.loaded.index,
+                name: &format!("many-{number}"),
+                storage: "shared_cache",
+            })?;
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..PARALLEL).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread
+                .join()
+                .map_err(|_| anyhow::anyhow!("a thread that mounts panicked"))?
+        })
+    })
+}

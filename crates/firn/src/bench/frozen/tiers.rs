@@ -1,0 +1,295 @@
+//! The same events hot, cold and frozen with caches of several sizes: what the same questions cost in each.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::data::Loaded;
+use super::gateway::Store;
+use super::measure::{self, Cost};
+use super::node::{Ask, Mount, Node, REPOSITORY};
+use super::proxy::Traffic;
+use super::questions::{self, Window};
+
+/// Needles asked for one after the other, each of them another.
+const NEEDLES: usize = 7;
+/// How often a question is repeated.
+const REPEATS: usize = 7;
+/// A copy that takes longer never comes.
+const COPY_PATIENCE: Duration = Duration::from_secs(1800);
+const COPY_POLL: Duration = Duration::from_millis(20);
+
+/// Where the events lie.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Tier {
+    /// On local disk, as they were written.
+    Hot,
+    /// A mount copied to local disk.
+    Cold,
+    /// A mount read through a cache of so many percent of the data.
+    Frozen { cache_percent: f64 },
+}
+
+impl Tier {
+    pub(super) fn title(self) -> String {
+        match self {
+            Self::Hot => "hot".to_owned(),
+            Self::Cold => "cold (full_copy)".to_owned(),
+            Self::Frozen { cache_percent } => format!("frozen, cache {cache_percent} %"),
+        }
+    }
+}
+
+/// A question on a tier.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Asked {
+    pub(super) question: Question,
+    pub(super) first: Cost,
+    pub(super) repeated: Cost,
+    /// Of a similar question after it.
+    pub(super) similar: Cost,
+}
+
+/// What is asked of each tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Question {
+    Needle,
+    Dashboard,
+}
+
+impl Question {
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Needle => "needle",
+            Self::Dashboard => "dashboard of five visualisations",
+        }
+    }
+}
+
+/// What a tier cost.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct TierReport {
+    pub(super) tier: Tier,
+    /// Until the events could be asked for; nothing of it for those that were written there.
+    pub(super) mount_seconds: Option<f64>,
+    pub(super) mount_traffic: Option<Traffic>,
+    /// Of a copy: until it was whole.
+    pub(super) copied_seconds: Option<f64>,
+    pub(super) asked: Vec<Asked>,
+    /// Bytes fetched in the end, by kind of file.
+    pub(super) fetched_by_kind: BTreeMap<String, u64>,
+}
+
+/// A run over tiers.
+pub(super) struct Tiers<'a> {
+    pub(super) store: &'a Store,
+    pub(super) base_path: &'a str,
+    pub(super) folder: &'a Path,
+    pub(super) loaded: &'a Loaded,
+}
+
+/// Answers of the first tier, which the others have to give too.
+#[derive(Default)]
+pub(super) struct Truth {
+    answers: Vec<Value>,
+}
+
+impl Tiers<'_> {
+    /// The node that has the events.
+    pub(super) fn hot(&self, node: &Node, truth: &mut Truth) -> anyhow::Result<TierReport> {
+        Ok(TierReport {
+            tier: Tier::Hot,
+            mount_seconds: None,
+            mount_traffic: None,
+            copied_seconds: None,
+            asked: self.ask_all(node, &self.loaded.index, truth)?,
+            fetched_by_kind: BTreeMap::new(),
+        })
+    }
+
+    /// A mount on a fresh node.
+    pub(super) fn mounted(&self, tier: Tier, truth: &mut Truth) -> anyhow::Result<TierReport> {
+        let (settings, storage) = match tier {
+            Tier::Frozen { cache_percent } => (cache_of(self.loaded.stored_bytes, cache_percent), "shared_cache"),
+            Tier::Hot | Tier::Cold => (Vec::new(), "full_copy"),
+        };
+        let folder = self.folder.join(tier.title().replace([' ', ',', '%', '(', ')'], "-"));
+        let node = Node::start(&folder, self.store, self.base_path, &settings)?;
+        let mount = Mount {
+            snapshot: &self.loaded.snapshot,
+            index: &self.loaded.index,
+            name: "mounted",
+            storage,
+        };
+        let (started, before) = (Instant::now(), self.store.proxy.traffic());
+        node.mount(&mount)?;
+        let mount_seconds = started.elapsed().as_secs_f64();
+        let mount_traffic = self.store.proxy.traffic().since(before);
+        let copied_seconds = match tier {
+            Tier::Cold => Some(self.wait_for_copy(&node, started)?),
+            _ => None,
+        };
+        let asked = self.ask_all(&node, mount.name, truth)?;
+        Ok(TierReport {
+            tier,
+            mount_seconds: Some(mount_seconds),
+            mount_traffic: Some(mount_traffic),
+            copied_seconds,
+            asked,
+            fetched_by_kind: measure::fetched_by_kind(&node)?,
+        })
+    }
+
+    /// Seconds that a restore of the snapshot takes on a fresh node.
+    pub(super) fn restore_seconds(&self) -> anyhow::Result<f64> {
+        let node = Node::start(&self.folder.join("restored"), self.store, self.base_path, &[])?;
+        let started = Instant::now();
+        let path = format!(
+            "/_snapshot/{REPOSITORY}/{}/_restore?wait_for_completion=true",
+            self.loaded.snapshot
+        );
+        let body = json!({"indices": self.loaded.index, "include_global_state": false});
+        node.client.json("POST", &path, Some(&body))?;
+        let seconds = started.elapsed().as_secs_f64();
+        let count = node
+            .client
+            .json("GET", &format!("/{}/_count", self.loaded.index), None)?;
+        ensure!(
+            count["count"] == self.loaded.amount.events,
+            "the restored index has {} events",
+            count["count"]
+        );
+        Ok(seconds)
+    }
+
+    /// Nothing passes any more and the copy is as large as what was copied.
+    fn wait_for_copy(&self, node: &Node, started: Instant) -> anyhow::Result<f64> {
+        loop {
+            let stats = node.client.json("GET", "/mounted/_searchable_snapshots/stats", None)?;
+            if is_copied(&stats) {
+                return Ok(started.elapsed().as_secs_f64());
+            }
+            ensure!(
+                started.elapsed() < COPY_PATIENCE,
+                "the copy does not become whole: {stats}"
+            );
+            std::thread::sleep(COPY_POLL);
+        }
+    }
+
+    fn ask_all(&self, node: &Node, index: &str, truth: &mut Truth) -> anyhow::Result<Vec<Asked>> {
+        let mut answers = Vec::new();
+        let asked = vec![
+            self.needle(node, index, &mut answers)?,
+            self.dashboard(node, index, &mut answers)?,
+        ];
+        if truth.answers.is_empty() {
+            truth.answers = answers;
+        } else {
+            for (found, expected) in answers.iter().zip(&truth.answers) {
+                ensure!(
+                    found == expected,
+                    "{index} answers {found}, and the hot tier {expected}"
+                );
+            }
+        }
+        Ok(asked)
+    }
+
+    /// The first is the very first question to the node; the similar ones are other needles.
+    fn needle(&self, node: &Node, index: &str, answers: &mut Vec<Value>) -> anyhow::Result<Asked> {
+        let path = format!("/{index}/_search");
+        let ask = |needle: &str| measure::ask(node, self.store, &path, &Ask::Json(&questions::needle(needle)));
+        let mut needles = self.loaded.needles.iter();
+        let needle = needles.next().context("no needle")?;
+        let (answer, first) = ask(needle)?;
+        ensure!(answer["hits"]["total"]["value"] == 1, "{needle} is no needle: {answer}");
+        answers.push(questions::comparable(&answer));
+        let repeated = (0..REPEATS)
+            .map(|_| Ok(ask(needle)?.1))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let similar = needles
+            .take(NEEDLES)
+            .map(|needle| Ok(ask(needle)?.1))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(Asked {
+            question: Question::Needle,
+            first,
+            repeated: measure::median(&repeated).context("not repeated")?,
+            similar: measure::median(&similar).context("only one needle")?,
+        })
+    }
+
+    fn dashboard(&self, node: &Node, index: &str, answers: &mut Vec<Value>) -> anyhow::Result<Asked> {
+        let ask = |window| {
+            let lines = questions::dashboard(index, window);
+            measure::ask(node, self.store, "/_msearch", &Ask::Lines(&lines))
+        };
+        let (answer, first) = ask(Window::Whole)?;
+        answers.push(questions::comparable(&answer));
+        let repeated = (0..REPEATS)
+            .map(|_| Ok(ask(Window::Whole)?.1))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let (answer, similar) = ask(Window::Later)?;
+        answers.push(questions::comparable(&answer));
+        Ok(Asked {
+            question: Question::Dashboard,
+            first,
+            repeated: measure::median(&repeated).context("not repeated")?,
+            similar,
+        })
+    }
+}
+
+/// The setting of a cache of so many percent of the data.
+pub(super) fn cache_of(stored_bytes: u64, percent: f64) -> Vec<(&'static str, String)> {
+    let bytes = (stored_bytes as f64 * percent / 100.0).ceil() as u64;
+    vec![("xpack.searchable.snapshot.shared_cache.size", format!("{bytes}b"))]
+}
+
+/// Whether every shard says that all of its bytes are there.
+fn is_copied(stats: &Value) -> bool {
+    let is_whole = |progress: &Value| progress["remaining_bytes"] == 0 || progress["stage"] == "DONE";
+    let mut found = Vec::new();
+    find_progress(stats, &mut found);
+    !found.is_empty() && found.into_iter().all(is_whole)
+}
+
+fn find_progress<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
+    match value {
+        Value::Object(object) => {
+            if object.contains_key("remaining_bytes") || object.contains_key("stage") {
+                found.push(value);
+            }
+            object.values().for_each(|value| find_progress(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| find_progress(value, found)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_whole_when_every_shard_is() {
+        let stats = |left: [u64; 2]| json!({"indices": {"a": {"shards": {"0": [{"prewarm": {"remaining_bytes": left[0]}}], "1": [{"prewarm": {"remaining_bytes": left[1]}}]}}}});
+        assert!(is_copied(&stats([0, 0])));
+        assert!(!is_copied(&stats([0, 7])));
+        assert!(!is_copied(&json!({})), "who says nothing is not waited for in vain");
+    }
+
+    #[test]
+    fn caches_are_a_part_of_the_data() {
+        let [(_, size)] = cache_of(1000, 0.5).try_into().unwrap();
+        assert_eq!(size, "5b");
+        assert_eq!(Tier::Frozen { cache_percent: 0.5 }.title(), "frozen, cache 0.5 %");
+    }
+}
