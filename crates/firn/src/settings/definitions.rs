@@ -148,7 +148,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: PATHS,
         kind: Kind::Paths,
         default: Derived("none"),
-        help: "Folders under which snapshot repositories of type `fs` may be registered. Kept and shown in `_nodes`; this version has no snapshots yet.",
+        help: "Folders that snapshot repositories of type `fs` may lie in. Without it there can be none.",
     },
     Definition {
         name: "http.host",
@@ -257,13 +257,6 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         kind: Kind::Secret,
         default: Derived("none"),
         help: "Password of the operator `elastic` at the first start of a server without users.",
-    },
-    Definition {
-        name: "path.repo",
-        section: REPOSITORIES,
-        kind: Kind::Paths,
-        default: Derived("none"),
-        help: "Folders that snapshot repositories of type `fs` may lie in. Without it there can be none.",
     },
     Definition {
         name: "repositories.url.allowed_urls",
