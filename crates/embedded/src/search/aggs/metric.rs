@@ -12,7 +12,7 @@ use super::super::memory::Memory;
 use super::super::prune::TIMESTAMP;
 use super::counted::OrderedRows;
 use super::source::{self, Source};
-use super::{Collector, Scope};
+use super::{Collector, Scope, paced};
 
 /// A metric, resolved.
 pub(super) struct MetricPlan {
@@ -200,9 +200,7 @@ impl Collector for MetricCollector {
     fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
         self.states.resize_with(bucket_count, MetricPartial::default);
         let format = &self.format;
-        Ok(self
-            .states
-            .into_iter()
+        Ok(paced(self.states.into_iter())
             .map(|mut state| {
                 state.format = format.clone();
                 Partial::Metric(state)

@@ -11,7 +11,7 @@ use super::super::memory::Memory;
 use super::buckets::Buckets;
 use super::components::{Component, ComponentPlan};
 use super::table::Mixer;
-use super::{Collector, Level, Scope};
+use super::{Collector, Level, Scope, paced};
 
 /// `multi_terms`, resolved.
 pub(super) struct MultiTermsPlan(Vec<ComponentPlan>);
@@ -98,7 +98,7 @@ impl Collector for MultiTermsCollector {
             ..TermsPartial::default()
         };
         let mut partials = vec![empty; bucket_count];
-        for (entry, bucket) in self.buckets.finish()? {
+        for (entry, bucket) in paced(self.buckets.finish()?.into_iter()) {
             let Some(partial) = partials.get_mut(entry.parent as usize) else {
                 continue;
             };

@@ -13,7 +13,7 @@ use super::super::compile::Compiler;
 use super::super::field::Numeric;
 use super::super::memory::Memory;
 use super::source::{self, Source};
-use super::{Collector, Scope};
+use super::{Collector, Scope, paced};
 
 /// A field of numbers with the value of documents that have none.
 pub(super) struct NumbersSource {
@@ -226,7 +226,7 @@ impl<S: State> Collector for NumbersCollector<S> {
 
     fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
         self.states.resize(bucket_count, self.empty.clone());
-        let states = self.states.into_iter();
+        let states = paced(self.states.into_iter());
         Ok(states.map(|state| state.into_partial(&self.format)).collect())
     }
 }

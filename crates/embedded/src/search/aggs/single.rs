@@ -4,7 +4,7 @@ use firn_engine::aggs::{Bucket, Partial};
 use firn_model::Result;
 use tantivy::DocId;
 
-use super::Level;
+use super::{Level, paced};
 use crate::search::memory::Memory;
 
 /// Counts the documents that pass and hands them on; a bucket's number below is its parent's.
@@ -57,7 +57,7 @@ impl Single {
     pub(super) fn finish(mut self, bucket_count: usize) -> Result<Vec<Partial>> {
         self.counts.resize(bucket_count, 0);
         let below = self.sub.finish(bucket_count)?;
-        let counts = self.counts.into_iter().zip(below);
+        let counts = paced(self.counts.into_iter().zip(below));
         Ok(counts
             .map(|(doc_count, sub)| Partial::Single(Bucket { doc_count, sub }))
             .collect())

@@ -14,7 +14,7 @@ use super::super::memory::Memory;
 use super::score_board::ScoreBoard;
 use super::source::Source;
 use super::terms::{stored_key, string_key};
-use super::{Collector, Scope};
+use super::{Collector, Scope, paced};
 
 const NAME: &str = "top_metrics";
 
@@ -172,7 +172,7 @@ impl Collector for TopMetricsCollector {
     fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
         self.states.resize_with(bucket_count, TopMetricsPartial::default);
         let formats = &self.formats;
-        let states = self.states.into_iter();
+        let states = paced(self.states.into_iter());
         Ok(states
             .map(|mut state| {
                 state.formats.clone_from(formats);

@@ -7,7 +7,7 @@ use tantivy::DocId;
 use super::super::compile::Compiler;
 use super::super::memory::Memory;
 use super::numbers::{Numbers, NumbersSource};
-use super::{Collector, Scope};
+use super::{Collector, Scope, paced};
 
 const NAME: &str = "weighted_avg";
 
@@ -85,7 +85,7 @@ impl Collector for WeightedAvgCollector {
     fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
         self.states.resize_with(bucket_count, WeightedAvgPartial::default);
         let format = &self.format;
-        let states = self.states.into_iter();
+        let states = paced(self.states.into_iter());
         Ok(states
             .map(|state| {
                 let mut partial = WeightedAvgPartial::new(format.clone());

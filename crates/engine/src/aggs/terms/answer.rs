@@ -66,8 +66,11 @@ impl TermsPartial {
             ranked.push(sorter.rank(key.into(), bucket));
         }
         sorter.sort_top(&mut ranked, shard_size);
-        let cut = ranked.split_off(shard_size);
-        self.other_doc_count += cut.iter().map(|ranked| ranked.bucket.doc_count).sum::<u64>();
+        for cut in ranked.drain(shard_size..) {
+            // What is below it is let go of here.
+            watch.tick()?;
+            self.other_doc_count += cut.bucket.doc_count;
+        }
         let mut error = 0;
         if order::is_by_count_descending(terms.order) {
             error = ranked.last().map_or(0, |last| last.bucket.doc_count);
@@ -218,6 +221,7 @@ pub(in crate::aggs) fn answer(
     sorter.sort_top(&mut ranked, terms.size);
     let mut other_doc_count = partial.other_doc_count;
     for cut in ranked.drain(ranked.len().min(terms.size)..) {
+        finisher.tick()?;
         other_doc_count += cut.bucket.doc_count;
     }
     finisher.count(ranked.len())?;

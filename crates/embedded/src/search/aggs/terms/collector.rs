@@ -10,9 +10,10 @@ use super::super::super::column::ValueBlock;
 use super::super::super::field::Numeric;
 use super::super::super::{TenantRestriction, owned};
 use super::super::table::{Entry, Table};
-use super::super::{Collector, Level};
+use super::super::{Collector, Level, PACE};
 use super::stored::{Origin, SegmentCounts};
 use super::{Allowed, Cut, Keys, Missing, missing_key, stored_key, string_key};
+use crate::pool::yield_now;
 use crate::segment::Segment;
 
 /// Rough bytes of a bucket that is handed on: key, count and place in a hash table.
@@ -331,6 +332,9 @@ impl TermsCollector {
                     .collect();
                 let mut names = Vec::with_capacity(entries.len());
                 strings.dictionary().sorted_ords_to_term_cb(&ordinals, |bytes| {
+                    if names.len().is_multiple_of(PACE) {
+                        yield_now();
+                    }
                     names.push(string_key(&String::from_utf8_lossy(bytes), *is_ip));
                 })?;
                 // What is past the last term is the missing value.
