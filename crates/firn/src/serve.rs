@@ -119,7 +119,7 @@ pub(crate) fn serve(
     started: Instant,
     ready: impl FnOnce(&str, &Stopping) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    allocator::give_back_at_once();
+    allocator::hold_little();
     let is_secure = security::is_on(settings)?;
     let warning = settings.http_address.judge(Protection {
         authentication: is_secure,
@@ -207,6 +207,7 @@ pub(crate) fn serve(
         if let (Some(files), Some(tls)) = (&settings.tls, tls) {
             tokio::spawn(files.clone().watch(tls));
         }
+        let give_back = tokio::spawn(allocator::give_back());
         let last_uses = tokio::spawn(security::write_last_uses(Arc::clone(&control)));
         let life = tokio::spawn(lifecycle::run(
             Life::new(Arc::clone(&control), Arc::clone(&engine)),
@@ -236,6 +237,7 @@ pub(crate) fn serve(
         let closing = Instant::now();
         record_writers.close().await;
         last_uses.abort();
+        give_back.abort();
         control
             .write_last_uses()
             .context("cannot write when API keys were used last")?;
