@@ -23,6 +23,7 @@ mod metrics;
 mod process;
 mod records;
 mod repositories;
+mod scheduling;
 mod security;
 mod serve;
 mod settings;

@@ -20,7 +20,7 @@ use crate::settings::address::Protection;
 use crate::settings::load::{Sources, Typed};
 use crate::settings::{FloodStage, ServeSettings, SettingsError, markdown};
 use crate::tls::TlsFiles;
-use crate::{allocator, keystore, lifecycle, logging, metrics, records, security};
+use crate::{allocator, keystore, lifecycle, logging, metrics, records, scheduling, security};
 
 /// An interrupt sooner after the first is the same one.
 const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
@@ -120,6 +120,7 @@ pub(crate) fn serve(
     ready: impl FnOnce(&str, &Stopping) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     allocator::hold_little();
+    scheduling::take_short_turns();
     let is_secure = security::is_on(settings)?;
     let warning = settings.http_address.judge(Protection {
         authentication: is_secure,
