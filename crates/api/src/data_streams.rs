@@ -90,7 +90,7 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
 
 /// The streams that `{name}` names; a plain name that is not there is an error.
 pub(crate) fn select<'a>(call: &Call, metadata: &'a Metadata) -> Result<Vec<&'a DataStream>, Error> {
-    let mut options = firn_model::names::IndicesOptions::default();
+    let mut options = names::IndicesOptions::default();
     if let Some(states) = call.params.get("expand_wildcards") {
         crate::params::set_expand_wildcards(&mut options, states.split(','))?;
     }
@@ -116,7 +116,11 @@ pub(crate) fn select<'a>(call: &Call, metadata: &'a Metadata) -> Result<Vec<&'a 
 fn backing_target(stream: &DataStream) -> IndexTarget {
     IndexTarget {
         expression: stream.indices.clone(),
-        options: all_indices(),
+        // A lifecycle may have deleted one since the names were read.
+        options: names::IndicesOptions {
+            ignore_unavailable: true,
+            ..all_indices()
+        },
     }
 }
 

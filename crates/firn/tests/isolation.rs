@@ -175,7 +175,7 @@ fn world() -> World {
     ok(
         &operator,
         "PUT",
-        "/plain/_doc/1",
+        "/nobodys/_doc/1",
         &json!({"of": format!("the operator {MARK}")}),
     );
     let client_of = |tenant: &str| {
@@ -370,7 +370,7 @@ fn a_foreign_name_is_as_a_missing_one() {
     let before = everything_of(&world);
     // Same length, so that nothing but the name differs.
     let missing = "qqqq-own";
-    let foreign = [format!("{MARK}-own"), "plain".to_owned(), format!("bravo~{MARK}-own")];
+    let foreign = [format!("{MARK}-own"), "nobodys".to_owned(), format!("bravo~{MARK}-own")];
     for route in routes() {
         let writes = matches!(route.name.as_str(), "index" | "create" | "update" | "bulk");
         for pattern in route
@@ -439,7 +439,7 @@ fn writes_reach_only_what_is_the_writer_s() {
     }
     assert_eq!(tried, 40);
     // The names that bravo took are free for alpha, for its own events.
-    for name in [format!("{MARK}-own"), "plain".to_owned()] {
+    for name in [format!("{MARK}-own"), "nobodys".to_owned()] {
         let answer = alpha
             .json("PUT", &format!("/{name}/_doc/1?refresh=true"), &event(json!({})))
             .unwrap();
@@ -448,8 +448,8 @@ fn writes_reach_only_what_is_the_writer_s() {
         assert_eq!(found["hits"]["total"]["value"], 1, "{found}");
     }
     assert_eq!(everything_of(&world), before);
-    let plain = ok(&world.operator, "GET", "/plain/_count", &Value::Null);
-    assert_eq!(plain["count"], 1);
+    let nobodys = ok(&world.operator, "GET", "/nobodys/_count", &Value::Null);
+    assert_eq!(nobodys["count"], 1);
 }
 
 #[test]

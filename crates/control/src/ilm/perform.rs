@@ -75,13 +75,21 @@ impl Place<'_> {
             (_, "readonly") => self.set("index.blocks.write", json!("true")).await,
             (_, "forcemerge") => self.force_merge().await,
             (_, "segment-count") => self.check_segments().await,
+            (Action::Shrink(_), "shrink") => {
+                let index = &self.index.name;
+                tracing::info!(
+                    index,
+                    "a lifecycle asks for fewer shards, which would win nothing here: they stay"
+                );
+                self.done()
+            }
             (Action::Allocate(allocate), "allocate") => self.set_all(allocate.settings().into_iter().collect()).await,
             (Action::Migrate(_), "migrate") => self.prefer_tier().await,
             (Action::Delete(_), "delete") => self.delete().await,
             (Action::SearchableSnapshot(snapshot), _) => searchable::take(self, snapshot).await,
             (Action::WaitForSnapshot(policy), _) => searchable::wait_for(self, policy).await,
-            // There is one copy of a shard, and it is active; fewer shards win nothing; what has no place of
-            // its own is where it should be; and a snapshot goes with its index, in one step.
+            // There is one copy of a shard, and it is active; what has no place of its own is where it should
+            // be; and a snapshot goes with its index, in one step.
             _ => self.done(),
         }
     }

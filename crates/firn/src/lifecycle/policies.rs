@@ -44,6 +44,7 @@ pub(crate) fn slm(engine: &Arc<dyn Engine>) -> Slm {
 pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Duration) {
     let ilm = Arc::new(ilm);
     let (light, heavy) = (Arc::new(Semaphore::new(LIGHT_MAX)), Arc::new(Semaphore::new(HEAVY_MAX)));
+    let orphans = Arc::new(Semaphore::new(1));
     // Ends what it holds when it is dropped.
     let mut running = JoinSet::new();
     let mut polled: Option<Instant> = None;
@@ -75,9 +76,15 @@ pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Du
             Err(error) => tracing::warn!(%error, "cannot look for lifecycles that go on"),
         }
         if occasion == Occasion::Poll
-            && let Err(error) = ilm.remove_orphans().await
+            && let Ok(permit) = Arc::clone(&orphans).try_acquire_owned()
         {
-            tracing::warn!(%error, "cannot remove snapshots of deleted indices");
+            let ilm = Arc::clone(&ilm);
+            running.spawn(async move {
+                if let Err(error) = ilm.remove_orphans().await {
+                    tracing::warn!(%error, "cannot remove snapshots of deleted indices");
+                }
+                drop(permit);
+            });
         }
         while running.try_join_next().is_some() {}
         tokio::time::sleep(TICK).await;

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::change::Change;
+use crate::dates::parse_duration_setting_ms;
 use crate::ilm::OperationMode;
-use crate::slm::{Invocation, PolicyStats, SnapshotPolicies, SnapshotPolicy, StoredSnapshotPolicy};
+use crate::slm::{Invocation, PolicyStats, Schedule, SnapshotPolicies, SnapshotPolicy, StoredSnapshotPolicy};
 use crate::{Error, ErrorKind, Result};
+
+/// As Elasticsearch has it.
+const MINIMUM_INTERVAL: &str = "15m";
 
 /// A change of what snapshot lifecycles are about.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,6 +136,7 @@ impl Change<'_> {
                 policy.repository
             )));
         }
+        self.check_interval(&policy.schedule)?;
         let before = self.next.slm.by_id.get(id);
         let stored = match before {
             Some(before) => StoredSnapshotPolicy {
@@ -152,6 +157,24 @@ impl Change<'_> {
         };
         self.snapshot_policies().by_id.insert(id.to_owned(), Arc::new(stored));
         self.changed();
+        Ok(())
+    }
+}
+
+impl Change<'_> {
+    /// `slm.minimum_interval`: whoever types seconds for minutes fills a repository.
+    fn check_interval(&self, schedule: &Schedule) -> Result<()> {
+        const SETTING: &str = "slm.minimum_interval";
+        let set = self.next.cluster_settings.get(SETTING).and_then(Value::as_str);
+        let shortest = set.unwrap_or(MINIMUM_INTERVAL);
+        let shortest_ms = parse_duration_setting_ms(SETTING, shortest)?;
+        let interval_ms = schedule.next_interval_ms(self.now_ms);
+        if interval_ms.is_some_and(|ms| u64::try_from(ms).is_ok_and(|ms| ms < shortest_ms)) {
+            return Err(Error::illegal_argument(format!(
+                "invalid schedule [{}]: schedule would be too frequent, executing more than every [{shortest}]",
+                schedule.as_str()
+            )));
+        }
         Ok(())
     }
 }

@@ -237,6 +237,7 @@ pub(crate) static CLUSTER_DEFINITIONS: &[Definition] = &[
     dynamic("indices.recovery.max_bytes_per_sec", Bytes, "40mb"),
     dynamic("indices.lifecycle.poll_interval", Duration(1000, false), "10m"),
     dynamic("indices.lifecycle.rollover.only_if_has_documents", Bool, "true"),
+    dynamic("slm.minimum_interval", Duration(0, false), "15m"),
     dynamic("slm.retention_schedule", Text, "0 30 1 * * ?"),
     dynamic("slm.retention_duration", Duration(0, false), "1h"),
     dynamic("indices.*", Text, ""),

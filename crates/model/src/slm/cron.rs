@@ -7,8 +7,6 @@ use jiff::{Timestamp, ToSpan};
 use crate::dates::parse_duration_ms;
 use crate::{Error, Result};
 
-/// The shortest interval (`slm.minimum_interval`).
-const INTERVAL_MS_MIN: u64 = 15 * 60 * 1000;
 /// How far ahead a moment is looked for: the rarest one there is is a leap day on a given weekday.
 const DAYS_MAX: u32 = 366 * 41;
 
@@ -45,9 +43,9 @@ impl Schedule {
     /// year) or `30m`.
     pub fn parse(text: &str) -> Result<Self> {
         let kind = match parse_duration_ms(text) {
-            Ok(ms) if ms < INTERVAL_MS_MIN => {
+            Ok(0) => {
                 return Err(Error::illegal_argument(format!(
-                    "invalid schedule [{text}]: schedule would be too frequent, executing more than every [15m]"
+                    "invalid schedule [{text}]: it is no time at all"
                 )));
             }
             Ok(ms) => Kind::Every(ms),
@@ -60,6 +58,12 @@ impl Schedule {
     /// As typed.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The time between its next two moments, ms; `None`: there are no two.
+    pub fn next_interval_ms(&self, now_ms: i64) -> Option<i64> {
+        let first = self.next_after(now_ms, now_ms)?;
+        Some(self.next_after(first, now_ms)? - first)
     }
 
     /// The first moment after `ms` (both ms since epoch UTC); intervals count from `origin_ms`. `None`: never.
@@ -236,6 +240,22 @@ mod tests {
     }
 
     #[test]
+    fn knows_how_often_it_comes() {
+        for (schedule, interval_ms) in [
+            ("0 0/15 * * * ?", Some(900_000)),
+            ("* * * * * ?", Some(1000)),
+            ("7m", Some(420_000)),
+            ("0 0 0 1 1 ? 1971", None),
+        ] {
+            assert_eq!(
+                Schedule::parse(schedule).unwrap().next_interval_ms(0),
+                interval_ms,
+                "{schedule}"
+            );
+        }
+    }
+
+    #[test]
     fn refuses_what_is_no_schedule() {
         for (text, reason) in [
             ("", "expected 6 or 7 parts"),
@@ -246,7 +266,7 @@ mod tests {
             ("0 0 0 ? * 2#1", "[2#1] of cron expressions is not implemented"),
             ("0 */0 0 ? * *", "must be positive"),
             ("x * * * * ?", "[x] is no number"),
-            ("5m", "too frequent"),
+            ("0s", "no time at all"),
         ] {
             let error = Schedule::parse(text).unwrap_err();
             assert!(error.reason().contains(reason), "{text}: {error}");

@@ -108,6 +108,12 @@ fn policies_that_make_no_sense_are_refused() {
         ("_x", json!({}), "must not start with '_'"),
         ("a b", json!({}), "must not contain"),
         ("p", json!({"schedule": "often"}), "invalid schedule [often]"),
+        ("p", json!({"schedule": "14m"}), "executing more than every [15m]"),
+        (
+            "p",
+            json!({"schedule": "* * * * * ?"}),
+            "executing more than every [15m]",
+        ),
         ("p", json!({"schedule": null}), "Required [schedule]"),
         ("p", json!({"name": "A B"}), "A B"),
         ("p", json!({"x": 1}), "unknown field [x]"),
