@@ -84,6 +84,14 @@ impl Guarded {
         }
     }
 
+    /// The same with parts of another size, before anybody shares it.
+    #[cfg(test)]
+    pub(super) fn with_part_len(mut self, part_len: u64) -> Self {
+        let guard = Arc::get_mut(&mut self.guard).expect("nobody shares it yet");
+        guard.part_len = Some(part_len);
+        self
+    }
+
     /// Whether every write is refused.
     pub fn is_readonly(&self) -> bool {
         self.guard.is_readonly

@@ -6,6 +6,8 @@
 
 mod analyze;
 mod azure;
+#[cfg(test)]
+mod cloud_tests;
 mod fs;
 mod gcs;
 mod guarded;

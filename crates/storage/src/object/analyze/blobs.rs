@@ -77,7 +77,7 @@ async fn one(run: &Run<'_>, key: &str, number: usize, len: u64) -> Result<(), Ob
     let write = run.objects.write(key, first.clone(), PutMode::Overwrite);
     run.timed(|found| &mut found.writes, len, write).await?;
     read_back(run, key, number, &first).await?;
-    if number % REPLACED_ONE_OF == 0 {
+    if number.is_multiple_of(REPLACED_ONE_OF) {
         let second = content(run.options.seed, number, 1, len);
         replace_while_read(run, key, &first, &second).await?;
         read_back(run, key, number, &second).await?;
