@@ -10,6 +10,7 @@ use tantivy::{DocId, SegmentReader};
 use crate::lengths::Lengths;
 use crate::request_cache::RequestCache;
 use crate::segment_cache::CACHE;
+use crate::splits::OpenSplit;
 
 /// Documents of a zone: few enough that one cut by a range costs microseconds, and enough that a
 /// million documents have 4 KB of zones.
@@ -18,6 +19,8 @@ pub(crate) const ZONE_DOCS: u32 = 4096;
 /// See the module.
 pub(crate) struct Derived {
     segment: SegmentId,
+    /// Where it lies, if not on disk: then much of this was written down.
+    split: Option<OpenSplit>,
     time_zones: OnceLock<Option<Arc<Zones>>>,
     /// The cache that holds answers of the segment, if one does.
     request_cache: OnceLock<Weak<RequestCache>>,
@@ -40,10 +43,23 @@ impl Derived {
     pub(crate) fn new(reader: &SegmentReader) -> Self {
         Self {
             segment: reader.segment_id(),
+            split: None,
             time_zones: OnceLock::new(),
             request_cache: OnceLock::new(),
             lengths: Lengths::default(),
         }
+    }
+
+    /// Of one that lies in a split.
+    pub(crate) fn of_split(reader: &SegmentReader, split: OpenSplit) -> Self {
+        let mut derived = Self::new(reader);
+        derived.split = Some(split);
+        derived
+    }
+
+    /// The split that the segment lies in.
+    pub(crate) fn split(&self) -> Option<&OpenSplit> {
+        self.split.as_ref()
     }
 
     /// Remembers who is to be told when the segment is closed.
@@ -53,13 +69,18 @@ impl Derived {
 
     /// The zones of `@timestamp`, whose column is given; `None`: some document has none or several.
     pub(crate) fn time_zones(&self, column: &Column<u64>) -> Option<Arc<Zones>> {
-        self.time_zones.get_or_init(|| Zones::new(column).map(Arc::new)).clone()
+        let find = || match &self.split {
+            Some(split) => split.zones().cloned(),
+            None => Zones::new(column).map(Arc::new),
+        };
+        self.time_zones.get_or_init(find).clone()
     }
 }
 
 /// Smallest and largest value of each run of [`ZONE_DOCS`] documents. Events come roughly in the
 /// order of time, so a range of time covers most zones wholly or not at all, and neither kind has
 /// to be read.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Zones {
     bounds: Box<[(u64, u64)]>,
     max_doc: DocId,
@@ -67,7 +88,7 @@ pub(crate) struct Zones {
 
 impl Zones {
     /// Reads the whole column; `None` unless each document has exactly one value.
-    fn new(column: &Column<u64>) -> Option<Self> {
+    pub(crate) fn new(column: &Column<u64>) -> Option<Self> {
         if !is_full(column) {
             return None;
         }
@@ -85,6 +106,39 @@ impl Zones {
         Some(Self {
             bounds: bounds.into(),
             max_doc,
+        })
+    }
+
+    /// How a split keeps them: the documents of a zone (u32), all documents (u32), then the bounds of each zone (two
+    /// u64), little-endian.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = ZONE_DOCS.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&self.max_doc.to_le_bytes());
+        for (min, max) in &self.bounds {
+            bytes.extend_from_slice(&min.to_le_bytes());
+            bytes.extend_from_slice(&max.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// From [`Zones::encode`]; `None`: these are no zones of so many documents.
+    pub(crate) fn decode(bytes: &[u8], docs: DocId) -> Option<Self> {
+        let (zone_docs, rest) = bytes.split_first_chunk()?;
+        let (max_doc, rest) = rest.split_first_chunk()?;
+        let (bounds, rest) = rest.as_chunks::<16>();
+        let is_right = u32::from_le_bytes(*zone_docs) == ZONE_DOCS
+            && u32::from_le_bytes(*max_doc) == docs
+            && bounds.len() == docs.div_ceil(ZONE_DOCS) as usize
+            && rest.is_empty();
+        let pair = |pair: &[u8; 16]| {
+            let (min, max) = pair.split_at(8);
+            let number = |bytes: &[u8]| bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+            number(min).zip(number(max))
+        };
+        let bounds: Option<Box<[_]>> = bounds.iter().map(pair).collect();
+        is_right.then_some(Self {
+            bounds: bounds?,
+            max_doc: docs,
         })
     }
 
@@ -108,4 +162,21 @@ impl Zones {
 /// Whether each document has exactly one value.
 pub(crate) fn is_full(column: &Column<u64>) -> bool {
     column.index.get_cardinality() == Cardinality::Full && !matches!(column.index, ColumnIndex::Empty { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_come_back() {
+        let zones = Zones {
+            bounds: [(1, 5), (0, u64::MAX)].into(),
+            max_doc: ZONE_DOCS + 1,
+        };
+        let bytes = zones.encode();
+        assert_eq!(Zones::decode(&bytes, ZONE_DOCS), None);
+        assert_eq!(Zones::decode(&bytes[..bytes.len() - 1], ZONE_DOCS + 1), None);
+        assert_eq!(Zones::decode(&bytes, ZONE_DOCS + 1), Some(zones));
+    }
 }

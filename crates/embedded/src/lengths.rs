@@ -3,7 +3,8 @@
 //! Tantivy keeps no lengths for text inside JSON fields, which is where all text of an index is. So
 //! they are added up from the postings when a query first scores by them: the frequencies of all
 //! terms of the path, a few nanoseconds each, for every segment once. That costs nothing at writing
-//! time and nothing on disk, and works for every segment there ever was. Queries that do not score
+//! time and nothing on disk, and works for every segment there ever was. Splits keep them, as there reading all
+//! postings is dear. Queries that do not score
 //! never come here.
 
 use std::collections::HashMap;
@@ -15,6 +16,9 @@ use tantivy::SegmentReader;
 use tantivy::directory::FileSlice;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::schema::{Field, IndexRecordOption};
+
+use crate::search::end_of;
+use crate::splits::OpenSplit;
 
 /// Paths whose lengths a segment keeps, a byte per document each. Few queries name more, and they
 /// are counted anew then.
@@ -65,6 +69,7 @@ impl Lengths {
         reader: &SegmentReader,
         field: Field,
         start: &[u8],
+        split: Option<&OpenSplit>,
         step: impl FnMut() -> Result<()>,
     ) -> Result<Arc<PathLengths>> {
         // Held while counting: whoever wants the same waits for it instead of counting too.
@@ -73,7 +78,11 @@ impl Lengths {
         if let Some(lengths) = known.get(&key) {
             return Ok(Arc::clone(lengths));
         }
-        let lengths = Arc::new(count(reader, field, start, step)?);
+        let written = split.map(|split| split.lengths(field, start)).transpose()?.flatten();
+        let lengths = Arc::new(match written {
+            Some(lengths) => lengths,
+            None => count(reader, field, start, step)?,
+        });
         if known.len() >= PATHS_MAX {
             known.clear();
         }
@@ -82,7 +91,8 @@ impl Lengths {
     }
 }
 
-fn count(
+/// Counts them.
+pub(crate) fn count(
     reader: &SegmentReader,
     field: Field,
     start: &[u8],
@@ -95,6 +105,7 @@ fn count(
         .terms()
         .range()
         .ge(start)
+        .lt(end_of(start))
         .into_stream()
         .map_err(|error| failed(&error))?;
     while terms.advance() && terms.key().starts_with(start) {

@@ -30,7 +30,9 @@ pub mod search;
 pub mod segment;
 mod segment_cache;
 pub mod shard;
+pub mod splits;
 pub mod tenants;
+mod varint;
 
 pub use crate::config::{Clock, ContextLimits, EmbeddedConfig, SpaceProbe, Watermark};
 pub use crate::engine::{DamagedShard, Embedded, RecoveryReport};

@@ -17,9 +17,10 @@ use super::paths;
 pub(super) use crate::derived::is_full;
 use crate::schema::Class;
 use crate::segment_cache::{CACHE, CacheKey};
+use crate::splits::read_bytes;
 
 /// Turns a failure of the segment library into ours.
-pub(super) fn failed(error: tantivy::TantivyError) -> Error {
+pub(crate) fn failed(error: tantivy::TantivyError) -> Error {
     // One of ours that went through Tantivy comes out as it was.
     if let tantivy::TantivyError::IoError(io) = &error
         && let Some(own) = io.get_ref().and_then(|inner| inner.downcast_ref::<Error>())
@@ -103,9 +104,9 @@ impl NumRange {
 
 /// A column of numbers.
 #[derive(Clone)]
-pub(super) struct NumColumn {
+pub(crate) struct NumColumn {
     /// Raw values.
-    pub(super) column: Column<u64>,
+    pub(crate) column: Column<u64>,
     kind: NumericalType,
 }
 
@@ -113,7 +114,7 @@ const NUMERIC: [ColumnType; 3] = [ColumnType::I64, ColumnType::U64, ColumnType::
 
 impl NumColumn {
     /// The numbers of a field; `None`: the segment has none.
-    pub(super) fn open(reader: &SegmentReader, path: &str) -> Result<Option<Self>> {
+    pub(crate) fn open(reader: &SegmentReader, path: &str) -> Result<Option<Self>> {
         Self::open_named(reader, &paths::column_name("num", path))
     }
 
@@ -234,8 +235,9 @@ fn once_opened<T: Clone + Send + Sync + 'static>(
     if let Some(column) = CACHE.get::<Option<T>>(&key) {
         return Ok(column.as_ref().clone());
     }
+    let before = read_bytes();
     let column = open()?;
-    let bytes = COLUMN_BYTES + reader.max_doc() as usize / HEAD_DOCS * HEAD_BYTES;
+    let bytes = (read_bytes() - before) as usize + COLUMN_BYTES + reader.max_doc() as usize / HEAD_DOCS * HEAD_BYTES;
     CACHE.put(key, Arc::new(column.clone()), bytes);
     Ok(column)
 }
@@ -277,7 +279,7 @@ fn is_run(docs: &[DocId], first: DocId) -> bool {
 }
 
 /// How many of the documents of a segment have a value.
-pub(super) fn docs_with_value(index: &ColumnIndex, max_doc: DocId) -> u64 {
+pub(crate) fn docs_with_value(index: &ColumnIndex, max_doc: DocId) -> u64 {
     u64::from(match index {
         ColumnIndex::Empty { .. } => 0,
         ColumnIndex::Full => max_doc,

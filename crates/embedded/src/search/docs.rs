@@ -158,6 +158,11 @@ impl Selection {
         let mut runs = match &self.window {
             None if whole || by_terms => return Ok(Reach::All { by_terms }),
             None => Runs::of(rows.clone()),
+            // Told without the column, which would have to be fetched where the segment lies in a split.
+            Some(window) if window.covers_all_of(segment) => match whole || by_terms {
+                true => return Ok(Reach::All { by_terms }),
+                false => Runs::of(rows.clone()),
+            },
             Some(window) => match SegmentWindow::open(&window.range, segment)? {
                 SegmentWindow::All if whole || by_terms => return Ok(Reach::All { by_terms }),
                 SegmentWindow::All => Runs::of(rows.clone()),

@@ -21,11 +21,13 @@ use super::repeat::Asked;
 use super::second_run::second_run;
 use super::segment_run::{self, Known, ShardPlan, Shared, Top, fails_request};
 use super::sort::ShardKey;
+use super::warm::{self, SearchReads};
 use super::whole::Whole;
 use super::{After, FailedShard, SearchLimits, ShardSearch, prune};
 use crate::parallel::run_indexed;
 use crate::pool::Pool;
 use crate::segment::Segment;
+use crate::splits::reads::collect;
 
 /// Elasticsearch looks at time ranges up front from this many shards on, and reports what it
 /// skipped only then (`pre_filter_shard_size`).
@@ -206,6 +208,10 @@ fn attempt(
     let stop = Stop::new(ctx, deadline, &memory);
     let mut timed_out = false;
     let asked = Asked::of(request);
+    warm::statistics(shards, request, ctx, |shard| {
+        // Again below, where its outcome counts.
+        let _ = prepare(shard, request, &asked, now_ms, after, &stop);
+    })?;
     for shard in shards {
         if let Some(first) = shard.first_segment {
             order = first;
@@ -228,18 +234,14 @@ fn attempt(
         watch.lap(Part::Compile);
         let before = tasks.len();
         for segment in &shard.snapshot.segments {
-            let tenant = plan.selection.tenant();
-            let lacks_tenant = prune::lacks(segment, tenant);
-            let in_time = prune::overlaps(prune::time_range_of(segment, tenant), bounds);
-            let may_match = !plan.selection.is_none() && !lacks_tenant && in_time;
-            if segment.max_doc > segment.deleted_count && (may_match || plan.aggs.wants_zeros()) {
+            if is_searched(&plan, segment, bounds) {
                 tasks.push(Task {
                     shard: ready.len(),
                     segment: Arc::clone(segment),
                     order,
                 });
             } else if let Some(times) = &times {
-                match lacks_tenant {
+                match prune::lacks(segment, plan.selection.tenant()) {
                     true => times.segment_pruned_by_tenant(),
                     false => times.segment_pruned(),
                 }
@@ -294,7 +296,7 @@ fn attempt(
     let known = whole.as_ref().and_then(|whole| whole.get(&ready));
     match &known {
         Some((total, _)) => shared.count(*total),
-        None => run_segments(&ready, &tasks, &shared, pool)?,
+        None => run_segments(&ready, &tasks, request, &shared, pool)?,
     }
     let all_tasks_read = &Arc::clone(&tasks);
     let mut tasks = tasks;
@@ -332,6 +334,53 @@ fn attempt(
         response.shards.skipped = skipped.min((shards.len() as u32).saturating_sub(1));
     }
     Ok(Attempt::Done(Box::new(response), last))
+}
+
+/// Whether a segment has to be looked at, where every match is within these bounds of time.
+fn is_searched(plan: &ShardPlan, segment: &Segment, bounds: Option<(i64, i64)>) -> bool {
+    let tenant = plan.selection.tenant();
+    let in_time = prune::overlaps(prune::time_range_of(segment, tenant), bounds);
+    let may_match = !plan.selection.is_none() && !prune::lacks(segment, tenant) && in_time;
+    segment.max_doc > segment.deleted_count && (may_match || plan.aggs.wants_zeros())
+}
+
+/// What a search of splits would fetch; nothing is fetched, and nothing is searched.
+pub(super) fn cost(
+    shards: &[ShardSearch],
+    request: &Arc<SearchRequest>,
+    ctx: &RequestContext,
+    now_ms: i64,
+    limits: &SearchLimits,
+) -> Result<SearchReads> {
+    let memory = Memory::new(limits.memory_bytes_max, limits.node_memory.clone(), ctx.cancel.clone());
+    let stop = Stop::new(ctx, None, &memory);
+    let asked = Asked::of(request);
+    let columns = warm::columns(request);
+    let mut failure = None;
+    let mut searched = 0;
+    let first = collect(|| {
+        for shard in shards {
+            let (plan, bounds) = match prepare(shard, request, &asked, now_ms, None, &stop) {
+                Ok(prepared) => prepared,
+                Err(error) => {
+                    failure.get_or_insert(error);
+                    continue;
+                }
+            };
+            let segments = shard.snapshot.segments.iter();
+            for segment in segments.filter(|segment| segment.derived.split().is_some()) {
+                if is_searched(&plan, segment, bounds) {
+                    searched += 1;
+                    warm::segment(shard, &plan, segment, &columns);
+                }
+            }
+        }
+    });
+    match failure {
+        // What is only not here yet is no failure: it is what was asked for.
+        Some(error) if first.is_empty() => Err(error),
+        _ => Ok(SearchReads::of(first, searched, request)),
+    }
 }
 
 fn failed_shard(shard: &ShardSearch, error: Error) -> FailedShard {
@@ -384,7 +433,13 @@ fn all_tasks(shards: &[ShardSearch]) -> Vec<Task> {
 const SPREAD_ROWS_MIN: u64 = 1 << 14;
 
 /// Searches all segments, apart from those that answered the same before.
-fn run_segments(ready: &Arc<Vec<Ready>>, tasks: &Arc<Vec<Task>>, shared: &Arc<Shared>, pool: &Arc<Pool>) -> Result<()> {
+fn run_segments(
+    ready: &Arc<Vec<Ready>>,
+    tasks: &Arc<Vec<Task>>,
+    request: &SearchRequest,
+    shared: &Arc<Shared>,
+    pool: &Arc<Pool>,
+) -> Result<()> {
     let mut unknown = Vec::with_capacity(tasks.len());
     let mut rows = 0;
     for task in tasks.iter() {
@@ -401,6 +456,7 @@ fn run_segments(ready: &Arc<Vec<Ready>>, tasks: &Arc<Vec<Task>>, shared: &Arc<Sh
             Err(error) => shard.fail_with(Err(error))?,
         }
     }
+    warm::segments(ready, &unknown, request, &shared.ctx)?;
     if rows < SPREAD_ROWS_MIN {
         for task in &unknown {
             run_in(ready, task, shared, segment_run::run)?;

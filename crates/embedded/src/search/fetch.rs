@@ -19,19 +19,20 @@ use serde_json::Value;
 use tantivy::store::StoreReader;
 use tantivy::{DocId, SegmentReader};
 
-use self::stored::Stored;
-use super::ShardSearch;
+pub(crate) use self::stored::Stored;
 use super::column::{NumColumn, failed};
 use super::execute::{Ready, Task};
 use super::highlight::HighlightPlan;
 use super::matched::{Matched, NamedQueries};
 use super::memory::Memory;
 use super::profile::{Part, Stopwatch};
+use super::{ShardSearch, warm};
 use crate::parallel::run_indexed;
 use crate::pool::Pool;
 use crate::schema;
 use crate::segment::Segment;
 use crate::segment_cache::{CACHE, CacheKey};
+use crate::splits::OpenSplit;
 
 /// Decompressed blocks of the store kept while a segment's hits are read; hits are read in the
 /// order of documents, so one would nearly do.
@@ -92,6 +93,7 @@ pub(super) fn fetch(
         }
     }
     let runs = Arc::new(runs);
+    warm::documents(tasks, &by_order, &places, memory)?;
     let work = {
         let (ready, tasks, runs, shown, memory) = (
             Arc::clone(ready),
@@ -184,13 +186,30 @@ impl Shown {
     }
 }
 
+/// Where a segment's documents are stored.
+enum Documents<'a> {
+    /// Nothing that they store is wanted.
+    Unwanted,
+    Store(Arc<StoreReader>),
+    /// With all that a hit shows.
+    Split(&'a OpenSplit),
+}
+
+/// A document, as far as it is wanted.
+struct Document {
+    stored: Option<Stored>,
+    seq_no: u64,
+    version: u64,
+    ignored: Vec<String>,
+}
+
 /// Reads hits of one segment.
 struct HitReader<'a> {
     search: &'a ShardSearch,
     segment: &'a Segment,
     shape: &'a HitShape,
     shown: &'a ShownShard,
-    store: Option<Arc<StoreReader>>,
+    documents: Documents<'a>,
     seq_no: Option<NumColumn>,
     version: Option<NumColumn>,
     ignored: Option<tantivy::columnar::StrColumn>,
@@ -219,17 +238,26 @@ impl<'a> HitReader<'a> {
         let shape = &shown.shape;
         let shown = &shown.shards[shard];
         let needs_store = !shape.no_stored_fields || !shown.fields.is_empty() || shown.highlight.is_some();
+        let documents = match segment.derived.split() {
+            _ if !needs_store => Documents::Unwanted,
+            Some(split) => Documents::Split(split),
+            None => Documents::Store(store_of(reader)?),
+        };
+        let by_columns = !matches!(documents, Documents::Split(_));
         Ok(Self {
-            store: match needs_store {
-                true => Some(store_of(reader)?),
+            seq_no: match by_columns {
+                true => NumColumn::open_named(reader, "_seq_no")?,
                 false => None,
             },
-            seq_no: NumColumn::open_named(reader, "_seq_no")?,
-            version: match shape.version {
+            version: match by_columns && shape.version {
                 true => NumColumn::open_named(reader, "_version")?,
                 false => None,
             },
-            ignored: super::column::open_strings(reader, schema::Class::Keyword, schema::IGNORED)?,
+            ignored: match by_columns {
+                true => super::column::open_strings(reader, schema::Class::Keyword, schema::IGNORED)?,
+                false => None,
+            },
+            documents,
             docvalues: docvalues::DocValues::open(search, segment, &shape.docvalue_fields)?,
             matched: match &shown.named {
                 Some(named) => Some(named.open(reader)?),
@@ -246,8 +274,12 @@ impl<'a> HitReader<'a> {
     fn read(&mut self, doc: DocId) -> Result<Hit> {
         let shape = self.shape;
         let snapshot = &self.search.snapshot;
-        let stored = self.stored(doc)?;
-        let seq_no = integer(self.seq_no.as_ref(), doc).unwrap_or_default();
+        let Document {
+            stored,
+            seq_no,
+            version,
+            ignored,
+        } = self.document(doc)?;
         let mut hit = Hit::new(snapshot.index.to_string());
         if let Some(stored) = &stored
             && (self.shown.highlight.is_some() || !self.shown.fields.is_empty())
@@ -259,9 +291,9 @@ impl<'a> HitReader<'a> {
             }
         }
         self.docvalues.read(doc, &mut hit.fields)?;
-        hit.version = shape.version.then(|| integer(self.version.as_ref(), doc).unwrap_or(1));
+        hit.version = shape.version.then_some(version);
         hit.seq_no = shape.seq_no_primary_term.then_some((seq_no, 1));
-        hit.ignored = self.ignored(doc)?;
+        hit.ignored = ignored;
         if let Some(matched) = &mut self.matched {
             hit.matched_queries = matched.read(doc);
         }
@@ -284,18 +316,39 @@ impl<'a> HitReader<'a> {
         Ok(hit)
     }
 
-    fn stored(&self, doc: DocId) -> Result<Option<Stored>> {
-        let Some(store) = &self.store else {
-            return Ok(None);
+    fn document(&self, doc: DocId) -> Result<Document> {
+        let stored = match &self.documents {
+            Documents::Unwanted => None,
+            Documents::Store(store) => {
+                let document = store.get_document_bytes(doc).map_err(failed)?;
+                let stored = Stored::read(&document).ok_or_else(|| {
+                    Error::internal(format!(
+                        "document {doc} of segment _{} cannot be read from its store",
+                        self.segment.generation
+                    ))
+                })?;
+                Some(stored)
+            }
+            Documents::Split(split) => {
+                let document = split.document(doc)?;
+                return Ok(Document {
+                    seq_no: document.seq_no,
+                    version: document.version,
+                    ignored: document.ignored,
+                    stored: Some(Stored {
+                        id: document.id,
+                        routing: document.routing,
+                        source: document.source,
+                    }),
+                });
+            }
         };
-        let document = store.get_document_bytes(doc).map_err(failed)?;
-        let stored = Stored::read(&document).ok_or_else(|| {
-            Error::internal(format!(
-                "document {doc} of segment _{} cannot be read from its store",
-                self.segment.generation
-            ))
-        })?;
-        Ok(Some(stored))
+        Ok(Document {
+            stored,
+            seq_no: integer(self.seq_no.as_ref(), doc).unwrap_or_default(),
+            version: integer(self.version.as_ref(), doc).unwrap_or(1),
+            ignored: self.ignored(doc)?,
+        })
     }
 
     fn ignored(&self, doc: DocId) -> Result<Vec<String>> {

@@ -46,6 +46,7 @@ mod terms_enum;
 mod text;
 mod texts;
 mod time_window;
+mod warm;
 mod weight;
 mod whole;
 
@@ -61,14 +62,18 @@ use firn_model::mapping::Mapping;
 use firn_model::tenant::TenantId;
 use firn_model::{Error, Result};
 
+pub(crate) use self::column::{NumColumn, docs_with_value, failed};
 use self::compile::Compiler;
+pub(crate) use self::fetch::Stored;
 pub use self::fields_in_use::has_values;
 use self::guard::{Guard, Stop};
 use self::memory::Memory;
 pub use self::memory::NodeMemory;
 pub use self::owned::{count as count_of_tenant, fields_of};
-pub(crate) use self::paths::{column_name, term as path_term};
+pub(crate) use self::paths::{column_name, end_of, term as path_term};
+pub(crate) use self::prune::TIMESTAMP;
 pub use self::terms_enum::FoundTerms;
+pub use self::warm::SearchReads;
 use crate::pool::Pool;
 use crate::request_cache::ShardCache;
 use crate::segment::ShardSnapshot;
@@ -220,6 +225,18 @@ pub fn describe(shard: &ShardSearch, query: &Query, now_ms: i64, ctx: &RequestCo
     let compiler = shard.compiler(now_ms, &guard);
     compiler.compile(query)?;
     compiler.describe(query)
+}
+
+/// What a search would fetch of splits before it answers; nothing is fetched, and nothing is searched. Dependent
+/// reads are guessed.
+pub fn cost(
+    shards: &[ShardSearch],
+    request: &Arc<SearchRequest>,
+    ctx: &RequestContext,
+    now_ms: i64,
+    limits: &SearchLimits,
+) -> Result<SearchReads> {
+    execute::cost(shards, request, ctx, now_ms, limits)
 }
 
 /// The first page.

@@ -29,6 +29,16 @@ pub(super) fn key_prefix(field: Field, path: &str) -> Vec<u8> {
     term(field, path, "").serialized_value_bytes().to_vec()
 }
 
+/// The first key after all that begin so. What is not asked for need not be fetched.
+pub(crate) fn end_of(start: &[u8]) -> Vec<u8> {
+    let mut end = start.to_vec();
+    while end.pop_if(|last| *last == u8::MAX).is_some() {}
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    end
+}
+
 /// The column of `path` in the class field called `class_field`.
 pub(crate) fn column_name(class_field: &str, path: &str) -> String {
     format!("{class_field}.{}", escape(path))

@@ -10,7 +10,7 @@ use super::query::range;
 use crate::segment::Segment;
 
 /// The field whose bounds segments know.
-pub(super) const TIMESTAMP: &str = "@timestamp";
+pub(crate) const TIMESTAMP: &str = "@timestamp";
 
 /// Inclusive bounds of `@timestamp`, ms, that every match has; `None`: documents outside of any
 /// bounds may match. An empty range (`min > max`) matches nothing.

@@ -17,6 +17,7 @@ use super::guard::Stop;
 use super::paths;
 use crate::schema::{self, Class};
 use crate::segment::Segment;
+use crate::splits::reads::or_later;
 
 /// Scoring asks Tantivy for a searcher, of which it reads only the schema; segments of a shard
 /// are indices of their own, so there is none over them. This one is empty.
@@ -87,10 +88,13 @@ impl Statistics {
         let walk = stop.walk();
         let (mut docs, mut tokens, mut norms) = (0, 0, HashMap::new());
         for segment in &self.segments {
-            let lengths = segment
-                .derived
+            let derived = &segment.derived;
+            let found = derived
                 .lengths
-                .of(&segment.reader, field, &start, || walk.step())?;
+                .of(&segment.reader, field, &start, derived.split(), || walk.step());
+            let Some(lengths) = or_later(found.map(Some), None)? else {
+                continue;
+            };
             docs += lengths.docs;
             tokens += lengths.tokens;
             norms.insert(segment.reader.segment_id(), lengths.norms.clone());
@@ -107,6 +111,9 @@ impl Statistics {
         let mut docs = 0;
         for segment in &self.segments {
             docs += segment.derived.lengths.docs(path, || {
+                if let Some(split) = segment.derived.split() {
+                    return Ok(split.docs_in_column(path));
+                }
                 let strings = column::open_strings(&segment.reader, Class::Keyword, path)?;
                 Ok(strings.map_or(0, |strings| {
                     column::docs_with_value(&strings.ords().index, segment.max_doc)
@@ -130,7 +137,7 @@ impl Statistics {
         let mut total = 0;
         for segment in &self.segments {
             let index = segment.reader.inverted_index(term.field())?;
-            total += u64::from(index.doc_freq(term)?);
+            total += u64::from(or_later(index.doc_freq(term), 0)?);
         }
         Ok(total)
     }

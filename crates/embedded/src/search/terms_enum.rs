@@ -107,7 +107,7 @@ impl<'a> FoundTerms<'a> {
                 let key = paths::key_prefix(terms, &field.path);
                 let index = reader.inverted_index(terms).map_err(column::failed)?;
                 let from = [key.as_slice(), &start].concat();
-                let mut stream = index.terms().range().ge(&from).into_stream()?;
+                let mut stream = index.terms().range().ge(&from).lt(paths::end_of(&key)).into_stream()?;
                 self.walk(is_ip, &is_seen, || match stream.advance() {
                     true => Ok(stream.key().strip_prefix(key.as_slice()).map(<[u8]>::to_vec)),
                     false => Ok(None),

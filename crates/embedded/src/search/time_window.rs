@@ -45,6 +45,11 @@ impl Window {
         };
         self.range.lower.is_none_or(above) && self.range.upper.is_none_or(below)
     }
+
+    /// Whether it is known that each document of a segment has an instant within it.
+    pub(super) fn covers_all_of(&self, segment: &Segment) -> bool {
+        segment.without_time_count == 0 && segment.time_range_ms.is_some_and(|range| self.covers(range))
+    }
 }
 
 /// Takes the conditions out; `None`: there are none, or they are no mere conditions.

@@ -15,6 +15,7 @@ use tantivy::{
 };
 
 use super::column::is_full;
+use crate::splits::reads::{is_collecting, or_later};
 
 /// A compiled query of one shard.
 pub(super) enum Compiled {
@@ -58,6 +59,11 @@ impl Compiled {
         }
     }
 
+    /// As a weight that is one of several.
+    fn into_part(self) -> Box<dyn Weight> {
+        Box::new(PartWeight(self.into_weight()))
+    }
+
     /// What any of `parts` matches; scores are summed.
     pub(super) fn any(parts: Vec<Self>, scoring: bool) -> Self {
         Self::at_least(parts, 1, scoring)
@@ -72,7 +78,7 @@ impl Compiled {
         if parts.len() < 2 {
             return parts.pop().unwrap_or(Self::None);
         }
-        let clauses = parts.into_iter().map(|part| (Occur::Should, part.into_weight()));
+        let clauses = parts.into_iter().map(|part| (Occur::Should, part.into_part()));
         Self::Some(Box::new(BooleanWeight::with_minimum_number_should_match(
             clauses.collect(),
             1,
@@ -149,7 +155,7 @@ pub(super) fn combine(
     } else {
         let mut clauses = Vec::with_capacity(must.len() + should.len());
         for (occur, parts) in [(Occur::Must, must), (Occur::Should, should)] {
-            clauses.extend(parts.into_iter().map(|part| (occur, part.into_weight())));
+            clauses.extend(parts.into_iter().map(|part| (occur, part.into_part())));
         }
         Box::new(BooleanWeight::with_minimum_number_should_match(
             clauses,
@@ -163,8 +169,29 @@ pub(super) fn combine(
     }
     Compiled::Some(Box::new(ExcludeWeight {
         base,
-        excluded: must_not.into_iter().map(Compiled::into_weight).collect(),
+        excluded: must_not.into_iter().map(Compiled::into_part).collect(),
     }))
+}
+
+/// One weight of several. Where it is only found out what they would have to wait for
+/// ([`crate::splits::reads`]), one that fails keeps nobody from asking the next.
+struct PartWeight(Box<dyn Weight>);
+
+impl Weight for PartWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        match self.0.scorer(reader, boost) {
+            Err(_) if is_collecting() => Ok(Box::new(EmptyScorer)),
+            other => other,
+        }
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        self.0.explain(reader, doc)
+    }
+
+    fn count(&self, reader: &SegmentReader) -> tantivy::Result<u32> {
+        self.0.count(reader)
+    }
 }
 
 /// One weight's documents without those of others. (Tantivy's own exclusion asks its scorers for
@@ -176,7 +203,7 @@ struct ExcludeWeight {
 
 impl Weight for ExcludeWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let base = self.base.scorer(reader, boost)?;
+        let base = or_later(self.base.scorer(reader, boost), Box::new(EmptyScorer))?;
         let mut excluded = Vec::with_capacity(self.excluded.len());
         for weight in &self.excluded {
             excluded.push(Excluded::new(weight.scorer(reader, 1.0)?));
@@ -518,7 +545,12 @@ impl Weight for TermsWeight {
         let mut first: Option<TermInfo> = None;
         let mut docs: Option<BitSet> = None;
         let read = |info: &TermInfo, docs: &mut BitSet| -> tantivy::Result<()> {
-            let mut block = index.read_block_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+            let block = index
+                .read_block_postings_from_terminfo(info, IndexRecordOption::Basic)
+                .map(Some);
+            let Some(mut block) = or_later(block, None)? else {
+                return Ok(());
+            };
             while !block.docs().is_empty() {
                 for &doc in block.docs() {
                     docs.insert(doc);

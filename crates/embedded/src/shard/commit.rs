@@ -42,24 +42,24 @@ pub(super) struct CommittedSegment {
 
 /// What never changes about a segment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct SegmentMeta {
-    pub(super) generation: u64,
-    pub(super) docs: u32,
+pub(crate) struct SegmentMeta {
+    pub(crate) generation: u64,
+    pub(crate) docs: u32,
     /// Documents whose id the user gave.
-    pub(super) user_ids: u32,
-    pub(super) time_range_ms: Option<(i64, i64)>,
-    pub(super) without_time: u32,
-    pub(super) seq_no_range: (u64, u64),
+    pub(crate) user_ids: u32,
+    pub(crate) time_range_ms: Option<(i64, i64)>,
+    pub(crate) without_time: u32,
+    pub(crate) seq_no_range: (u64, u64),
     /// Whether documents stand in the order of their sequence numbers.
-    pub(super) ordered: bool,
+    pub(crate) ordered: bool,
     /// Whether `@timestamp` counts nanoseconds.
     #[serde(default)]
-    pub(super) is_nanos: bool,
+    pub(crate) is_nanos: bool,
     /// The tenant that the segment was written for; it is merged with others of that tenant only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) own_tenant: Option<String>,
-    pub(super) size_bytes: u64,
-    pub(super) files: BTreeMap<String, FileSum>,
+    pub(crate) own_tenant: Option<String>,
+    pub(crate) size_bytes: u64,
+    pub(crate) files: BTreeMap<String, FileSum>,
 }
 
 /// A file of deletes.

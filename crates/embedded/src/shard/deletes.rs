@@ -8,7 +8,7 @@ use crate::segment::AliveBits;
 
 /// A set of document ids. Clones are cheap and share memory until one of them changes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct DeleteSet {
+pub(crate) struct DeleteSet {
     words: Arc<Vec<u64>>,
     count: u32,
 }
@@ -21,7 +21,7 @@ impl DeleteSet {
     }
 
     /// False: it was there.
-    pub(super) fn insert(&mut self, doc: u32) -> bool {
+    pub(crate) fn insert(&mut self, doc: u32) -> bool {
         if self.contains(doc) {
             return false;
         }
@@ -35,7 +35,7 @@ impl DeleteSet {
         true
     }
 
-    pub(super) fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
@@ -53,7 +53,7 @@ impl DeleteSet {
     }
 
     /// The complement within `0..max_doc`, as Tantivy has it; `None`: nothing is deleted.
-    pub(super) fn to_alive(&self, max_doc: u32) -> Option<AliveBits> {
+    pub(crate) fn to_alive(&self, max_doc: u32) -> Option<AliveBits> {
         if self.count == 0 {
             return None;
         }
@@ -68,12 +68,12 @@ impl DeleteSet {
     }
 
     /// Its words, little-endian.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
     /// From [`Self::to_bytes`]; `None`: no such set within `max_doc`.
-    pub(super) fn from_bytes(bytes: &[u8], max_doc: u32) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8], max_doc: u32) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<8>();
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let count = words.iter().map(|word| word.count_ones()).sum();

@@ -351,7 +351,7 @@ impl Shard {
 
     /// The segment that a buffer of the cut became. A merge may have taken it by now: then its
     /// files are still there, because nothing is removed while a flush runs.
-    fn open_segment(&self, generation: u64) -> Result<Arc<OpenSegment>> {
+    pub(super) fn open_segment(&self, generation: u64) -> Result<Arc<OpenSegment>> {
         let state = self.state.lock();
         let merged = self.merged_away.lock();
         state

@@ -14,12 +14,14 @@ mod config;
 mod deletes;
 mod filter;
 mod flush;
+mod frozen;
 mod get;
 mod live;
 mod merge;
 mod purge;
 mod record;
 mod recovery;
+mod restored;
 mod seq_nos;
 mod state;
 mod stoppable;
@@ -43,10 +45,17 @@ use firn_storage::wal::{Position, Wal};
 use parking_lot::Mutex;
 
 use self::commit::CommitPoint;
+pub(crate) use self::commit::SegmentMeta;
 pub use self::config::ShardConfig;
+pub(crate) use self::deletes::DeleteSet;
+pub use self::frozen::FrozenSegment;
 use self::live::OpenSegment;
 pub use self::purge::Purged;
+pub use self::restored::RestoredSegment;
 use self::state::{Flags, State};
+#[cfg(test)]
+pub(crate) use self::tenant_file::encode as encode_tenants;
+pub(crate) use self::tenant_file::{TENANTS_FILE, decode as decode_tenants};
 use crate::mapper::MappedDocument;
 use crate::segment::ShardSnapshot;
 

@@ -6,24 +6,24 @@
 use std::sync::Arc;
 
 use crate::tenants::{SegmentTenants, TenantRows};
+use crate::varint::{self, Reader};
 
 /// The file's name in a segment's folder.
-pub(super) const TENANTS_FILE: &str = "tenants.bin";
+pub(crate) const TENANTS_FILE: &str = "tenants.bin";
 
 /// First byte of the file.
 const VERSION: u8 = 1;
 const CLUSTERED: u8 = 1;
 
-pub(super) fn encode(tenants: &SegmentTenants) -> Vec<u8> {
+pub(crate) fn encode(tenants: &SegmentTenants) -> Vec<u8> {
     let mut bytes = vec![VERSION, if tenants.clustered { CLUSTERED } else { 0 }];
-    put_number(&mut bytes, tenants.without_tenant.into());
-    put_number(&mut bytes, tenants.rows.len() as u64);
+    varint::put(&mut bytes, tenants.without_tenant.into());
+    varint::put(&mut bytes, tenants.rows.len() as u64);
     for rows in &tenants.rows {
-        put_number(&mut bytes, rows.tenant.len() as u64);
-        bytes.extend_from_slice(rows.tenant.as_bytes());
-        put_number(&mut bytes, rows.docs.into());
-        put_number(&mut bytes, rows.rows.start.into());
-        put_number(&mut bytes, (rows.rows.end - rows.rows.start).into());
+        varint::put_text(&mut bytes, &rows.tenant);
+        varint::put(&mut bytes, rows.docs.into());
+        varint::put(&mut bytes, rows.rows.start.into());
+        varint::put(&mut bytes, (rows.rows.end - rows.rows.start).into());
         match rows.time_range_ms {
             None => bytes.push(0),
             Some((low, high)) => {
@@ -37,7 +37,7 @@ pub(super) fn encode(tenants: &SegmentTenants) -> Vec<u8> {
 }
 
 /// `None`: the bytes are no such file, or not that of a segment of `docs` documents.
-pub(super) fn decode(bytes: &[u8], docs: u32) -> Option<SegmentTenants> {
+pub(crate) fn decode(bytes: &[u8], docs: u32) -> Option<SegmentTenants> {
     let mut reader = Reader { rest: bytes };
     if reader.byte()? != VERSION {
         return None;
@@ -47,8 +47,7 @@ pub(super) fn decode(bytes: &[u8], docs: u32) -> Option<SegmentTenants> {
     let count = reader.small()?;
     let mut rows: Vec<TenantRows> = Vec::new();
     for _ in 0..count {
-        let len = reader.small()?;
-        let tenant: Arc<str> = std::str::from_utf8(reader.take(len as usize)?).ok()?.into();
+        let tenant: Arc<str> = reader.text()?.into();
         let own = reader.small()?;
         let start = reader.small()?;
         let end = start.checked_add(reader.small()?).filter(|end| *end <= docs)?;
@@ -72,47 +71,6 @@ pub(super) fn decode(bytes: &[u8], docs: u32) -> Option<SegmentTenants> {
         without_tenant,
         clustered,
     })
-}
-
-/// LEB128.
-fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-struct Reader<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.rest.split_at_checked(len)?;
-        self.rest = rest;
-        Some(taken)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
-    }
-
-    fn small(&mut self) -> Option<u32> {
-        let mut number = 0u64;
-        for shift in (0..35).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return u32::try_from(number).ok();
-            }
-        }
-        None
-    }
-
-    fn signed(&mut self) -> Option<i64> {
-        self.take(8)?.try_into().ok().map(i64::from_le_bytes)
-    }
 }
 
 #[cfg(test)]

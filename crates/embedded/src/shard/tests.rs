@@ -3,6 +3,7 @@
 mod clustering;
 mod purge;
 mod races;
+mod restored;
 mod tenants;
 
 use std::collections::BTreeMap;

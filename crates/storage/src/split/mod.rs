@@ -7,6 +7,7 @@
 //! `firn_embedded::splits`. The format is described in `docs/formats/split.md`.
 
 pub mod blocks;
+pub mod filter;
 pub mod footer;
 pub mod pages;
 mod reference;

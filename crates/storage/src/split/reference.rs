@@ -77,8 +77,10 @@ pub struct SplitTenant {
 pub struct SplitFilter {
     /// The field's path.
     pub field: String,
-    /// Its bytes, logical.
+    /// The bytes of its slices, logical.
     pub range: Range<u64>,
+    /// How many slices it is cut into, a power of two ([`super::filter`]).
+    pub slices: u32,
     /// Distinct values that it was made of.
     pub values: u32,
 }

@@ -15,16 +15,16 @@ const BYTES: u8 = 4;
 
 /// What the store keeps of a document.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stored {
+pub(crate) struct Stored {
     /// `None`: firn made one.
-    pub(super) id: Option<String>,
-    pub(super) routing: Option<String>,
-    pub(super) source: Bytes,
+    pub(crate) id: Option<String>,
+    pub(crate) routing: Option<String>,
+    pub(crate) source: Bytes,
 }
 
 impl Stored {
     /// `None`: these are not the bytes of a document.
-    pub(super) fn read(document: &[u8]) -> Option<Self> {
+    pub(crate) fn read(document: &[u8]) -> Option<Self> {
         let fields = schema::fields();
         let (mut id, mut routing, mut source) = (None, None, None);
         let mut rest = document;

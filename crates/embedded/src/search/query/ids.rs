@@ -15,6 +15,7 @@ use super::super::column::{self, NumColumn, Number, Place};
 use super::super::compile::Compiler;
 use super::super::weight::{ColumnWeight, Compiled, TermFinder, TermsWeight, Test};
 use crate::schema;
+use crate::splits::reads::or_later;
 
 pub(in super::super) fn compile(compiler: &Compiler, ids: &Ids) -> Result<Compiled> {
     Ok(by_ids(compiler, &ids.values)?.constant(ids.boost, compiler.scoring()))
@@ -89,7 +90,7 @@ fn find_terms(field: Field, terms: Vec<Term>) -> Box<TermFinder> {
     Box::new(move |reader, found| {
         let index = reader.inverted_index(field)?;
         for term in &terms {
-            if let Some(info) = index.get_term_info(term)? {
+            if let Some(info) = or_later(index.get_term_info(term), None)? {
                 found(&info)?;
             }
         }
@@ -122,7 +123,8 @@ fn find_of_any_tenant(field: Field, tenant_field: Arc<str>, ids: BTreeSet<String
                 continue;
             };
             for id in &ids {
-                if let Some(info) = index.get_term_info(&Term::from_field_text(field, &key_of(tenant, id)))? {
+                let term = Term::from_field_text(field, &key_of(tenant, id));
+                if let Some(info) = or_later(index.get_term_info(&term), None)? {
                     found(&info)?;
                 }
             }

@@ -103,6 +103,7 @@ fn terms_from(
             .terms()
             .range()
             .ge(&from)
+            .lt(paths::end_of(&from))
             .limit(limit as u64)
             .into_stream()
             .map_err(|error| failed(error.into()))?;

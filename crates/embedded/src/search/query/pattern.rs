@@ -24,6 +24,7 @@ use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::expand::{self, Nearest, TermsOf};
 use super::lucene_regexp::{self, Expression, push_literal};
 use crate::schema::Class;
+use crate::splits::reads::or_later;
 
 /// Longer patterns are refused, as in Elasticsearch (`index.max_regex_length`).
 const PATTERN_CHARS_MAX: usize = 1000;
@@ -234,6 +235,7 @@ pub(in super::super) fn rewritten(
             .terms()
             .range()
             .ge(&from)
+            .lt(paths::end_of(&from))
             .into_stream()
             .map_err(|error| failed(error.into()))?;
         let mut count = 0;
@@ -331,14 +333,14 @@ pub(in super::super) fn on_field(compiler: &Compiler, field: &Field, pattern: &P
                 };
                 if let Some(keys) = keys {
                     for key in keys {
-                        if let Some(info) = index.terms().get(&key)? {
+                        if let Some(info) = or_later(index.terms().get(&key), None)? {
                             found(&info)?;
                         }
                     }
                     return Ok(());
                 }
                 let from = [start.as_slice(), prefix.as_bytes()].concat();
-                let mut stream = index.terms().range().ge(&from).into_stream()?;
+                let mut stream = index.terms().range().ge(&from).lt(paths::end_of(&from)).into_stream()?;
                 while stream.advance() && stream.key().starts_with(&from) {
                     walk.step().map_err(into_tantivy)?;
                     if matcher.is_match(&stream.key()[start.len()..]) {

@@ -228,6 +228,8 @@ pub(in super::super) fn on_strings(
                 } else {
                     builder.lt(key(text))
                 };
+            } else {
+                builder = builder.lt(paths::end_of(&prefix));
             }
             let mut stream = builder.into_stream()?;
             while stream.advance() && stream.key().starts_with(&prefix) {

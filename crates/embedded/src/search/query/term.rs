@@ -22,6 +22,7 @@ use super::super::{column, paths, text};
 use super::expand::TermsOf;
 use super::{ids, match_phrase, pattern, range};
 use crate::schema::{self, Class};
+use crate::splits::reads::or_later;
 
 pub(in super::super) fn compile(compiler: &Compiler, term: &Term) -> Result<Compiled> {
     let compiled = match compiler.resolve(&term.field) {
@@ -241,7 +242,7 @@ pub(in super::super) fn any_term<'t>(
         find: Box::new(move |reader, found| {
             let index = reader.inverted_index(field)?;
             for key in &keys {
-                if let Some(info) = index.get_term_info(key)? {
+                if let Some(info) = or_later(index.get_term_info(key), None)? {
                     found(&info)?;
                 }
             }

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::splits::as_splits;
 use super::support::{Shard, documents, failure, mapping, run, shard};
 use crate::search::ShardSearch;
 
-/// The same documents in two segments, in one, and on two shards.
+/// The same documents in two segments, in one, on two shards, and in splits.
 fn layouts() -> Vec<Vec<ShardSearch>> {
     let mut one = Shard::new(&mapping());
     one.segment(&documents(), &[]);
@@ -17,6 +18,7 @@ fn layouts() -> Vec<Vec<ShardSearch>> {
         vec![shard().ready()],
         vec![one.ready()],
         vec![left.ready(), right.ready()],
+        vec![as_splits(&shard().ready())],
     ]
 }
 

@@ -1,0 +1,423 @@
+//! What segments answer, their splits answer too.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use firn_engine::search::SearchResponse;
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::split::pages::PAGE_BYTES;
+use firn_storage::split::{PartKind, SplitRef};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tantivy::directory::Directory;
+use tantivy::directory::footer::Footer;
+use tokio::runtime::Handle;
+
+use super::support::*;
+use crate::directory::FileSum;
+use crate::search::ShardSearch;
+use crate::segment::{Segment, ShardSnapshot};
+use crate::shard::{DeleteSet, FrozenSegment, SegmentMeta};
+use crate::splits::{SplitBytes, Wanted, WholeSplit, open_split, write_split};
+
+/// A file of Tantivy's with the end that it is opened by: a text, its length and a magic number. Its own
+/// directory takes that off before anyone sees the file.
+fn with_end(file: &[u8]) -> Bytes {
+    let end = Footer {
+        version: tantivy::version().clone(),
+        crc: 0,
+    };
+    let text = serde_json::to_vec(&end).unwrap();
+    let len = (text.len() as u32).to_le_bytes();
+    [file, &text, &len, &1337u32.to_le_bytes()].concat().into()
+}
+
+/// A segment as a commit point would hold it.
+pub(super) fn frozen(segment: &Segment) -> FrozenSegment {
+    let index = segment.reader.index();
+    let directory = index.directory();
+    let mut files: std::collections::BTreeMap<String, Bytes> = directory
+        .list_managed_files()
+        .into_iter()
+        .filter_map(|path| {
+            let handle = directory.get_file_handle(&path).ok()?;
+            let bytes = handle.read_bytes(0..handle.len()).ok()?;
+            Some((path.to_string_lossy().into_owned(), with_end(&bytes)))
+        })
+        .collect();
+    let meta = directory.atomic_read(std::path::Path::new("meta.json")).unwrap();
+    files.insert("meta.json".to_owned(), meta.into());
+    let sum = |bytes: &Bytes| FileSum {
+        len: bytes.len() as u64,
+        crc: crc32c::crc32c(bytes),
+    };
+    let mut deletes = DeleteSet::default();
+    for doc in (0..segment.max_doc).filter(|doc| !segment.is_alive(*doc)) {
+        deletes.insert(doc);
+    }
+    if let Some(tenants) = &segment.tenants {
+        files.insert(
+            crate::shard::TENANTS_FILE.to_owned(),
+            crate::shard::encode_tenants(tenants).into(),
+        );
+    }
+    FrozenSegment {
+        meta: SegmentMeta {
+            generation: segment.generation,
+            docs: segment.max_doc,
+            user_ids: segment.max_doc,
+            time_range_ms: segment.time_range_ms,
+            without_time: segment.without_time_count,
+            seq_no_range: segment.seq_no_range,
+            ordered: true,
+            is_nanos: false,
+            own_tenant: None,
+            size_bytes: files.values().map(|bytes| bytes.len() as u64).sum(),
+            files: files.iter().map(|(name, bytes)| (name.clone(), sum(bytes))).collect(),
+        },
+        reader: segment.reader.clone(),
+        files,
+        tenants: segment.tenants.clone(),
+        deletes,
+    }
+}
+
+/// The object of a segment, and its deletes.
+pub(super) fn split_of(segment: &Segment) -> (SplitRef, Bytes, Option<Bytes>) {
+    let frozen = frozen(segment);
+    let mut object = Vec::new();
+    let split = write_split(&frozen, &mut object, &|| Ok(())).unwrap();
+    assert_eq!(split.len, object.len() as u64);
+    (split, object.into(), frozen.deletes())
+}
+
+/// The same shard with its segments in splits.
+pub(super) fn as_splits(shard: &ShardSearch) -> ShardSearch {
+    let reopen = |segment: &Arc<Segment>| {
+        let (split, object, deletes) = split_of(segment);
+        let bytes = Arc::new(WholeSplit::new(object, split.salt));
+        Arc::new(open_split(&split, bytes, deletes.as_deref()).unwrap())
+    };
+    let snapshot = &shard.snapshot;
+    ShardSearch {
+        snapshot: Arc::new(ShardSnapshot {
+            segments: snapshot.segments.iter().map(reopen).collect(),
+            index: Arc::clone(&snapshot.index),
+            tenant_field: snapshot.tenant_field.clone(),
+            ..**snapshot
+        }),
+        cache: None,
+        ..shard.clone()
+    }
+}
+
+/// What a client sees of an answer.
+fn seen(response: &SearchResponse) -> String {
+    let aggregations = response.aggregations.as_ref().map(|found| format!("{found:?}"));
+    format!("{:?} {:?} {aggregations:?}", response.total, response.hits)
+}
+
+/// Questions that read every part of a segment.
+fn questions() -> Vec<Value> {
+    vec![
+        json!({"query": {"match_all": {}}, "sort": [{"@timestamp": "desc"}], "version": true, "seq_no_primary_term": true}),
+        json!({"query": {"term": {"host.name": "web-1"}}}),
+        json!({"query": {"match": {"message": "brown fox"}}}),
+        json!({"query": {"match_phrase": {"message": "brown fox"}}, "highlight": {"fields": {"message": {}}}}),
+        json!({"query": {"prefix": {"message": "qu"}}}),
+        json!({"query": {"wildcard": {"host.name": "*-1"}}}),
+        json!({"query": {"ids": {"values": ["a", "c"]}}}),
+        json!({"query": {"exists": {"field": "terms_only"}}}),
+        json!({"query": {"range": {"@timestamp": {"gte": "2024-06-15T10:30:00Z"}}}}),
+        json!({"query": {"range": {"size": {"gte": 0, "lt": 11}}}, "sort": ["size"]}),
+        json!({"query": {"term": {"host.ip": "10.0.0.0/8"}}, "docvalue_fields": ["status"], "fields": ["host.*"]}),
+        json!({"size": 0, "aggs": {
+            "by_day": {"date_histogram": {"field": "@timestamp", "calendar_interval": "day"}},
+            "names": {"terms": {"field": "host.name"}, "aggs": {"sizes": {"stats": {"field": "size"}}}},
+            "addresses": {"cardinality": {"field": "host.ip"}}
+        }}),
+    ]
+}
+
+#[test]
+fn splits_answer_as_their_segments_do() {
+    let shard = shard();
+    let splits = as_splits(&shard.ready());
+    for question in questions() {
+        let expect = run(vec![shard.ready()], &question).unwrap();
+        let found = run(vec![splits.clone()], &question).unwrap();
+        assert_eq!(seen(&found), seen(&expect), "{question}");
+    }
+}
+
+fn events(count: usize) -> Vec<Value> {
+    let event = |number: usize| {
+        json!({
+            "id": format!("id-{number}"),
+            "@timestamp": 1_700_000_000_000u64 + number as u64 * 1000,
+            "tenant": format!("t{}", number % 3),
+            "message": format!("request {} took {} ms", number, number % 97),
+            "status": 200 + number % 5,
+        })
+    };
+    (0..count).map(event).collect()
+}
+
+fn tenant_shard(count: usize) -> Shard {
+    let mut mapping = mapping();
+    mapping["properties"]["tenant"] = json!({"type": "keyword"});
+    let mut shard = Shard::new(&mapping);
+    shard.by_tenant().clustered_segment(&events(count), &[5, 77]);
+    shard
+}
+
+#[test]
+fn clustered_splits_answer_as_their_segments_do() {
+    let shard = tenant_shard(10_000);
+    let splits = as_splits(&shard.ready());
+    let tenants = splits.snapshot.segments[0].tenants.as_ref().unwrap();
+    assert!(tenants.clustered && tenants.rows.len() == 3);
+    let of_tenant = |filter: Value| json!({"bool": {"filter": [{"term": {"tenant": "t1"}}, filter]}});
+    for question in [
+        json!({"query": of_tenant(json!({"match_all": {}})), "sort": [{"@timestamp": "desc"}], "size": 20}),
+        json!({"query": of_tenant(json!({"range": {"@timestamp": {"gte": 1_700_002_000_000u64, "lt": 1_700_005_000_000u64}}})),
+               "size": 0, "track_total_hits": true, "aggs": {"h": {"date_histogram": {"field": "@timestamp", "fixed_interval": "1h"}}}}),
+        json!({"query": {"match": {"message": "9999"}}}),
+    ] {
+        let expect = run(vec![shard.ready()], &question).unwrap();
+        let found = run(vec![splits.clone()], &question).unwrap();
+        assert_eq!(seen(&found), seen(&expect), "{question}");
+    }
+}
+
+#[test]
+fn the_same_segment_makes_the_same_object() {
+    let shard = tenant_shard(500);
+    let segment = &shard.ready().snapshot.segments[0];
+    let (first, second) = (split_of(segment), split_of(segment));
+    assert_eq!(first, second);
+    assert_eq!(
+        first.0.key(),
+        format!("splits/{}/{}.split", &first.0.id[..2], first.0.id)
+    );
+    let tenant = first.0.tenant("t1").unwrap();
+    assert_eq!((tenant.docs, first.0.tenant("t9")), (167, None));
+}
+
+#[test]
+fn writing_a_split_can_be_stopped() {
+    let shard = tenant_shard(2000);
+    let frozen = frozen(&shard.ready().snapshot.segments[0]);
+    let stop = || Err(Error::new(ErrorKind::Cancelled, "stopped"));
+    let error = write_split(&frozen, &mut Vec::new(), &stop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+}
+
+#[test]
+fn a_damaged_segment_becomes_no_split() {
+    let shard = tenant_shard(10);
+    let mut frozen = frozen(&shard.ready().snapshot.segments[0]);
+    let name = frozen
+        .files
+        .keys()
+        .find(|name| name.ends_with(".fast"))
+        .unwrap()
+        .clone();
+    let mut bytes = frozen.files[&name].to_vec();
+    bytes[3] ^= 1;
+    frozen.files.insert(name, bytes.into());
+    let error = write_split(&frozen, &mut Vec::new(), &|| Ok(())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ShardDamaged);
+}
+
+/// Counts what is read, and refuses to once told so.
+#[derive(Debug)]
+struct Watched {
+    whole: WholeSplit,
+    reads: Mutex<Vec<Wanted>>,
+    fails: AtomicBool,
+}
+
+impl Watched {
+    fn new(object: Bytes, salt: u64) -> Arc<Self> {
+        Arc::new(Self {
+            whole: WholeSplit::new(object, salt),
+            reads: Mutex::default(),
+            fails: AtomicBool::new(false),
+        })
+    }
+
+    fn take_reads(&self) -> Vec<Wanted> {
+        std::mem::take(&mut *self.reads.lock())
+    }
+}
+
+#[async_trait]
+impl SplitBytes for Watched {
+    fn read(&self, kind: PartKind, logical: Range<u64>) -> Result<Bytes> {
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Unavailable, "the store is out of reach"));
+        }
+        self.reads.lock().push((kind, logical.clone()));
+        self.whole.read(kind, logical)
+    }
+
+    async fn fetch(&self, _: &[Wanted]) -> Result<()> {
+        Ok(())
+    }
+
+    fn missing(&self, _: &[Wanted]) -> (u64, u64) {
+        (0, 0)
+    }
+
+    fn io(&self) -> Option<&Handle> {
+        None
+    }
+}
+
+fn watched(shard: &Shard) -> (ShardSearch, Arc<Watched>) {
+    let ready = shard.ready();
+    let (split, object, deletes) = split_of(&ready.snapshot.segments[0]);
+    let bytes = Watched::new(object, split.salt);
+    let segment = open_split(&split, Arc::clone(&bytes) as Arc<dyn SplitBytes>, deletes.as_deref()).unwrap();
+    let snapshot = ShardSnapshot {
+        segments: vec![Arc::new(segment)],
+        index: Arc::clone(&ready.snapshot.index),
+        tenant_field: None,
+        ..*ready.snapshot
+    };
+    let search = ShardSearch {
+        snapshot: Arc::new(snapshot),
+        ..ready
+    };
+    (search, bytes)
+}
+
+#[test]
+fn opening_reads_the_footer_alone_and_a_needle_little_more() {
+    let shard = tenant_shard(5000);
+    let (splits, bytes) = watched(&shard);
+    let opened = bytes.take_reads();
+    assert_eq!(opened.len(), 1);
+    assert_eq!(opened[0].0, PartKind::Footer);
+    let found = run(vec![splits], &json!({"query": {"ids": {"values": ["id-4321"]}}})).unwrap();
+    assert_eq!(ids(&found), "id-4321");
+    let read = |(kind, range): &Wanted| (*kind, range.start);
+    let reads: BTreeSet<(PartKind, u64)> = bytes.take_reads().iter().map(read).collect();
+    let kinds: Vec<PartKind> = reads.into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(kinds, [PartKind::Terms, PartKind::Postings, PartKind::Store]);
+}
+
+#[test]
+fn a_store_out_of_reach_is_named() {
+    let (splits, bytes) = watched(&tenant_shard(5000));
+    bytes.fails.store(true, Ordering::Relaxed);
+    for question in [
+        json!({"query": {"ids": {"values": ["id-1"]}}}),
+        json!({"sort": ["status"]}),
+    ] {
+        let error = run(vec![splits.clone()], &question).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{question}");
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_never_answered_from() {
+    let shard = tenant_shard(3000);
+    let ready = shard.ready();
+    let (split, object, _) = split_of(&ready.snapshot.segments[0]);
+    let question = json!({"size": 50, "sort": ["status"], "query": {"match": {"message": "took"}},
+                          "aggs": {"s": {"terms": {"field": "tenant"}}}});
+    let mut refused = 0;
+    for page in 0..object.len() / PAGE_BYTES as usize {
+        let mut damaged = object.to_vec();
+        damaged[page * PAGE_BYTES as usize + page % PAGE_BYTES as usize] ^= 1 << (page % 8);
+        let bytes = Arc::new(WholeSplit::new(damaged.into(), split.salt));
+        let answer = open_split(&split, bytes, None).and_then(|segment| {
+            let snapshot = ShardSnapshot {
+                segments: vec![Arc::new(segment)],
+                index: Arc::clone(&ready.snapshot.index),
+                tenant_field: None,
+                ..*ready.snapshot
+            };
+            let search = ShardSearch {
+                snapshot: Arc::new(snapshot),
+                ..ready.clone()
+            };
+            run(vec![search], &question)
+        });
+        match answer {
+            Ok(found) => assert_eq!(found.total.unwrap().value, 3000),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Repository, "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused >= 5, "{refused}");
+}
+
+#[test]
+fn a_split_of_another_version_or_that_is_cut_is_refused() {
+    let shard = tenant_shard(100);
+    let (split, object, _) = split_of(&shard.ready().snapshot.segments[0]);
+    let cut = Arc::new(WholeSplit::new(
+        object.slice(..object.len() - PAGE_BYTES as usize),
+        split.salt,
+    ));
+    let error = open_split(&split, cut, None).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Repository);
+    let deletes = [0u8, 0, 0, 0, 0, 0, 0, 0x80].repeat(9);
+    let whole = Arc::new(WholeSplit::new(object, split.salt));
+    let error = open_split(&split, whole, Some(&deletes)).err().unwrap();
+    assert!(error.reason().contains("deletes do not fit"), "{error}");
+}
+
+/// Written by the first build that had splits, from the documents of most cases and sixty events, of which the fourth
+/// document is deleted. Later builds open it as it is; a format that they no longer read needs a fixture of
+/// its own beside this one, and a way to read both.
+#[test]
+fn the_first_format_is_still_read() {
+    let split: SplitRef = serde_json::from_str(include_str!("fixtures/split-1.json")).unwrap();
+    let object = Bytes::from_static(include_bytes!("fixtures/split-1.split"));
+    let bytes = Arc::new(WholeSplit::new(object, split.salt));
+    let segment = open_split(&split, bytes, Some(include_bytes!("fixtures/split-1.deletes"))).unwrap();
+    assert_eq!((segment.max_doc, segment.deleted_count, split.docs), (65, 1, 65));
+    let ready = shard().ready();
+    let snapshot = ShardSnapshot {
+        segments: vec![Arc::new(segment)],
+        index: Arc::clone(&ready.snapshot.index),
+        tenant_field: None,
+        ..*ready.snapshot
+    };
+    let search = ShardSearch {
+        snapshot: Arc::new(snapshot),
+        ..ready
+    };
+    let ask = |body: Value| run(vec![search.clone()], &body).unwrap();
+    assert_eq!(ask(json!({})).total.unwrap().value, 64);
+    assert_eq!(
+        ask(json!({"query": {"match": {"message": "took"}}}))
+            .total
+            .unwrap()
+            .value,
+        60
+    );
+    assert_eq!(ids(&ask(json!({"query": {"term": {"host.name": "db-1"}}}))), "c");
+    assert_eq!(
+        ids(&ask(json!({"query": {"match_phrase": {"message": "request 17"}}}))),
+        "id-17"
+    );
+    assert_eq!(
+        ids(&ask(
+            json!({"query": {"exists": {"field": "size"}}, "sort": ["size", "id"]})
+        )),
+        "b a e c"
+    );
+    let counted = ask(json!({"size": 0, "aggs": {"m": {"max": {"field": "status"}}}}));
+    assert_eq!(counted.aggregations.unwrap()["m"]["value"], json!(503.0));
+}

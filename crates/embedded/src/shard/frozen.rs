@@ -1,0 +1,96 @@
+//! Committed segments, held as they are for as long as a snapshot reads them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use firn_model::Result;
+use tantivy::SegmentReader;
+
+use super::Shard;
+use super::commit::{SegmentMeta, damaged, read_deletes, segment_dir};
+use super::deletes::DeleteSet;
+use crate::tenants::SegmentTenants;
+
+/// A segment of a commit point with the deletes of that moment. Its files are open: a merge may take the segment
+/// away meanwhile.
+pub struct FrozenSegment {
+    pub(crate) meta: SegmentMeta,
+    pub(crate) reader: SegmentReader,
+    /// The bytes of every file of its folder.
+    pub(crate) files: BTreeMap<String, Bytes>,
+    pub(crate) tenants: Option<Arc<SegmentTenants>>,
+    pub(crate) deletes: DeleteSet,
+}
+
+impl FrozenSegment {
+    /// What no other segment is ever called: a segment of this id is always the same.
+    pub fn id(&self) -> String {
+        self.reader.segment_id().uuid_string()
+    }
+
+    /// Bytes on disk.
+    pub fn size_bytes(&self) -> u64 {
+        self.meta.size_bytes
+    }
+
+    /// Documents, the deleted ones included.
+    pub fn docs(&self) -> u32 {
+        self.meta.docs
+    }
+
+    /// How many of them are deleted.
+    pub fn deleted_count(&self) -> u32 {
+        self.deletes.count()
+    }
+
+    /// Which documents are deleted, as [`crate::splits::open_split`] takes it; `None`: none is.
+    pub fn deletes(&self) -> Option<Bytes> {
+        (self.deletes.count() > 0).then(|| self.deletes.to_bytes().into())
+    }
+
+    /// Reads every byte against its checksum: what is damaged must not become a snapshot.
+    pub fn verify(&self) -> Result<()> {
+        for (name, sum) in &self.meta.files {
+            let is_intact = self
+                .files
+                .get(name)
+                .is_some_and(|bytes| crc32c::crc32c(bytes) == sum.crc);
+            if !is_intact {
+                return Err(damaged(name.as_ref(), "its checksum does not match"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Shard {
+    /// Makes everything acknowledged so far durable and holds the segments that it is in.
+    pub fn freeze(&self) -> Result<Vec<FrozenSegment>> {
+        self.flush_now()?;
+        // While this is held no flush removes a file of the commit point.
+        let committed = self.commit_lock.lock();
+        let mut frozen = Vec::with_capacity(committed.segments.len());
+        for segment in &committed.segments {
+            let generation = segment.meta.generation;
+            let open = self.open_segment(generation)?;
+            let dir = segment_dir(&self.config.dir, generation);
+            let mut files = BTreeMap::new();
+            for name in segment.meta.files.keys() {
+                files.insert(name.clone(), self.config.disk.map(&dir.join(name))?);
+            }
+            let deletes = match &segment.deletes {
+                Some(file) => read_deletes(&*self.config.disk, &self.config.dir, file, segment.meta.docs)?,
+                None => DeleteSet::default(),
+            };
+            frozen.push(FrozenSegment {
+                meta: segment.meta.clone(),
+                reader: open.reader.clone(),
+                files,
+                tenants: open.tenants.clone(),
+                deletes,
+            });
+        }
+        Ok(frozen)
+    }
+}

@@ -1,0 +1,133 @@
+//! What a piece of work would have to wait for, found out by trying it.
+//!
+//! Searching a split reads it where it needs something, and each read that is not at hand is a
+//! request to a store far away. To make them all at once, the work is tried first with *collecting* turned
+//! on in its thread: reads at hand go through, the others fail and are written down. What fails is tried no
+//! further, so work that can go on with its next part does so by [`or_later`]. What was written down is
+//! fetched together, and the next try comes a step further: terms, then postings and columns, then documents.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::split::PartKind;
+use tokio::task::JoinSet;
+
+use super::{SplitBytes, Wanted};
+use crate::pool::wait_for_others;
+
+/// Dependent rounds of requests before a piece of work begins; what is missing then is read one by one. A
+/// dashboard takes three: terms, postings and columns, and what aggregations look up.
+const ROUNDS_MAX: usize = 4;
+/// How often a wait for bytes looks whether to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+thread_local! {
+    static COLLECTED: RefCell<Option<Reads>> = const { RefCell::new(None) };
+}
+
+/// Reads that were written down.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    /// By split, in the order in which they came up.
+    by_split: Vec<(Arc<dyn SplitBytes>, BTreeSet<(PartKind, u64, u64)>)>,
+}
+
+impl Reads {
+    fn add(&mut self, bytes: &Arc<dyn SplitBytes>, kind: PartKind, range: &Range<u64>) {
+        let read = (kind, range.start, range.end);
+        match self.by_split.iter_mut().rev().find(|(own, _)| Arc::ptr_eq(own, bytes)) {
+            Some((_, reads)) => {
+                reads.insert(read);
+            }
+            None => self.by_split.push((Arc::clone(bytes), BTreeSet::from([read]))),
+        }
+    }
+
+    /// Whether nothing has to be waited for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_split.is_empty()
+    }
+
+    /// The reads by split.
+    pub(crate) fn into_wanted(self) -> impl Iterator<Item = (Arc<dyn SplitBytes>, Vec<Wanted>)> {
+        let wanted = |(kind, start, end)| (kind, start..end);
+        self.by_split
+            .into_iter()
+            .map(move |(bytes, reads)| (bytes, reads.into_iter().map(wanted).collect()))
+    }
+
+    /// Fetches all of them, as many at once as the store takes. What fails is read again by whoever needs
+    /// it, and fails there.
+    fn fetch(self, check: &dyn Fn() -> Result<()>) -> Result<()> {
+        let Some(io) = self.by_split.iter().find_map(|(bytes, _)| bytes.io().cloned()) else {
+            return Ok(());
+        };
+        wait_for_others(|| {
+            io.block_on(async {
+                let mut fetches = JoinSet::new();
+                for (bytes, wanted) in self.into_wanted() {
+                    fetches.spawn(async move { bytes.fetch(&wanted).await });
+                }
+                while !fetches.is_empty() {
+                    if let Ok(Some(Ok(Err(error)))) = tokio::time::timeout(LOOK_EVERY, fetches.join_next()).await {
+                        tracing::debug!(%error, "bytes of a split could not be fetched ahead");
+                    }
+                    // Those that are under way end with the set.
+                    check()?;
+                }
+                Ok(())
+            })
+        })
+    }
+}
+
+/// Whether this thread only finds out what it would have to wait for.
+pub(crate) fn is_collecting() -> bool {
+    COLLECTED.with_borrow(Option::is_some)
+}
+
+/// Of a try, what failed counts as this, so that the work goes on with its next part.
+pub(crate) fn or_later<T, E>(result: Result<T, E>, instead: T) -> Result<T, E> {
+    match result {
+        Err(_) if is_collecting() => Ok(instead),
+        other => other,
+    }
+}
+
+/// Tries some work and says what it would have to wait for. Its outcome does not count.
+pub(crate) fn collect(work: impl FnOnce()) -> Reads {
+    COLLECTED.set(Some(Reads::default()));
+    // Tantivy panics over some reads that fail; the work itself will say what is wrong.
+    let _ = catch_unwind(AssertUnwindSafe(work));
+    COLLECTED.take().unwrap_or_default()
+}
+
+/// Tries some work until it finds everything at hand. `check` ends it by failing.
+pub(crate) fn bring(check: &dyn Fn() -> Result<()>, work: impl Fn()) -> Result<()> {
+    for _ in 0..ROUNDS_MAX {
+        let reads = collect(&work);
+        if reads.is_empty() {
+            return Ok(());
+        }
+        reads.fetch(check)?;
+    }
+    Ok(())
+}
+
+/// Fails if a range is not at hand and this thread is collecting, which writes it down.
+pub(super) fn note(bytes: &Arc<dyn SplitBytes>, kind: PartKind, range: &Range<u64>) -> Result<()> {
+    if !is_collecting() || bytes.io().is_none() || bytes.missing(&[(kind, range.clone())]).0 == 0 {
+        return Ok(());
+    }
+    COLLECTED.with_borrow_mut(|collected| {
+        if let Some(reads) = collected {
+            reads.add(bytes, kind, range);
+        }
+    });
+    Err(Error::new(ErrorKind::Unavailable, "bytes of a split are not here yet"))
+}

@@ -1,0 +1,233 @@
+//! From a committed segment to one object.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use firn_model::{Error, Result};
+use firn_storage::split::blocks::{BlockIndex, BlockWriter};
+use firn_storage::split::{PartKind, SplitRef, SplitTenant, SplitWriter};
+use tantivy::columnar::{ColumnType, ColumnarReader, DynamicColumn};
+use tantivy::directory::FileSlice;
+use tantivy::directory::footer::Footer;
+
+use super::about::About;
+use super::directory::owned;
+use super::{SplitDocument, filters, lengths, names, recorder};
+use crate::derived::Zones;
+use crate::schema::IGNORED;
+use crate::search::{NumColumn, Stored, TIMESTAMP, docs_with_value};
+use crate::shard::{FrozenSegment, TENANTS_FILE};
+
+/// Files of a segment that a split holds byte for byte.
+pub(super) const COPIED: [(&str, PartKind); 5] = [
+    (names::POSITIONS, PartKind::Positions),
+    (names::POSTINGS, PartKind::Postings),
+    (names::TERMS, PartKind::Terms),
+    (names::COLUMNS, PartKind::Columns),
+    (names::FIELD_NORMS, PartKind::Columns),
+];
+/// Parts no longer than this are in the footer as well: a page that is there already is nearer than one that
+/// has to be asked for.
+const SMALL_BYTES: u64 = 4 << 10;
+/// The index of stored documents, if it is no longer than this.
+const SMALL_INDEX_BYTES: u64 = 8 << 10;
+/// Bytes copied between two looks at whether to stop.
+const COPY_BYTES: usize = 1 << 20;
+/// What the names of columns of strings begin with, and what separates the levels of their paths.
+const KEYWORDS: &str = "kw\u{1}";
+const PATH_SEPARATOR: char = '\u{1}';
+/// Documents written between two looks at whether to stop.
+const STOP_DOCS: u32 = 1024;
+/// A manifest names the tenants of a split up to so many; beyond, the footer alone does.
+const TENANTS_MAX: usize = 4096;
+
+/// Writes a segment as a split. `stop` is called now and then and ends it by failing. The same segment
+/// makes the same bytes. All that is read of the segment is checked first.
+pub fn write_split(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn() -> Result<()>) -> Result<SplitRef> {
+    segment.verify()?;
+    let salt = salt_of(&segment.id());
+    let mut writer = SplitWriter::new(out, salt);
+    let (_, index) = writer.part(names::STORE, PartKind::Store, |out| write_documents(segment, out, stop))?;
+    writer.part(names::STORE_INDEX, PartKind::Store, |out| {
+        Ok(out.write_all(&index.entries)?)
+    })?;
+    let index_len = index.entries.len() as u64;
+    if index_len <= SMALL_INDEX_BYTES {
+        writer.hot(names::STORE_INDEX, std::iter::once(0..index_len).collect(), |_| {
+            Ok(index.entries.clone())
+        })?;
+    }
+    let mut reads = recorder::reads_of_open(&segment.files)?;
+    for (name, kind) in COPIED {
+        let Some(file) = file(segment, name) else { continue };
+        writer.part(name, kind, |out| copy(file, out, stop))?;
+        let mut hot = reads.remove(name).unwrap_or_default();
+        if file.len() as u64 <= SMALL_BYTES {
+            hot.push(0..file.len() as u64);
+        }
+        writer.hot(name, hot, |range| {
+            Ok(file.slice(range.start as usize..range.end as usize))
+        })?;
+    }
+    let (_, lengths) = writer.part(names::LENGTHS, PartKind::Lengths, |out| {
+        lengths::write(&segment.reader, out, stop)
+    })?;
+    let (part, filters) = writer.part(names::FILTERS, PartKind::Filters, |out| {
+        filters::write(&segment.reader, out, stop)
+    })?;
+    let filters = filters.into_iter().map(|filter| filter.placed_at(part.start)).collect();
+    if let Some(filter) = segment.files.get(names::ID_FILTER) {
+        writer.part(names::ID_FILTER, PartKind::Filters, |out| Ok(out.write_all(filter)?))?;
+    }
+    for name in [names::META, TENANTS_FILE] {
+        if let Some(file) = segment.files.get(name) {
+            writer.inline(name, file.clone());
+        }
+    }
+    writer.inline(names::STORE, empty_store(segment)?);
+    writer.inline(names::STORE_SAMPLES, index.samples);
+    if let Some(zones) = time_zones(segment)? {
+        writer.inline(names::TIME_ZONES, zones.encode().into());
+    }
+    let about = About {
+        segment: segment.meta.clone(),
+        column_docs: column_docs(segment)?,
+        lengths,
+    };
+    let (_, written) = writer.finish(serde_json::to_value(&about)?)?;
+    let meta = &segment.meta;
+    Ok(SplitRef {
+        id: written.id,
+        len: written.len,
+        salt,
+        footer: written.footer,
+        segment: segment.id(),
+        docs: meta.docs,
+        time_range_ms: meta.time_range_ms,
+        without_time: meta.without_time,
+        seq_no_range: meta.seq_no_range,
+        segment_bytes: meta.size_bytes,
+        tenants: tenants(segment),
+        filters,
+    })
+}
+
+/// What the pages of a segment's split are salted with: told by its id, so that it is the same each time.
+fn salt_of(id: &str) -> u64 {
+    let digits = id.bytes().filter(u8::is_ascii_hexdigit).take(16);
+    digits.fold(0, |salt, digit| {
+        salt << 4 | u64::from(char::from(digit).to_digit(16).unwrap_or_default())
+    })
+}
+
+fn file<'a>(segment: &'a FrozenSegment, extension: &str) -> Option<&'a Bytes> {
+    let name = format!("{}.{extension}", segment.id());
+    segment.files.get(&name)
+}
+
+fn copy(mut bytes: &[u8], out: &mut dyn Write, stop: &dyn Fn() -> Result<()>) -> Result<()> {
+    while !bytes.is_empty() {
+        stop()?;
+        let (now, later) = bytes.split_at(bytes.len().min(COPY_BYTES));
+        out.write_all(now)?;
+        bytes = later;
+    }
+    Ok(())
+}
+
+fn write_documents(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn() -> Result<()>) -> Result<BlockIndex> {
+    let failed = |error: tantivy::TantivyError| Error::internal(format!("reading a segment failed: {error}"));
+    let reader = &segment.reader;
+    // One block is kept unpacked: documents are asked for in the order in which they stand.
+    let store = reader.get_store_reader(1)?;
+    let seq_nos = reader.fast_fields().u64("_seq_no").map_err(failed)?;
+    let versions = reader.fast_fields().column_opt::<u64>("_version").map_err(failed)?;
+    let ignored = reader.fast_fields().str(&format!("kw.{IGNORED}")).map_err(failed)?;
+    let mut blocks = BlockWriter::new(out)?;
+    let mut record = Vec::new();
+    for doc in 0..segment.docs() {
+        if doc % STOP_DOCS == 0 {
+            stop()?;
+        }
+        let stored = Stored::read(&store.get_document_bytes(doc).map_err(failed)?)
+            .ok_or_else(|| Error::internal(format!("document {doc} of a segment cannot be read from its store")))?;
+        let mut names = Vec::new();
+        for ordinal in ignored
+            .iter()
+            .flat_map(|column| column.term_ords(doc).map(move |ord| (column, ord)))
+        {
+            let (column, ordinal) = ordinal;
+            let mut name = String::new();
+            column.ord_to_str(ordinal, &mut name)?;
+            names.push(name);
+        }
+        names.sort_unstable();
+        names.dedup();
+        record.clear();
+        SplitDocument {
+            id: stored.id,
+            routing: stored.routing,
+            seq_no: seq_nos.first(doc).unwrap_or_default(),
+            version: versions.as_ref().and_then(|versions| versions.first(doc)).unwrap_or(1),
+            ignored: names,
+            source: stored.source,
+        }
+        .encode(&mut record);
+        blocks.push(&record)?;
+    }
+    blocks.finish()
+}
+
+/// Tantivy's store without a document: it wants to open one, and never reads it.
+fn empty_store(segment: &FrozenSegment) -> Result<Bytes> {
+    let file = file(segment, names::STORE).ok_or_else(|| Error::internal("a segment has no store"))?;
+    // The end of each of its files: a text, its length and a magic number (u32 each, little-endian).
+    let end = file.len().saturating_sub(8);
+    let text = file.get(end..end + 4).and_then(|len| len.first_chunk());
+    let start = text.and_then(|len| end.checked_sub(u32::from_le_bytes(*len) as usize));
+    let start = start.ok_or_else(|| Error::internal("the store of a segment has no end"))?;
+    Ok(file.slice(start..))
+}
+
+/// How many documents have each path of strings: scoring by a term of a path asks, and would read its column.
+fn column_docs(segment: &FrozenSegment) -> Result<BTreeMap<String, u64>> {
+    let mut docs = BTreeMap::new();
+    let Some(file) = file(segment, names::COLUMNS) else {
+        return Ok(docs);
+    };
+    // From the bytes that are held: the folder of the segment may be gone by now.
+    let (_, columns) = Footer::extract_footer(FileSlice::new(Arc::new(owned(file.clone()))))?;
+    for (name, column) in ColumnarReader::open(columns)?.list_columns()? {
+        let Some(path) = name
+            .strip_prefix(KEYWORDS)
+            .filter(|_| column.column_type() == ColumnType::Str)
+        else {
+            continue;
+        };
+        if let DynamicColumn::Str(strings) = column.open()? {
+            let count = docs_with_value(&strings.ords().index, segment.docs());
+            docs.insert(path.replace(PATH_SEPARATOR, "."), count);
+        }
+    }
+    Ok(docs)
+}
+
+fn time_zones(segment: &FrozenSegment) -> Result<Option<Zones>> {
+    let column = NumColumn::open(&segment.reader, TIMESTAMP)?;
+    Ok(column.and_then(|column| Zones::new(&column.column)))
+}
+
+fn tenants(segment: &FrozenSegment) -> Option<Vec<SplitTenant>> {
+    let known = segment
+        .tenants
+        .as_ref()
+        .filter(|tenants| tenants.rows.len() <= TENANTS_MAX)?;
+    let one = |rows: &crate::tenants::TenantRows| SplitTenant {
+        tenant: rows.tenant.to_string(),
+        docs: rows.docs,
+        time_range_ms: rows.time_range_ms,
+    };
+    Some(known.rows.iter().map(one).collect())
+}
