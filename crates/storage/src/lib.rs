@@ -7,6 +7,7 @@
 //! loss without a log of their own. Formats are described in `docs/formats/`.
 
 pub mod disk;
+pub mod filters;
 pub mod object;
 pub mod regions;
 pub mod repository;

@@ -28,6 +28,10 @@ mod owners;
 mod plan;
 mod stats;
 #[cfg(test)]
+pub(crate) mod testing {
+    pub(crate) use super::tests::{Bed, block_on, object_of};
+}
+#[cfg(test)]
 mod tests;
 
 pub use cache::{RegionCache, RegionCacheOptions};

@@ -40,7 +40,7 @@ enum Fault {
 
 /// A store with one object that counts what is asked of it.
 #[derive(Debug)]
-struct Store {
+pub(crate) struct Store {
     object: Bytes,
     requests: Mutex<Vec<Range<u64>>>,
     faults: Mutex<VecDeque<Fault>>,
@@ -53,7 +53,7 @@ impl Store {
         self.requests.lock().clone()
     }
 
-    fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.requests.lock().len()
     }
 
@@ -133,7 +133,7 @@ fn object(number: u8, pages: u64) -> (Arc<CachedObject>, Arc<Store>) {
 }
 
 /// An object of these pages.
-fn object_of(number: u8, bytes: Vec<u8>, salt: u64) -> (Arc<CachedObject>, Arc<Store>) {
+pub(crate) fn object_of(number: u8, bytes: Vec<u8>, salt: u64) -> (Arc<CachedObject>, Arc<Store>) {
     let len = bytes.len() as u64;
     let store = Arc::new(Store {
         object: bytes.into(),
@@ -243,14 +243,14 @@ impl RegionFile for MemoryFile {
 }
 
 /// A cache of so many pages with what it lies on.
-struct Bed {
+pub(crate) struct Bed {
     disk: SimDisk,
     file: MemoryFile,
-    cache: RegionCache,
+    pub(crate) cache: RegionCache,
 }
 
 impl Bed {
-    fn new(pages: u64) -> Self {
+    pub(crate) fn new(pages: u64) -> Self {
         Self::on(SimDisk::new(), MemoryFile::new(), pages)
     }
 
@@ -305,7 +305,7 @@ fn truth(store: &Store, pages: &Range<u64>) -> Bytes {
         .slice((pages.start * PAGE) as usize..(pages.end * PAGE) as usize)
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap()
