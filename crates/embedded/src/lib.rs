@@ -30,6 +30,7 @@ pub mod search;
 pub mod segment;
 mod segment_cache;
 pub mod shard;
+mod snapshots;
 pub mod splits;
 pub mod tenants;
 mod varint;

@@ -161,7 +161,10 @@ impl Core {
 
     fn new_index(&self, index: &Arc<IndexMetadata>) -> Result<Arc<IndexState>> {
         let now_ms = self.now_ms();
-        let shards = self.factory.create(index)?;
+        let shards = match self.factory.is_restored(index)? {
+            true => self.factory.open_restored(index)?,
+            false => self.factory.create(index)?,
+        };
         let slots = (0..)
             .zip(shards)
             .map(|(number, shard)| ShardSlot::new(number, Ok(shard), now_ms));

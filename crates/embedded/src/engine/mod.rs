@@ -14,12 +14,13 @@ mod commands;
 mod contexts;
 mod fields_in_use;
 mod get;
-mod ids;
+pub(crate) mod ids;
 pub(crate) mod mapping;
 mod open;
 mod paging;
 mod purge;
 pub(crate) mod searching;
+mod snapshots;
 pub(crate) mod state;
 mod stats;
 mod tenant_fields;
@@ -64,6 +65,7 @@ use crate::lock::NodeLock;
 use crate::pool::{Flow, Pool};
 use crate::request_cache::RequestCache;
 use crate::search::NodeMemory;
+use crate::snapshots::Repositories;
 use crate::ticker::Ticker;
 
 /// The engine on Tantivy: one machine, one data folder, one process.
@@ -92,6 +94,9 @@ pub(crate) struct Core {
     pub(crate) get_pool: Pool,
     pub(crate) maintenance_pool: Pool,
     pub(crate) merge_pool: Pool,
+    /// Snapshots and restores, which take long and mostly wait.
+    pub(crate) snapshot_pool: Pool,
+    pub(crate) repositories: Repositories,
     pub(crate) pressure: Arc<Pressure>,
     pub(crate) disk_watch: DiskWatch,
     /// `search.max_buckets` of now.
@@ -197,6 +202,8 @@ impl Embedded {
         self.core.get_pool.close();
         self.core.maintenance_pool.close();
         self.core.merge_pool.close();
+        self.core.repositories.stop();
+        self.core.snapshot_pool.close();
         self.core.search_pool.close();
     }
 
@@ -214,8 +221,6 @@ impl Drop for Embedded {
         self.release_files();
     }
 }
-
-impl firn_engine::snapshot::Snapshots for Embedded {}
 
 #[async_trait]
 impl Engine for Embedded {

@@ -27,6 +27,7 @@ use crate::pool::{Pool, PoolConfig};
 use crate::request_cache::RequestCache;
 use crate::search::NodeMemory;
 use crate::shard::Shard;
+use crate::snapshots::{Repositories, scratch_dir};
 
 /// What opening found, for the log.
 #[derive(Debug, Clone, Default)]
@@ -61,6 +62,10 @@ const SYNC_THREADS: usize = 4;
 const GET_THREADS: usize = 2;
 /// Commands, refreshes and flushes.
 const MAINTENANCE_THREADS: usize = 2;
+/// Snapshots and restores at a time.
+const SNAPSHOT_THREADS: usize = 2;
+/// So that ids drawn for repositories are not those drawn for indices.
+const REPOSITORIES_SEED: u64 = 0x7265_706f_7369_746f;
 /// Requests that wait for the two pools above, and force-merges.
 const QUEUE_LIMIT: usize = 1000;
 /// How long closing waits for a merge to end.
@@ -92,6 +97,11 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     config.disk.create_dir_all(&factory.indices_dir())?;
     config.disk.sync_dir(path)?;
     let removed_folder_count = factory.remove_unreferenced(&metadata)?;
+    // Splits on their way when the process ended.
+    let scratch = scratch_dir(path);
+    if scratch.exists() {
+        std::fs::remove_dir_all(scratch)?;
+    }
 
     let state = initial_state(metadata, (config.now_ms)())?;
     let [write_pool, search_pool] = Pool::sharing(
@@ -124,6 +134,12 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         get_pool: Pool::new("get", GET_THREADS, QUEUE_LIMIT),
         maintenance_pool: Pool::new("maintenance", MAINTENANCE_THREADS, QUEUE_LIMIT),
         merge_pool: Pool::new("merge", config.merge_threads, QUEUE_LIMIT),
+        snapshot_pool: Pool::new("snapshot", SNAPSHOT_THREADS, QUEUE_LIMIT),
+        repositories: Repositories::new(
+            Arc::clone(&config.object_stores),
+            config.io.clone(),
+            config.seed ^ (config.now_ms)() as u64 ^ REPOSITORIES_SEED,
+        ),
         pressure: Pressure::new(config.write_bytes_in_flight_max),
         disk_watch: DiskWatch::new(
             config.path_data.clone(),
@@ -312,6 +328,9 @@ impl Core {
                 });
             }
         });
+        self.repositories.stop();
+        // A snapshot that does not end soon waits for its store, and touches no file of a shard.
+        self.snapshot_pool.close_within(MERGE_PATIENCE);
         self.commands.lock().catalog = None;
         // What a merge has written so far is removed at the next start. The folder stays locked
         // while one runs, which at the end of the process is no time at all.

@@ -55,7 +55,7 @@ impl IndexState {
             compiled,
             metadata: Arc::clone(metadata),
             name: metadata.name.as_str().into(),
-            tag: AutoId::tag_of(&metadata.uuid),
+            tag: AutoId::tag_of(metadata.ids_of()),
             shards,
         }))
     }
@@ -363,6 +363,7 @@ impl ShardFactory {
             Arc::clone(&self.disk),
             Arc::clone(&self.syncer),
         );
+        config.index_tag = AutoId::tag_of(index.ids_of());
         config.durability = settings.durability;
         config.sync_interval_ms = settings.sync_interval_ms;
         config.flush_threshold_bytes = settings.flush_threshold_bytes;
@@ -371,6 +372,20 @@ impl ShardFactory {
         config.buffers_max = self.buffers_max;
         config.buffer_bytes_max = self.buffer_bytes_max;
         config
+    }
+
+    /// Whether a restore has made the files of a new index.
+    pub(crate) fn is_restored(&self, index: &IndexMetadata) -> Result<bool> {
+        Shard::exists(&*self.disk, &self.shard_config(index, 0).dir)
+    }
+
+    /// Opens the shards that a restore made.
+    pub(crate) fn open_restored(&self, index: &IndexMetadata) -> Result<Vec<Arc<Shard>>> {
+        self.disk.sync_dir(&self.indices_dir())?;
+        let nothing_to_replay = |_: &_| Err(Error::internal("a restored shard has an operation in its WAL"));
+        (0..index.settings.number_of_shards)
+            .map(|number| Shard::open(self.shard_config(index, number), &nothing_to_replay))
+            .collect()
     }
 
     /// Makes the folders and empty shards of a new index, durably, all of them or an error.

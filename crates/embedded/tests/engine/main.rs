@@ -15,6 +15,7 @@ mod node;
 mod periods;
 mod purge;
 mod reading;
+mod snapshots;
 mod tenants;
 mod terms_enum;
 mod writing;

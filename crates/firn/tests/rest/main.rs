@@ -44,7 +44,13 @@ fn firn_answers_as_the_scenarios_say() {
     let folder = tempfile::tempdir().unwrap();
     // Another one, such as a release build, by FIRN_BINARY.
     let binary = std::env::var_os("FIRN_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_firn").into());
-    let node = Node::start(Path::new(&binary), folder.path(), &NodeOptions::default()).unwrap();
+    let options = NodeOptions {
+        settings: vec![(
+            "path.repo".to_owned(),
+            folder.path().join("repositories").display().to_string(),
+        )],
+    };
+    let node = Node::start(Path::new(&binary), folder.path(), &options).unwrap();
     let report = run::run_all(&files(), node.client(), Peer::Firn);
     finish(&report);
 }

@@ -129,7 +129,7 @@ impl IndexSettings {
 
     /// Settings that were accepted before, those that the server set included: what an older or
     /// newer firn took is not refused when its data is opened.
-    pub(crate) fn from_checked(typed: SettingsMap) -> Result<Self> {
+    pub fn from_checked(typed: SettingsMap) -> Result<Self> {
         let read = Reader(&typed);
         let block = |name: &str| read.flag(&format!("index.blocks.{name}"));
         let snapshot = SnapshotStore::read(&read)?;

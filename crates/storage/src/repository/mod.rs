@@ -24,7 +24,6 @@ mod references;
 mod sweep;
 #[cfg(test)]
 mod tests;
-mod verify;
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -15,8 +15,6 @@ use crate::split::SplitRef;
 #[derive(Debug, Default)]
 struct Store {
     objects: parking_lot::Mutex<BTreeMap<String, (Bytes, i64)>>,
-    /// Whoever creates what is there replaces it.
-    overwrites: AtomicBool,
     /// Listings do not show the log.
     is_stale: AtomicBool,
     /// Writes and deletes that still succeed; negative: all do.
@@ -85,8 +83,7 @@ impl Objects for Store {
         tokio::task::yield_now().await;
         self.step(key)?;
         let mut objects = self.objects.lock();
-        let is_create = mode == PutMode::Create && !self.overwrites.load(Ordering::Relaxed);
-        if is_create && objects.contains_key(key) {
+        if mode == PutMode::Create && objects.contains_key(key) {
             return Err(ObjectError::new(ObjectErrorKind::Exists, key, "it exists"));
         }
         objects.insert(key.to_owned(), (bytes, self.now_ms.load(Ordering::Relaxed)));
@@ -430,16 +427,4 @@ async fn a_readonly_repository_is_not_written() {
     assert_eq!(error.reason(), "[r] cannot delete snapshot in a readonly repository");
     assert!(readonly.begin_writing().await.is_err() && readonly.cleanup().await.is_err());
     assert_eq!(store.keys(), before);
-}
-
-#[tokio::test]
-async fn a_store_that_lets_two_writers_win_is_found_out() {
-    let store = Store::new();
-    let repository = open(&store, "a");
-    repository.verify().await.unwrap();
-    assert!(store.keys().is_empty());
-    store.overwrites.store(true, Ordering::Relaxed);
-    let error = repository.verify().await.unwrap_err();
-    assert!(error.reason().contains("two writers"), "{error}");
-    assert!(store.keys().is_empty());
 }

@@ -1,0 +1,156 @@
+//! Snapshots, as the engine's callers ask for them.
+//!
+//! What only waits for an object store runs on the threads that wait for those; what reads and writes
+//! segments has a pool of its own, so that it takes no thread from anybody else.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use firn_engine::snapshot::{
+    AnalyzeRepository, CleanupOutcome, CloneSnapshot, CreateSnapshot, PutRepository, Repository, RestoreSnapshot,
+    Restored, SnapshotInfo, SnapshotNames, SnapshotStatus, Snapshots,
+};
+use firn_engine::{Cancel, RequestContext, Result};
+use serde_json::{Map, Value};
+
+use super::{Core, Embedded, panicked, run_on};
+use crate::snapshots::check_operator;
+
+impl Embedded {
+    /// Runs what waits for an object store, on the threads that do.
+    async fn on_io<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
+        &self,
+        ctx: &RequestContext,
+        work: impl FnOnce(Arc<Core>) -> F,
+    ) -> Result<T> {
+        self.core.check_open()?;
+        check_operator(ctx)?;
+        let core = Arc::clone(&self.core);
+        let io = core.io()?.clone();
+        io.spawn(work(core)).await.unwrap_or_else(|_| Err(panicked()))
+    }
+}
+
+#[async_trait]
+impl Snapshots for Embedded {
+    async fn put_repository(&self, ctx: &RequestContext, request: PutRepository) -> Result<()> {
+        self.on_io(ctx, |core| async move { core.register(request).await })
+            .await
+    }
+
+    async fn repositories(&self, ctx: &RequestContext, names: &[String]) -> Result<Vec<Repository>> {
+        check_operator(ctx)?;
+        self.core.registered(names)
+    }
+
+    async fn delete_repository(&self, ctx: &RequestContext, names: &[String]) -> Result<()> {
+        self.core.check_open()?;
+        check_operator(ctx)?;
+        let (core, names) = (Arc::clone(&self.core), names.to_vec());
+        run_on(&self.core.maintenance_pool, ctx, move || core.unregister(&names)).await
+    }
+
+    async fn verify_repository(&self, ctx: &RequestContext, name: &str) -> Result<()> {
+        let name = name.to_owned();
+        self.on_io(ctx, |core| async move {
+            let repository = core.repository(&name)?;
+            match repository.is_readonly() {
+                // There is nothing to write; that it can be read is all that is asked of it.
+                true => repository.state().await.map(|_| ()),
+                false => core.verify(&repository).await,
+            }
+        })
+        .await
+    }
+
+    async fn analyze_repository(&self, ctx: &RequestContext, request: AnalyzeRepository) -> Result<Map<String, Value>> {
+        self.on_io(ctx, |core| async move { core.analyze(request).await }).await
+    }
+
+    async fn cleanup_repository(&self, ctx: &RequestContext, name: &str) -> Result<CleanupOutcome> {
+        let name = name.to_owned();
+        self.on_io(ctx, |core| async move { core.clean_up(&name).await }).await
+    }
+
+    async fn create_snapshot(&self, ctx: &RequestContext, request: CreateSnapshot) -> Result<SnapshotInfo> {
+        let wait = request.wait;
+        let its = ctx.clone();
+        let plan = self
+            .on_io(ctx, |core| async move { core.plan_snapshot(&its, request).await })
+            .await?;
+        let core = Arc::clone(&self.core);
+        if wait {
+            return run_on(&self.core.snapshot_pool, ctx, move || core.make_snapshot(plan)).await;
+        }
+        let begun = plan.info();
+        // What becomes of it is logged, and seen by whoever asks for it.
+        let job = move || drop(core.make_snapshot(plan));
+        self.core.snapshot_pool.spawn(&crate::pool::Flow::of(&ctx.scope), job)?;
+        Ok(begun)
+    }
+
+    async fn snapshots(
+        &self,
+        ctx: &RequestContext,
+        repository: &str,
+        names: &SnapshotNames,
+        ignore_unavailable: bool,
+    ) -> Result<Vec<SnapshotInfo>> {
+        let (repository, names) = (repository.to_owned(), names.clone());
+        self.on_io(ctx, |core| async move {
+            core.list_snapshots(&repository, &names, ignore_unavailable).await
+        })
+        .await
+    }
+
+    async fn snapshot_status(
+        &self,
+        ctx: &RequestContext,
+        repository: Option<&str>,
+        names: &SnapshotNames,
+        ignore_unavailable: bool,
+    ) -> Result<Vec<SnapshotStatus>> {
+        let (repository, names) = (repository.map(str::to_owned), names.clone());
+        self.on_io(ctx, |core| async move {
+            core.snapshot_statuses(repository.as_deref(), &names, ignore_unavailable)
+                .await
+        })
+        .await
+    }
+
+    async fn delete_snapshot(&self, ctx: &RequestContext, repository: &str, names: &SnapshotNames) -> Result<()> {
+        let (repository, names) = (repository.to_owned(), names.clone());
+        self.on_io(
+            ctx,
+            |core| async move { core.remove_snapshots(&repository, &names).await },
+        )
+        .await
+    }
+
+    async fn clone_snapshot(&self, ctx: &RequestContext, request: CloneSnapshot) -> Result<()> {
+        self.on_io(ctx, |core| async move { core.clone_one(request).await })
+            .await
+    }
+
+    async fn restore_snapshot(&self, ctx: &RequestContext, request: RestoreSnapshot) -> Result<Restored> {
+        self.core.check_open()?;
+        check_operator(ctx)?;
+        let core = Arc::clone(&self.core);
+        // The restore goes on when the client goes away, as Elasticsearch's does.
+        let cancel = Cancel::default();
+        if request.wait {
+            return run_on(&self.core.snapshot_pool, ctx, move || core.restore(&request, &cancel)).await;
+        }
+        let begun = Restored {
+            snapshot: request.snapshot.clone(),
+            ..Restored::default()
+        };
+        self.core.snapshot_pool.spawn(&crate::pool::Flow::of(&ctx.scope), move || {
+            if let Err(error) = core.restore(&request, &cancel) {
+                tracing::warn!(repository = request.repository, snapshot = request.snapshot, %error, "a restore failed");
+            }
+        })?;
+        Ok(begun)
+    }
+}

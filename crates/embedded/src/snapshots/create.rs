@@ -1,0 +1,472 @@
+//! Making a snapshot: segments become splits, manifests name them, one commit shows all.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use firn_engine::RequestContext;
+use firn_engine::snapshot::{CreateSnapshot, ShardStage, SnapshotInfo};
+use firn_model::metadata::{DataStream, GlobalState, IndexMetadata, Metadata};
+use firn_model::names::{resolve, resolve_date_math};
+use firn_model::repository::{invalid_snapshot_name, validate_snapshot_name};
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::repository::{
+    Added, IndexManifest, MissingShard, Repository, ShardManifest, SnapshotEntry, SnapshotManifest, SnapshotOutcome,
+    SnapshotSegment, Writing,
+};
+use firn_storage::split::SplitRef;
+
+use super::known::known_splits;
+use super::running::{Running, RunningList};
+use super::status::info_of;
+use super::{check_operator, status};
+use crate::engine::Core;
+use crate::engine::state::{IndexState, ShardSlot};
+use crate::shard::FrozenSegment;
+use crate::splits::write_split;
+
+/// Bytes gathered before a split is written on.
+const WRITE_BUFFER_BYTES: usize = 1 << 20;
+/// Times that what a snapshot relied on may be swept before it gives up.
+const SWEPT_MAX: usize = 16;
+
+/// What is put into a snapshot.
+pub(crate) struct Plan {
+    repository: Arc<Repository>,
+    running: Arc<Running>,
+    /// Where it is listed.
+    list: Arc<RunningList>,
+    indices: Vec<Arc<IndexState>>,
+    data_streams: Vec<Arc<DataStream>>,
+    metadata: Arc<Metadata>,
+}
+
+impl Plan {
+    /// What is told of it while it runs.
+    pub(crate) fn info(&self) -> SnapshotInfo {
+        self.running.info()
+    }
+}
+
+/// Ended, one way or the other, or never begun because nobody had room for it.
+impl Drop for Plan {
+    fn drop(&mut self) {
+        self.list
+            .0
+            .lock()
+            .retain(|running| !Arc::ptr_eq(running, &self.running));
+        self.running.end();
+    }
+}
+
+/// A shard as it is held until the snapshot is committed.
+struct HeldShard {
+    index: Arc<IndexState>,
+    number: u32,
+    next_seq_no: u64,
+    /// `Err`: the snapshot lacks it.
+    segments: Result<Vec<FrozenSegment>>,
+}
+
+impl Core {
+    /// Checks a request and lists it among those that run; [`Core::make_snapshot`] does the work.
+    pub(crate) async fn plan_snapshot(&self, ctx: &RequestContext, request: CreateSnapshot) -> Result<Plan> {
+        check_operator(ctx)?;
+        let repository = self.repository(&request.repository)?;
+        repository.check_writable("create snapshot")?;
+        let start_ms = self.now_ms();
+        let name = resolve_date_math(&request.name, start_ms)?;
+        validate_snapshot_name(&request.repository, &name)?;
+        if repository.state().await?.snapshots.contains_key(&name) {
+            let why = "snapshot with the same name already exists";
+            return Err(invalid_snapshot_name(&request.repository, &name, why));
+        }
+        let state = self.state();
+        let resolved = resolve(
+            &request.target.expression,
+            request.target.options,
+            &state.metadata,
+            start_ms,
+        )?;
+        let indices: Vec<Arc<IndexState>> = resolved
+            .iter()
+            .filter_map(|resolved| state.index(&resolved.name).ok().cloned())
+            .collect();
+        let held: HashSet<&str> = indices.iter().map(|index| &*index.name).collect();
+        let is_whole = |stream: &&Arc<DataStream>| stream.indices.iter().all(|name| held.contains(name.as_str()));
+        let data_streams: Vec<Arc<DataStream>> =
+            state.metadata.data_streams.values().filter(is_whole).cloned().collect();
+        let shards = indices
+            .iter()
+            .flat_map(|index| index.shards.iter().map(|slot| (index.name.to_string(), slot.number)));
+        let running = Arc::new(Running::new(
+            request,
+            name.clone(),
+            self.repositories.fresh_uuid(),
+            start_ms,
+            shards.collect::<Vec<_>>().into_iter(),
+            data_streams.iter().map(|stream| stream.name.clone()).collect(),
+        ));
+        let mut list = self.repositories.running.0.lock();
+        let is_other = |other: &Arc<Running>| other.repository == running.repository && other.name == name;
+        if list.iter().any(is_other) {
+            let why = "snapshot with the same name is already in-progress";
+            return Err(invalid_snapshot_name(&running.repository, &name, why));
+        }
+        list.push(Arc::clone(&running));
+        drop(list);
+        Ok(Plan {
+            repository,
+            running,
+            list: Arc::clone(&self.repositories.running),
+            indices,
+            data_streams,
+            metadata: Arc::clone(&state.metadata),
+        })
+    }
+
+    /// Makes the snapshot. Blocks for as long as it takes, on a thread that may.
+    pub(crate) fn make_snapshot(&self, plan: Plan) -> Result<SnapshotInfo> {
+        let made = self.make(&plan);
+        if let Err(error) = &made {
+            let (repository, snapshot) = (&plan.running.repository, &plan.running.name);
+            tracing::warn!(repository, snapshot, %error, "a snapshot was not made");
+        }
+        made
+    }
+
+    fn make(&self, plan: &Plan) -> Result<SnapshotInfo> {
+        let io = self.io()?;
+        let repository = &plan.repository;
+        let writing = io.block_on(repository.begin_writing())?;
+        let made = self.make_while_writing(plan, &writing);
+        if made.is_err() && !self.is_closing() {
+            // Best effort: what is left now is removed when the next snapshot begins.
+            let cleaned = io.block_on(async {
+                repository.end_writing(writing).await?;
+                repository.cleanup().await
+            });
+            if let Err(error) = cleaned {
+                tracing::warn!(repository = repository.name(), %error, "cannot remove what a snapshot left behind yet");
+            }
+            return made;
+        }
+        if made.is_ok()
+            && let Err(error) = io.block_on(repository.end_writing(writing))
+        {
+            tracing::warn!(repository = repository.name(), %error, "cannot take away the mark of a snapshot yet");
+        }
+        made
+    }
+
+    fn make_while_writing(&self, plan: &Plan, writing: &Writing) -> Result<SnapshotInfo> {
+        let io = self.io()?;
+        let repository = &plan.repository;
+        let running = &plan.running;
+        let held = self.hold(plan)?;
+        let mut known = io.block_on(async {
+            let state = repository.state().await?;
+            known_splits(
+                repository,
+                &state,
+                plan.indices.iter().map(|index| index.name.to_string()),
+            )
+            .await
+        })?;
+        let mut base = writing.base;
+        for _ in 0..SWEPT_MAX {
+            let mut needed = HashSet::new();
+            let indices = self.write_shards(plan, &held, &mut known, &mut needed)?;
+            let manifest = self.manifest(plan, &held, &indices)?;
+            needed.extend(manifest.indices.values().map(|index| index.key()));
+            running.cancel.check().map_err(|_| aborted(running))?;
+            let entry = SnapshotEntry {
+                name: running.name.clone(),
+                uuid: running.uuid.clone(),
+                start_ms: running.start_ms,
+                manifest: io.block_on(repository.put_snapshot(&manifest))?,
+            };
+            match io.block_on(repository.add_snapshot(&entry, &needed, base))? {
+                Added::Committed => return Ok(info_of(repository.name(), &manifest)),
+                Added::Condemned { keys, base: newest } => {
+                    io.block_on(repository.wait_for_sweeps(&keys))?;
+                    known.retain(|_, split| !keys.contains(&split.key()));
+                    base = newest;
+                }
+            }
+        }
+        Err(Error::new(
+            ErrorKind::SnapshotInProgress,
+            format!(
+                "[{}:{}] what the snapshot needs is removed again and again by others",
+                running.repository, running.name
+            ),
+        ))
+    }
+
+    /// Holds every shard as it is now.
+    fn hold(&self, plan: &Plan) -> Result<Vec<HeldShard>> {
+        let running = &plan.running;
+        let mut held = Vec::new();
+        for index in &plan.indices {
+            if is_mounted(&index.metadata) {
+                // Its splits are in a repository already; what it was mounted from is in its settings.
+                for slot in index.shards.iter() {
+                    running.note(&index.name, slot.number, |status| status.stage = ShardStage::Done);
+                }
+                continue;
+            }
+            for slot in index.shards.iter() {
+                running.cancel.check().map_err(|_| aborted(running))?;
+                let frozen = freeze(slot);
+                if let Err(error) = &frozen
+                    && !running.request.partial
+                {
+                    return Err(Error::new(
+                        ErrorKind::Conflict,
+                        format!(
+                            "[{}:{}] shard [{}][{}] does not serve, and the snapshot may not be partial",
+                            running.repository, running.name, index.name, slot.number
+                        ),
+                    )
+                    .caused_by(error.clone()));
+                }
+                let (next_seq_no, segments) = match frozen {
+                    Ok((next_seq_no, segments)) => (next_seq_no, Ok(segments)),
+                    Err(error) => (0, Err(error)),
+                };
+                if let Err(error) = &segments {
+                    running.note(&index.name, slot.number, |status| {
+                        status.stage = ShardStage::Failure;
+                        status.reason = Some(error.to_string());
+                    });
+                }
+                held.push(HeldShard {
+                    index: Arc::clone(index),
+                    number: slot.number,
+                    next_seq_no,
+                    segments,
+                });
+            }
+        }
+        Ok(held)
+    }
+
+    /// Writes what the repository lacks. Returns shards by index, and adds the keys of what they name.
+    fn write_shards(
+        &self,
+        plan: &Plan,
+        held: &[HeldShard],
+        known: &mut HashMap<String, SplitRef>,
+        needed: &mut HashSet<String>,
+    ) -> Result<BTreeMap<String, Vec<ShardManifest>>> {
+        let mut indices: BTreeMap<String, Vec<ShardManifest>> = BTreeMap::new();
+        for shard in held {
+            let manifest = match &shard.segments {
+                Ok(segments) => self.write_shard(plan, shard, segments, known)?,
+                Err(_) => ShardManifest {
+                    shard: shard.number,
+                    next_seq_no: 0,
+                    segments: Vec::new(),
+                    missing: true,
+                },
+            };
+            for segment in &manifest.segments {
+                needed.insert(segment.split.key());
+                needed.extend(segment.deletes.as_ref().map(|deletes| deletes.key()));
+            }
+            indices.entry(shard.index.name.to_string()).or_default().push(manifest);
+        }
+        Ok(indices)
+    }
+
+    fn write_shard(
+        &self,
+        plan: &Plan,
+        shard: &HeldShard,
+        segments: &[FrozenSegment],
+        known: &mut HashMap<String, SplitRef>,
+    ) -> Result<ShardManifest> {
+        let io = self.io()?;
+        let (running, repository) = (&plan.running, &plan.repository);
+        let start_ms = self.now_ms();
+        let is_new = |segment: &&FrozenSegment| !known.contains_key(&segment.id());
+        let new: Vec<u64> = segments.iter().filter(is_new).map(FrozenSegment::size_bytes).collect();
+        running.note(&shard.index.name, shard.number, |status| {
+            status.stage = ShardStage::Started;
+            status.start_ms = start_ms;
+            status.incremental.files += new.len() as u64;
+            status.incremental.bytes += new.iter().sum::<u64>();
+            status.total.files = segments.len() as u64;
+            status.total.bytes = segments.iter().map(FrozenSegment::size_bytes).sum();
+        });
+        let mut parts = Vec::with_capacity(segments.len());
+        for segment in segments {
+            running.cancel.check().map_err(|_| aborted(running))?;
+            let split = match known.get(&segment.id()) {
+                Some(split) => split.clone(),
+                None => {
+                    let split = self.upload_split(repository, segment, running)?;
+                    running.note(&shard.index.name, shard.number, |status| {
+                        status.processed.files += 1;
+                        status.processed.bytes += segment.size_bytes();
+                    });
+                    known.insert(segment.id(), split.clone());
+                    split
+                }
+            };
+            let deletes = match segment.deletes() {
+                Some(words) => Some(io.block_on(repository.put_deletes(words.to_vec(), segment.deleted_count()))?),
+                None => None,
+            };
+            parts.push(SnapshotSegment { split, deletes });
+        }
+        running.note(&shard.index.name, shard.number, |status| {
+            status.stage = ShardStage::Finalize;
+            status.time_ms = (self.now_ms() - start_ms).max(0) as u64;
+        });
+        Ok(ShardManifest {
+            shard: shard.number,
+            next_seq_no: shard.next_seq_no,
+            segments: parts,
+            missing: false,
+        })
+    }
+
+    fn upload_split(&self, repository: &Repository, segment: &FrozenSegment, running: &Running) -> Result<SplitRef> {
+        let scratch = Scratch::new(&self.config.path_data, &self.repositories.fresh_uuid())?;
+        self.disk_watch.check(&running.name)?;
+        let mut out = BufWriter::with_capacity(WRITE_BUFFER_BYTES, File::create(&scratch.path)?);
+        let stop = || running.cancel.check().map_err(|_| aborted(running));
+        let split = write_split(segment, &mut out, &stop)?;
+        out.flush()?;
+        drop(out);
+        let uploaded = self
+            .io()?
+            .block_on(repository.store().upload(&split.key(), &scratch.path));
+        uploaded.map_err(|error| {
+            let reason = format!("[{}:{}] cannot write a split", running.repository, running.name);
+            Error::new(Error::from(error.clone()).kind(), reason).caused_by(error)
+        })?;
+        Ok(split)
+    }
+
+    /// Writes the manifests of the indices and says what the snapshot holds.
+    fn manifest(
+        &self,
+        plan: &Plan,
+        held: &[HeldShard],
+        shards: &BTreeMap<String, Vec<ShardManifest>>,
+    ) -> Result<SnapshotManifest> {
+        let io = self.io()?;
+        let running = &plan.running;
+        let mut indices = BTreeMap::new();
+        for index in &plan.indices {
+            let empty = |slot: &Arc<ShardSlot>| ShardManifest {
+                shard: slot.number,
+                next_seq_no: 0,
+                segments: Vec::new(),
+                missing: false,
+            };
+            let manifest = IndexManifest {
+                index: index.metadata.to_json(),
+                shards: match shards.get(&*index.name) {
+                    Some(shards) => shards.clone(),
+                    None => index.shards.iter().map(empty).collect(),
+                },
+            };
+            let entry = io.block_on(plan.repository.put_index(&index.metadata.uuid, &manifest))?;
+            indices.insert(index.name.to_string(), entry);
+        }
+        let missing: Vec<MissingShard> = held
+            .iter()
+            .filter_map(|shard| {
+                let error = shard.segments.as_ref().err()?;
+                Some(MissingShard {
+                    index: shard.index.name.to_string(),
+                    shard: shard.number,
+                    reason: error.to_string(),
+                })
+            })
+            .collect();
+        let records = plan.indices.iter().map(|index| {
+            let records = running.shards_of(&index.name);
+            (index.name.to_string(), records.iter().map(status::record_of).collect())
+        });
+        Ok(SnapshotManifest {
+            name: running.name.clone(),
+            uuid: running.uuid.clone(),
+            firn: env!("CARGO_PKG_VERSION").to_owned(),
+            start_ms: running.start_ms,
+            end_ms: self.now_ms(),
+            outcome: match missing.is_empty() {
+                true => SnapshotOutcome::Success,
+                false => SnapshotOutcome::Partial,
+            },
+            indices,
+            data_streams: plan
+                .data_streams
+                .iter()
+                .map(|stream| (stream.name.clone(), stream.to_json()))
+                .collect(),
+            global: running
+                .request
+                .include_global_state
+                .then(|| GlobalState::of(&plan.metadata).to_json()),
+            metadata: running.request.metadata.clone(),
+            missing,
+            shards: records.collect(),
+        })
+    }
+}
+
+/// Whether an index has no files of its own.
+pub(super) fn is_mounted(index: &IndexMetadata) -> bool {
+    let kind = index.settings.typed.get("index.store.type");
+    kind.and_then(|kind| kind.as_str()) == Some("snapshot")
+}
+
+fn freeze(slot: &ShardSlot) -> Result<(u64, Vec<FrozenSegment>)> {
+    let shard = slot.shard()?;
+    let segments = shard.freeze()?;
+    // Whatever came after the segments were frozen only makes it larger.
+    let next_seq_no = shard.stats().max_seq_no.map_or(0, |last| last + 1);
+    Ok((next_seq_no, segments))
+}
+
+fn aborted(running: &Running) -> Error {
+    Error::new(
+        ErrorKind::Cancelled,
+        format!("[{}:{}] aborted by snapshot deletion", running.repository, running.name),
+    )
+}
+
+/// A file that is gone with its owner; what a crash leaves is removed at the next start.
+pub(super) struct Scratch {
+    pub(super) path: PathBuf,
+}
+
+impl Scratch {
+    /// A name in the folder of scratch files, which is made if it is missing.
+    pub(super) fn new(path_data: &Path, name: &str) -> Result<Self> {
+        let folder = scratch_dir(path_data);
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self {
+            path: folder.join(name),
+        })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // It may never have been made.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// `PATH_DATA/scratch`.
+pub(crate) fn scratch_dir(path_data: &Path) -> PathBuf {
+    path_data.join("scratch")
+}

@@ -1,0 +1,343 @@
+//! Repositories and snapshots that are there: register, list, remove, clone.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use firn_engine::snapshot::{
+    AnalyzeRepository, CleanupOutcome, CloneSnapshot, PutRepository, Repository as Registered, SnapshotInfo,
+    SnapshotStatus,
+};
+use firn_model::metadata::Command;
+use firn_model::repository::{
+    RepositoryMetadata, repository_missing, snapshot_missing, validate_repository_name, validate_snapshot_name,
+};
+use firn_model::settings::flatten;
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::object::AnalyzeOptions;
+use firn_storage::repository::{Added, Repository, SnapshotEntry, SnapshotManifest, Swept};
+use serde_json::{Map, Value};
+
+use super::select::select;
+use super::status::{info_of, status_of};
+use crate::engine::Core;
+
+/// What a snapshot's name stands for: in the log, or among those that are being made.
+type Found = Vec<SnapshotManifest>;
+
+impl Core {
+    /// Checks and registers a repository. What its settings mean is checked by opening its store.
+    pub(crate) async fn register(&self, request: PutRepository) -> Result<()> {
+        validate_repository_name(&request.name)?;
+        if self.state().metadata.repositories.contains_key(&request.name)
+            && !self.repositories.running_in(&request.name).is_empty()
+        {
+            return Err(in_use(&request.name));
+        }
+        let mut settings = flatten(&request.settings, false)?;
+        settings.retain(|_, value| !value.is_null());
+        for value in settings.values_mut() {
+            // As Elasticsearch keeps settings.
+            if !value.is_array() && !value.is_string() {
+                *value = Value::String(value.to_string());
+            }
+        }
+        let mut metadata = RepositoryMetadata {
+            kind: request.kind,
+            settings,
+            uuid: None,
+        };
+        let repository = self
+            .open_repository(&request.name, Arc::new(metadata.clone()))?
+            .repository;
+        if request.verify && !repository.is_readonly() {
+            self.verify(&repository).await?;
+        }
+        // One that cannot be read yet is told apart by its name alone.
+        metadata.uuid = match request.verify {
+            true => Some(repository.state().await?.uuid.clone()).filter(|uuid| !uuid.is_empty()),
+            false => None,
+        };
+        let command = Command::PutRepository {
+            name: request.name.clone(),
+            repository: metadata,
+        };
+        // It waits for the disk.
+        tokio::task::block_in_place(|| self.execute(command))?;
+        self.repositories.open.lock().remove(&request.name);
+        Ok(())
+    }
+
+    /// Writes to a repository and reads it back.
+    pub(crate) async fn verify(&self, repository: &Repository) -> Result<()> {
+        let token = self.repositories.fresh_uuid();
+        firn_storage::object::verify(repository.name(), &**repository.store(), &token).await
+    }
+
+    /// Measures a repository and looks for promises that its store breaks.
+    pub(crate) async fn analyze(&self, request: AnalyzeRepository) -> Result<Map<String, Value>> {
+        let repository = self.repository(&request.name)?;
+        repository.check_writable("analyze repository")?;
+        let options = AnalyzeOptions {
+            blob_count: request.blob_count,
+            concurrency: request.concurrency,
+            blob_bytes_max: request.blob_bytes_max,
+            total_bytes_max: request.total_bytes_max,
+            timeout: Duration::from_millis(request.timeout_ms),
+            ..AnalyzeOptions::new(self.repositories.fresh_uuid(), request.seed)
+        };
+        let analysis = firn_storage::object::analyze(&request.name, &**repository.store(), &options).await?;
+        Ok(analysis.to_json(&request.name, &options))
+    }
+
+    /// Registered repositories.
+    pub(crate) fn registered(&self, names: &[String]) -> Result<Vec<Registered>> {
+        let state = self.state();
+        let existing = &state.metadata.repositories;
+        let (found, missing) = select(names, existing.keys().map(String::as_str));
+        if let Some(missing) = missing.first() {
+            return Err(repository_missing(missing));
+        }
+        let found = found.into_iter().filter_map(|name| {
+            let metadata = existing.get(name)?;
+            Some(Registered {
+                name: name.to_owned(),
+                kind: metadata.kind.clone(),
+                uuid: metadata.uuid.clone(),
+                settings: metadata.settings.clone(),
+            })
+        });
+        Ok(found.collect())
+    }
+
+    /// Forgets repositories.
+    pub(crate) fn unregister(&self, names: &[String]) -> Result<()> {
+        let found = self.registered(names)?;
+        if found.is_empty() && !names.iter().any(|name| name == "*" || name == "_all") {
+            return Err(repository_missing(&names.join(",")));
+        }
+        let names: Vec<String> = found.into_iter().map(|repository| repository.name).collect();
+        for name in &names {
+            if !self.repositories.running_in(name).is_empty() {
+                return Err(in_use(name));
+            }
+        }
+        self.execute(Command::DeleteRepositories { names: names.clone() })?;
+        let mut open = self.repositories.open.lock();
+        names.iter().for_each(|name| {
+            open.remove(name);
+        });
+        Ok(())
+    }
+
+    /// Snapshots, those that are being made included, in the order of their start.
+    pub(crate) async fn list_snapshots(
+        &self,
+        repository: &str,
+        names: &[String],
+        ignore_unavailable: bool,
+    ) -> Result<Vec<SnapshotInfo>> {
+        let opened = self.repository(repository)?;
+        let running = self.repositories.running_in(repository);
+        let mut infos: Vec<SnapshotInfo> = Vec::new();
+        if names == ["_current"] {
+            infos.extend(running.iter().map(|running| running.info()));
+            return Ok(infos);
+        }
+        let running: Vec<SnapshotInfo> = running.iter().map(|running| running.info()).collect();
+        let also: Vec<&str> = running.iter().map(|info| info.name.as_str()).collect();
+        let (found, among_running) = self.find(&opened, names, &also, ignore_unavailable).await?;
+        infos.extend(found.iter().map(|manifest| info_of(repository, manifest)));
+        infos.extend(running.into_iter().filter(|info| among_running.contains(&info.name)));
+        infos.sort_by(|one, other| (one.start_ms, &one.name).cmp(&(other.start_ms, &other.name)));
+        Ok(infos)
+    }
+
+    /// How far snapshots are.
+    pub(crate) async fn snapshot_statuses(
+        &self,
+        repository: Option<&str>,
+        names: &[String],
+        ignore_unavailable: bool,
+    ) -> Result<Vec<SnapshotStatus>> {
+        let now_ms = self.now_ms();
+        let Some(repository) = repository else {
+            let running = self.repositories.running.0.lock();
+            return Ok(running.iter().map(|running| running.status(now_ms)).collect());
+        };
+        let opened = self.repository(repository)?;
+        let running = self.repositories.running_in(repository);
+        if names.is_empty() || names == ["_current"] {
+            return Ok(running.iter().map(|running| running.status(now_ms)).collect());
+        }
+        let also: Vec<&str> = running.iter().map(|running| running.name.as_str()).collect();
+        let (found, among_running) = self.find(&opened, names, &also, ignore_unavailable).await?;
+        let mut statuses: Vec<SnapshotStatus> = found.iter().map(|manifest| status_of(repository, manifest)).collect();
+        let running = running.iter().filter(|running| among_running.contains(&running.name));
+        statuses.extend(running.map(|running| running.status(now_ms)));
+        Ok(statuses)
+    }
+
+    /// The manifests of snapshots by name, and which of `also` the names mean too.
+    async fn find(
+        &self,
+        repository: &Repository,
+        names: &[String],
+        also: &[&str],
+        ignore_unavailable: bool,
+    ) -> Result<(Found, HashSet<String>)> {
+        let state = repository.state().await?;
+        let existing: Vec<&str> = state
+            .snapshots
+            .keys()
+            .map(String::as_str)
+            .chain(also.iter().copied())
+            .collect();
+        let (found, missing) = select(names, existing.iter().copied());
+        if let Some(missing) = missing.first().filter(|_| !ignore_unavailable) {
+            return Err(snapshot_missing(repository.name(), missing));
+        }
+        let entries: Vec<SnapshotEntry> = found
+            .iter()
+            .filter_map(|name| state.snapshots.get(*name).cloned())
+            .collect();
+        let among: HashSet<String> = found
+            .iter()
+            .filter(|name| also.contains(name))
+            .map(|name| (*name).to_owned())
+            .collect();
+        let mut manifests = Vec::new();
+        for (_, manifest) in repository.manifests(entries).await {
+            match manifest {
+                Ok(manifest) => manifests.push(manifest),
+                Err(_) if ignore_unavailable => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((manifests, among))
+    }
+
+    /// Removes snapshots; those that are being made are stopped first.
+    pub(crate) async fn remove_snapshots(&self, repository: &str, names: &[String]) -> Result<()> {
+        let opened = self.repository(repository)?;
+        opened.check_writable("delete snapshots")?;
+        let running = self.repositories.running_in(repository);
+        let state = opened.state().await?;
+        let running_names = running.iter().map(|running| running.name.as_str());
+        let existing: Vec<&str> = state
+            .snapshots
+            .keys()
+            .map(String::as_str)
+            .chain(running_names)
+            .collect();
+        let (found, missing) = select(names, existing.iter().copied());
+        if let Some(missing) = missing.first() {
+            return Err(snapshot_missing(repository, missing));
+        }
+        for name in &found {
+            self.refuse_if_mounted(repository, name)?;
+        }
+        let found: HashSet<String> = found.into_iter().map(str::to_owned).collect();
+        for running in running.iter().filter(|running| found.contains(&running.name)) {
+            running.cancel.cancel();
+            running.wait().await;
+        }
+        // One that was stopped too late is there now.
+        let state = opened.state().await?;
+        let names: Vec<String> = found
+            .into_iter()
+            .filter(|name| state.snapshots.contains_key(name))
+            .collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        opened.remove_snapshots(&names).await.map(|_| ())
+    }
+
+    fn refuse_if_mounted(&self, repository: &str, snapshot: &str) -> Result<()> {
+        let state = self.state();
+        let is_of = |index: &&Arc<firn_model::metadata::IndexMetadata>| {
+            let name = index.settings.typed.get("index.store.snapshot.snapshot_name");
+            name.and_then(Value::as_str) == Some(snapshot)
+        };
+        let Some(index) = state.metadata.mounted_from(repository).find(is_of) else {
+            return Ok(());
+        };
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!(
+                "[{repository}:{snapshot}] cannot delete a snapshot that is in use: index [{}] is mounted from it",
+                index.name
+            ),
+        ))
+    }
+
+    /// Removes what no snapshot needs.
+    pub(crate) async fn clean_up(&self, repository: &str) -> Result<CleanupOutcome> {
+        let Swept { objects, bytes } = self.repository(repository)?.cleanup().await?;
+        Ok(CleanupOutcome {
+            deleted_objects: objects,
+            deleted_bytes: bytes,
+        })
+    }
+
+    /// Makes a snapshot of some indices of another.
+    pub(crate) async fn clone_one(&self, request: CloneSnapshot) -> Result<()> {
+        let repository = self.repository(&request.repository)?;
+        repository.check_writable("clone snapshot")?;
+        validate_snapshot_name(&request.repository, &request.target)?;
+        let base = repository.state().await?.number;
+        let source = repository.snapshot(&request.source).await?;
+        let (names, missing) = select(&request.indices, source.indices.keys().map(String::as_str));
+        if let Some(missing) = missing.first() {
+            return Err(Error::index_not_found(*missing));
+        }
+        if names.is_empty() {
+            return Err(Error::new(
+                ErrorKind::IndexNotFound,
+                format!("no such index [{}]", request.indices.join(",")),
+            ));
+        }
+        let names: HashSet<&str> = names.into_iter().collect();
+        let mut clone = source.clone();
+        clone.name = request.target.clone();
+        clone.uuid = self.repositories.fresh_uuid();
+        clone.start_ms = self.now_ms();
+        clone.indices.retain(|name, _| names.contains(name.as_str()));
+        clone.shards.retain(|name, _| names.contains(name.as_str()));
+        clone.missing.retain(|missing| names.contains(missing.index.as_str()));
+        // Indices alone are cloned, as Elasticsearch does.
+        clone.data_streams = BTreeMap::new();
+        clone.global = None;
+        let mut needed = HashSet::new();
+        for (_, manifest) in repository
+            .index_manifests(clone.indices.values().cloned().collect())
+            .await
+        {
+            for (_, segment) in manifest?.segments() {
+                needed.insert(segment.split.key());
+                needed.extend(segment.deletes.as_ref().map(|deletes| deletes.key()));
+            }
+        }
+        clone.end_ms = self.now_ms();
+        let entry = SnapshotEntry {
+            name: clone.name.clone(),
+            uuid: clone.uuid.clone(),
+            start_ms: clone.start_ms,
+            manifest: repository.put_snapshot(&clone).await?,
+        };
+        needed.extend(clone.indices.values().map(|index| index.key()));
+        match repository.add_snapshot(&entry, &needed, base).await? {
+            Added::Committed => Ok(()),
+            // What it names belongs to the source alone, so the source is gone.
+            Added::Condemned { .. } => Err(snapshot_missing(&request.repository, &request.source)),
+        }
+    }
+}
+
+fn in_use(name: &str) -> Error {
+    Error::new(
+        ErrorKind::Conflict,
+        format!("[{name}] trying to modify or unregister repository that is currently used (snapshot is in progress)"),
+    )
+}

@@ -1,0 +1,135 @@
+//! Repositories that are open, and the snapshots that are being made in them.
+//!
+//! What lies in a repository and how it is committed is the business of `firn_storage::repository`; here segments
+//! become splits on their way there, and shards of splits on their way back. What surprises: nothing here is
+//! remembered across a restart. A snapshot that was not committed has never been, and what it had uploaded is
+//! removed by the next one.
+
+mod create;
+mod known;
+mod manage;
+mod restore;
+mod running;
+mod select;
+mod status;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use firn_engine::RequestContext;
+use firn_model::repository::RepositoryMetadata;
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::object::{Guarded, ObjectStores, Objects};
+use firn_storage::repository::{Repository, Writer};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+
+pub(crate) use self::create::scratch_dir;
+use self::running::{Running, RunningList};
+use crate::engine::Core;
+use crate::engine::ids::fresh_uuid;
+
+/// A registered repository that was used.
+#[derive(Clone)]
+struct Opened {
+    from: Arc<RepositoryMetadata>,
+    repository: Arc<Repository>,
+    store: Guarded,
+}
+
+/// See the module.
+pub(crate) struct Repositories {
+    stores: Arc<ObjectStores>,
+    /// The threads that wait for stores; `None`: nothing there can be reached.
+    io: Option<Handle>,
+    /// By name.
+    open: Mutex<HashMap<String, Opened>>,
+    running: Arc<RunningList>,
+    random: Arc<Mutex<fastrand::Rng>>,
+}
+
+impl Repositories {
+    /// None is open.
+    pub(crate) fn new(stores: Arc<ObjectStores>, io: Option<Handle>, seed: u64) -> Self {
+        Self {
+            stores,
+            io,
+            open: Mutex::default(),
+            running: Arc::default(),
+            random: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))),
+        }
+    }
+
+    /// Stops what is being made: the process ends.
+    pub(crate) fn stop(&self) {
+        self.running.0.lock().iter().for_each(|running| running.cancel.cancel());
+    }
+
+    fn fresh_uuid(&self) -> String {
+        fresh_uuid(&mut self.random.lock())
+    }
+
+    fn running_in(&self, repository: &str) -> Vec<Arc<Running>> {
+        let running = self.running.0.lock();
+        let own = running.iter().filter(|running| running.repository == repository);
+        own.cloned().collect()
+    }
+}
+
+impl Core {
+    /// The threads that wait for object stores.
+    pub(crate) fn io(&self) -> Result<&Handle> {
+        let io = self.repositories.io.as_ref();
+        io.ok_or_else(|| Error::not_implemented("a snapshot repository without threads for object stores"))
+    }
+
+    /// A registered repository, open.
+    pub(crate) fn repository(&self, name: &str) -> Result<Arc<Repository>> {
+        Ok(self.opened(name)?.repository)
+    }
+
+    /// What lies in a repository, read at the pace of restores.
+    pub(crate) fn restore_store(&self, name: &str) -> Result<Arc<dyn Objects>> {
+        Ok(Arc::new(self.opened(name)?.store.for_restore()))
+    }
+
+    fn opened(&self, name: &str) -> Result<Opened> {
+        let from = Arc::clone(self.state().metadata.repository(name)?);
+        if let Some(opened) = self.repositories.open.lock().get(name)
+            && opened.from == from
+        {
+            return Ok(opened.clone());
+        }
+        let opened = self.open_repository(name, from)?;
+        self.repositories.open.lock().insert(name.to_owned(), opened.clone());
+        Ok(opened)
+    }
+
+    fn open_repository(&self, name: &str, from: Arc<RepositoryMetadata>) -> Result<Opened> {
+        let store = self.repositories.stores.open(name, &from.kind, &from.settings)?;
+        let random = Arc::clone(&self.repositories.random);
+        let writer = Writer {
+            // Two registrations of one place are two writers.
+            id: format!("{}/{name}", self.state().metadata.cluster_uuid),
+            fresh_id: Arc::new(move || fresh_uuid(&mut random.lock())),
+            now_ms: Arc::clone(&self.config.now_ms),
+        };
+        let repository = Repository::new(name, Arc::new(store.clone()), from.is_readonly(), writer);
+        Ok(Opened {
+            from,
+            repository,
+            store,
+        })
+    }
+}
+
+/// Snapshots hold events of everybody.
+pub(crate) fn check_operator(ctx: &RequestContext) -> Result<()> {
+    match ctx.scope.is_unlimited() {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Forbidden,
+            format!("action [{}] on snapshots is for operators", ctx.action),
+        )),
+    }
+}

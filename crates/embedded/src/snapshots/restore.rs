@@ -1,0 +1,377 @@
+//! Indices out of a snapshot.
+//!
+//! The files of an index are made first, in a folder that no index refers to; one command then shows all indices
+//! with their data streams and aliases. A crash in between leaves folders, which the next start removes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use firn_engine::Cancel;
+use firn_engine::snapshot::{RestoreSnapshot, Restored};
+use firn_model::metadata::{Command, DataStream, GlobalState, IDS_OF, IndexMetadata};
+use firn_model::names::matches_pattern;
+use firn_model::settings::{IndexSettings, flatten};
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::repository::{IndexManifest, Repository, ShardManifest, SnapshotManifest, SnapshotSegment};
+use futures_util::StreamExt;
+use futures_util::stream;
+use regex::Regex;
+
+use super::create::{Scratch, is_mounted};
+use super::select::select;
+use crate::engine::Core;
+use crate::shard::{RestoredSegment, Shard, ShardConfig};
+use crate::splits::WholeSplit;
+
+/// Bytes of a split that one request brings.
+const READ_BYTES: u64 = 8 << 20;
+/// Requests of one split at a time.
+const READS_MAX: usize = 4;
+/// Settings that only a new index is given.
+const FIXED_SETTINGS: [&str; 4] = [
+    "index.number_of_shards",
+    "index.tenant.field",
+    "index.period",
+    "index.uuid",
+];
+
+/// What a restore makes, decided before anything is written.
+struct Plan {
+    /// Each with its manifest.
+    indices: Vec<(Arc<IndexMetadata>, IndexManifest)>,
+    data_streams: Vec<Arc<DataStream>>,
+    global: Option<Box<GlobalState>>,
+}
+
+impl Core {
+    /// Restores a snapshot. Blocks for as long as it takes, on a thread that may.
+    pub(crate) fn restore(&self, request: &RestoreSnapshot, cancel: &Cancel) -> Result<Restored> {
+        let repository = self.repository(&request.repository)?;
+        let plan = self.plan_restore(&repository, request)?;
+        let mut made = Vec::new();
+        let result = self.restore_planned(&repository, &plan, cancel, &mut made);
+        if result.is_err() {
+            made.iter().for_each(|uuid| self.factory.remove(uuid));
+        }
+        result?;
+        let total_shards = plan
+            .indices
+            .iter()
+            .map(|(index, _)| index.settings.number_of_shards)
+            .sum();
+        let missing = plan.indices.iter().flat_map(|(_, manifest)| &manifest.shards);
+        Ok(Restored {
+            snapshot: request.snapshot.clone(),
+            indices: plan.indices.iter().map(|(index, _)| index.name.clone()).collect(),
+            total_shards,
+            successful_shards: total_shards - missing.filter(|shard| shard.missing).count() as u32,
+        })
+    }
+
+    fn restore_planned(
+        &self,
+        repository: &Repository,
+        plan: &Plan,
+        cancel: &Cancel,
+        made: &mut Vec<String>,
+    ) -> Result<()> {
+        for (index, manifest) in &plan.indices {
+            if is_mounted(index) {
+                continue;
+            }
+            made.push(index.uuid.clone());
+            for shard in &manifest.shards {
+                let config = self.factory.shard_config(index, shard.shard);
+                self.restore_shard(repository, &config, shard, cancel)?;
+            }
+        }
+        self.execute(Command::AddIndices {
+            indices: plan.indices.iter().map(|(index, _)| Arc::clone(index)).collect(),
+            data_streams: plan.data_streams.clone(),
+            global: plan.global.clone(),
+        })?;
+        Ok(())
+    }
+
+    fn restore_shard(
+        &self,
+        repository: &Repository,
+        config: &ShardConfig,
+        shard: &ShardManifest,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let mut segments = Vec::with_capacity(shard.segments.len());
+        for segment in &shard.segments {
+            cancel.check()?;
+            self.disk_watch.check(&config.index)?;
+            let deletes = match &segment.deletes {
+                Some(deletes) => Some(self.io()?.block_on(repository.deletes(deletes))?),
+                None => None,
+            };
+            // The file is gone when this ends; what was mapped of it stays until it is read.
+            let scratch = Scratch::new(&self.config.path_data, &self.repositories.fresh_uuid())?;
+            self.download(repository, segment, &scratch.path, cancel)?;
+            let object = self.config.disk.map(&scratch.path)?;
+            segments.push(RestoredSegment {
+                bytes: Arc::new(WholeSplit::new(object, segment.split.salt)),
+                split: segment.split.clone(),
+                deletes,
+            });
+        }
+        Shard::restore(config, &segments, shard.next_seq_no, &|| cancel.check())
+    }
+
+    /// Brings a split to a file. Its pages are verified when they are read from there.
+    fn download(&self, repository: &Repository, segment: &SnapshotSegment, path: &Path, cancel: &Cancel) -> Result<()> {
+        let (key, len) = (segment.split.key(), segment.split.len);
+        let store = self.restore_store(repository.name())?;
+        let file = self.config.disk.create_append(path)?;
+        self.io()?.block_on(async {
+            let starts = (0..len).step_by(READ_BYTES as usize);
+            let parts = stream::iter(starts)
+                .map(|start| store.read(&key, start..len.min(start + READ_BYTES)))
+                .buffered(READS_MAX);
+            let mut parts = std::pin::pin!(parts);
+            while let Some(part) = parts.next().await {
+                cancel.check()?;
+                let part = part.map_err(|error| {
+                    let kind = match error.kind {
+                        firn_storage::object::ObjectErrorKind::NotFound => ErrorKind::Repository,
+                        _ => Error::from(error.clone()).kind(),
+                    };
+                    Error::new(kind, format!("[{}] cannot read a split", repository.name())).caused_by(error)
+                })?;
+                file.append(&part)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn plan_restore(&self, repository: &Repository, request: &RestoreSnapshot) -> Result<Plan> {
+        let io = self.io()?;
+        let manifest = io.block_on(repository.snapshot(&request.snapshot))?;
+        let rename = Rename::new(request)?;
+        let wanted = wanted(&manifest, request)?;
+        if !request.partial
+            && let Some(missing) = manifest
+                .missing
+                .iter()
+                .find(|missing| wanted.indices.contains(&missing.index))
+        {
+            return Err(cannot(
+                request,
+                &format!("index [{}] wasn't fully snapshotted - cannot restore", missing.index),
+            ));
+        }
+        let entries = wanted
+            .indices
+            .iter()
+            .filter_map(|name| manifest.indices.get(name).cloned())
+            .collect();
+        let manifests = io.block_on(repository.index_manifests(entries));
+        let mut indices = Vec::new();
+        let state = self.state();
+        let mut names = BTreeSet::new();
+        for (_, read) in manifests {
+            let read = read?;
+            let index = self.restored_index(&read, request, &rename, &wanted)?;
+            if state.metadata.indices.contains_key(&index.name) {
+                return Err(cannot(
+                    request,
+                    &format!(
+                        "cannot restore index [{}] because an open index with same name already exists in the cluster. Either \
+                     close or delete the existing index or restore the index under a different name by providing a rename \
+                     pattern and replacement name",
+                        index.name
+                    ),
+                ));
+            }
+            if !names.insert(index.name.clone()) {
+                return Err(cannot(
+                    request,
+                    &format!("two indices of the snapshot would be restored as [{}]", index.name),
+                ));
+            }
+            indices.push((Arc::new(index), read));
+        }
+        let mut data_streams = Vec::new();
+        for name in &wanted.data_streams {
+            let mut stream = DataStream::from_json(&manifest.data_streams[name])?;
+            stream.name = rename.apply(&stream.name);
+            for index in &mut stream.indices {
+                *index = rename.apply(index);
+            }
+            data_streams.push(Arc::new(stream));
+        }
+        let global = match (&manifest.global, request.include_global_state) {
+            (_, false) => None,
+            (Some(global), true) => Some(Box::new(GlobalState::from_json(global)?)),
+            (None, true) => {
+                return Err(cannot(
+                    request,
+                    "cannot restore global state since the snapshot was created without global state",
+                ));
+            }
+        };
+        Ok(Plan {
+            indices,
+            data_streams,
+            global,
+        })
+    }
+
+    fn restored_index(
+        &self,
+        manifest: &IndexManifest,
+        request: &RestoreSnapshot,
+        rename: &Rename,
+        wanted: &Wanted,
+    ) -> Result<IndexMetadata> {
+        let mut index = IndexMetadata::from_json(&manifest.index)?;
+        let mut typed = index.settings.typed.clone();
+        for ignored in &request.ignore_index_settings {
+            if let Some(fixed) = FIXED_SETTINGS.iter().find(|fixed| **fixed == ignored.as_str()) {
+                return Err(cannot(request, &format!("cannot remove setting [{fixed}] on restore")));
+            }
+            typed.retain(|name, _| FIXED_SETTINGS.contains(&name.as_str()) || !matches_pattern(ignored, name));
+        }
+        for (name, value) in flatten(&request.index_settings, true)? {
+            if FIXED_SETTINGS.contains(&name.as_str()) {
+                return Err(cannot(request, &format!("cannot modify setting [{name}] on restore")));
+            }
+            match value.is_null() {
+                true => typed.remove(&name),
+                false => {
+                    // As for a new index: unknown names and values are refused.
+                    IndexSettings::from_flat([(name.clone(), value.clone())].into())?;
+                    typed.insert(name, value)
+                }
+            };
+        }
+        // Ids that firn made of documents go on to mean them.
+        let ids_of = index.ids_of().to_owned();
+        typed.insert(IDS_OF.to_owned(), ids_of.into());
+        index.settings = IndexSettings::from_checked(typed)?;
+        index.name = rename.apply(&index.name);
+        index.uuid = self.repositories.fresh_uuid();
+        index.closed = false;
+        index.execution = None;
+        if !request.include_aliases {
+            index.aliases = BTreeMap::new();
+        }
+        index.data_stream = index
+            .data_stream
+            .filter(|stream| wanted.data_streams.contains(stream))
+            .map(|stream| rename.apply(&stream));
+        firn_model::names::validate_index_name(&index.name)?;
+        Ok(index)
+    }
+}
+
+/// Names in the snapshot.
+struct Wanted {
+    indices: BTreeSet<String>,
+    data_streams: BTreeSet<String>,
+}
+
+fn wanted(manifest: &SnapshotManifest, request: &RestoreSnapshot) -> Result<Wanted> {
+    let backing =
+        |stream: &str| -> Result<Vec<String>> { Ok(DataStream::from_json(&manifest.data_streams[stream])?.indices) };
+    let all_backing = manifest
+        .data_streams
+        .keys()
+        .map(|stream| backing(stream))
+        .collect::<Result<Vec<_>>>()?;
+    let all_backing: BTreeSet<String> = all_backing.into_iter().flatten().collect();
+    // Patterns mean data streams before the indices behind them.
+    let own = manifest.indices.keys().filter(|name| !all_backing.contains(*name));
+    let names = own.chain(manifest.data_streams.keys()).map(String::as_str);
+    let (found, missing) = select(&request.indices, names);
+    let mut indices = BTreeSet::new();
+    let mut data_streams = BTreeSet::new();
+    for name in missing {
+        match all_backing.contains(name) {
+            true => {
+                indices.insert(name.to_owned());
+            }
+            false if request.ignore_unavailable => {}
+            false => return Err(Error::index_not_found(name)),
+        }
+    }
+    for name in found {
+        match manifest.data_streams.contains_key(name) {
+            true => {
+                indices.extend(backing(name)?);
+                data_streams.insert(name.to_owned());
+            }
+            false => {
+                indices.insert(name.to_owned());
+            }
+        }
+    }
+    if indices.is_empty() && !request.indices.is_empty() && !request.ignore_unavailable {
+        return Err(Error::index_not_found(request.indices.join(",")));
+    }
+    Ok(Wanted { indices, data_streams })
+}
+
+/// New names.
+struct Rename(Option<(Regex, String)>);
+
+impl Rename {
+    fn new(request: &RestoreSnapshot) -> Result<Self> {
+        let Some((pattern, replacement)) = &request.rename else {
+            return Ok(Self(None));
+        };
+        let pattern = Regex::new(pattern)
+            .map_err(|error| Error::illegal_argument(format!("invalid rename_pattern [{pattern}]: {error}")))?;
+        Ok(Self(Some((pattern, braced(replacement)))))
+    }
+
+    fn apply(&self, name: &str) -> String {
+        match &self.0 {
+            Some((pattern, replacement)) => pattern.replace_all(name, replacement.as_str()).into_owned(),
+            None => name.to_owned(),
+        }
+    }
+}
+
+/// Java ends the number of a group with its digits, Rust takes letters along: `$1_x` becomes `${1}_x`.
+fn braced(replacement: &str) -> String {
+    let mut out = String::new();
+    let mut rest = replacement;
+    while let Some(at) = rest.find('$') {
+        let (before, after) = rest.split_at(at);
+        let digits = after[1..].bytes().take_while(u8::is_ascii_digit).count();
+        out.push_str(before);
+        match digits {
+            0 => out.push('$'),
+            _ => out.push_str(&format!("${{{}}}", &after[1..=digits])),
+        }
+        rest = &after[1 + digits..];
+    }
+    out + rest
+}
+
+fn cannot(request: &RestoreSnapshot, why: &str) -> Error {
+    Error::new(
+        ErrorKind::SnapshotRestore,
+        format!("[{}:{}] {why}", request.repository, request.snapshot),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replacements_are_read_as_java_does() {
+        let pattern = Regex::new("logs-(.+)").unwrap();
+        for (replacement, expected) in [("old_$1", "old_a"), ("$1_old", "a_old"), ("x", "x"), ("${1}z", "az")] {
+            let rename = Rename(Some((pattern.clone(), braced(replacement))));
+            assert_eq!(rename.apply("logs-a"), expected, "{replacement}");
+            assert_eq!(rename.apply("other"), "other");
+        }
+    }
+}
