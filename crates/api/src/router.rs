@@ -397,6 +397,10 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/_snapshot/_status", "/_snapshot/{repository}/_status", "/_snapshot/{repository}/{snapshot}/_status"], "snapshot_status", "cluster:admin/snapshot/status", ManageCluster, [MASTER, &["ignore_unavailable"]], None, snapshots::status::status),
         route!(POST_PUT, ["/_snapshot/{repository}/{snapshot}/_clone/{target_snapshot}"], "clone_snapshot", "cluster:admin/snapshot/clone", ManageCluster, [MASTER], Json, snapshots::create::clone),
         route!(POST, ["/_snapshot/{repository}/{snapshot}/_restore"], "restore_snapshot", "cluster:admin/snapshot/restore", ManageCluster, [MASTER, &["wait_for_completion"]], Json, snapshots::restore::restore),
+        route!(POST, ["/_snapshot/{repository}/{snapshot}/_mount"], "mount_snapshot", "cluster:admin/snapshot/mount", ManageCluster, [MASTER, snapshots::mount::PARAMS], Json, snapshots::mount::mount),
+        route!(GET, ["/_searchable_snapshots/stats", "/{index}/_searchable_snapshots/stats"], "searchable_snapshots_stats", "indices:monitor/searchable_snapshots/stats", ManageCluster, [INDICES, snapshots::searchable::STATS_PARAMS], None, snapshots::searchable::stats),
+        route!(GET, ["/_searchable_snapshots/cache/stats", "/_searchable_snapshots/{node_id}/cache/stats"], "searchable_snapshots_cache_stats", "cluster:monitor/searchable_snapshots/cache/stats", ManageCluster, [MASTER], None, snapshots::searchable::cache_stats),
+        route!(POST, ["/_searchable_snapshots/cache/clear", "/{index}/_searchable_snapshots/cache/clear"], "clear_searchable_snapshots_cache", "indices:admin/searchable_snapshots/cache/clear", ManageCluster, [INDICES], None, snapshots::searchable::clear),
 
         // Tenants on shards, and their end.
         route!(GET, ["/_firn/placement"], "get_placement", "cluster:admin/firn/placement/get", ManageCluster, [MASTER], None, placement::get),

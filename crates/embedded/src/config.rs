@@ -68,6 +68,14 @@ pub struct EmbeddedConfig {
     pub seed: u64,
     /// Where shards keep their files.
     pub disk: Arc<dyn Disk>,
+    /// What the cache of indices that are mounted as `shared_cache` may take of the disk
+    /// (`xpack.searchable.snapshot.shared_cache.size`).
+    pub shared_cache_bytes: u64,
+    /// What the indices of one tenant may take of it
+    /// (`xpack.searchable.snapshot.shared_cache.tenant_size`).
+    pub shared_cache_tenant_bytes: u64,
+    /// About how much memory splits of mounted indices may take that are open.
+    pub open_splits_bytes_max: u64,
     /// `None`: asks the file system of `path_data`.
     pub space: Option<SpaceProbe>,
     /// Opens snapshot repositories.
@@ -107,6 +115,10 @@ impl EmbeddedConfig {
             now_ms,
             seed,
             disk,
+            shared_cache_bytes: 0,
+            shared_cache_tenant_bytes: u64::MAX,
+            // Some thousand splits: more than one question opens that is about one tenant.
+            open_splits_bytes_max: 1 << 30,
             space: None,
             object_stores: Arc::new(ObjectStores::new(StoresConfig::new(seed))),
             io: None,

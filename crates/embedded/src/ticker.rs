@@ -21,6 +21,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// Every so many ticks: the disk, merges, shards that failed.
 const SLOW_EVERY: u64 = 10;
 
+/// Every so many ticks: what mounted indices need, of which there may be many thousands.
+const MOUNTS_EVERY: u64 = 5 * SLOW_EVERY;
+
 /// The largest segment a merge makes, as in a shard's defaults.
 const MERGED_BYTES_MAX: u64 = 5 << 30;
 
@@ -79,6 +82,10 @@ impl Core {
         if slow {
             self.disk_watch.observe();
             self.contexts.expire(self.now_ms());
+            if number.is_multiple_of(MOUNTS_EVERY) {
+                self.mounts.tick(self.now_ms());
+                self.copy_mounted();
+            }
         }
         let state = self.state();
         let (now, now_ms) = (Instant::now(), self.now_ms());

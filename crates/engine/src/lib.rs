@@ -14,6 +14,7 @@ pub mod expression;
 pub mod fields;
 pub mod inventory;
 mod json;
+pub mod mounts;
 pub mod progress;
 pub mod query;
 pub mod scope;

@@ -14,6 +14,7 @@ use crate::context::{
 };
 use crate::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use crate::fields::{FieldsInUse, FieldsInUseRequest};
+use crate::mounts::SearchableSnapshots;
 use crate::query::Query;
 use crate::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use crate::snapshot::Snapshots;
@@ -26,7 +27,7 @@ use crate::usage::TenantUsage;
 /// An acknowledged write is durable according to its index's `index.translog.durability`.
 /// Errors are those of the whole request; what fails for one item or one shard is in the answer.
 #[async_trait]
-pub trait Engine: Snapshots + Send + Sync + 'static {
+pub trait Engine: Snapshots + SearchableSnapshots + Send + Sync + 'static {
     /// Indices, aliases, templates and data streams at one moment.
     async fn metadata(&self, ctx: &RequestContext) -> Result<Arc<Metadata>>;
 

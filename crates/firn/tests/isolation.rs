@@ -58,6 +58,8 @@ const CLASSES: &[(Class, &[&str])] = &[
         "get_repository", "put_repository", "delete_repository",
         "verify_repository", "analyze_repository", "cleanup_repository", "create_snapshot", "get_snapshot",
         "delete_snapshot", "snapshot_status", "clone_snapshot", "restore_snapshot",
+        "mount_snapshot", "searchable_snapshots_stats", "searchable_snapshots_cache_stats",
+        "clear_searchable_snapshots_cache",
     ]),
 ];
 

@@ -277,6 +277,7 @@ impl Fake {
 }
 
 impl firn_engine::snapshot::Snapshots for Fake {}
+impl firn_engine::mounts::SearchableSnapshots for Fake {}
 
 #[async_trait]
 impl Engine for Fake {

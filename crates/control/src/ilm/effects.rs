@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use firn_engine::admin::ForceMergeRequest;
+use firn_engine::mounts::{MountSnapshot, Storage};
 use firn_engine::search::{IndexTarget, SearchRequest};
 use firn_engine::snapshot::{CreateSnapshot, SnapshotInfo};
 use firn_engine::{Engine, RequestContext};
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::names::IndicesOptions;
 use firn_model::{Error, ErrorKind, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What a lifecycle can do. Each either has happened when it returns, or not, or the process has ended;
 /// none does harm when it is done again.
@@ -160,7 +161,20 @@ impl Effects for EngineEffects {
         }
     }
 
-    async fn mount(&self, _mount: MountedAs) -> Result<()> {
-        Err(Error::not_implemented("mounting of snapshots by lifecycles"))
+    async fn mount(&self, mount: MountedAs) -> Result<()> {
+        let request = MountSnapshot {
+            repository: mount.repository,
+            snapshot: mount.snapshot,
+            index: mount.index,
+            renamed_index: Some(mount.name),
+            storage: match mount.partial {
+                true => Storage::SharedCache,
+                false => Storage::FullCopy,
+            },
+            index_settings: Value::Null,
+            ignore_index_settings: vec!["index.lifecycle.*".to_owned()],
+        };
+        self.0.mount_snapshot(&RequestContext::new(), request).await?;
+        Ok(())
     }
 }

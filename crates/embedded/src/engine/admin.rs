@@ -26,6 +26,10 @@ impl Core {
     /// Lets go what the request cache holds.
     pub(super) fn clear_cache(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<ShardsOutcome> {
         self.for_each_shard(ctx, target, |_, slot| {
+            if slot.mounted().is_some() {
+                // What its splits answered is found by all that mounted them.
+                return Ok(());
+            }
             let shard = slot.shard()?;
             for segment in &shard.snapshot().segments {
                 self.request_cache.forget(segment.reader.segment_id());
@@ -43,6 +47,10 @@ impl Core {
             ));
         }
         self.for_each_shard(ctx, &request.target, |index, slot| {
+            // What a snapshot holds stays as it is.
+            if slot.mounted().is_some() {
+                return Ok(());
+            }
             // A merge needs room for what it writes beside what it reads.
             self.disk_watch.check(&index.name)?;
             let shard = slot.shard()?;

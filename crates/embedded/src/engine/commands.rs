@@ -160,6 +160,9 @@ impl Core {
     }
 
     fn new_index(&self, index: &Arc<IndexMetadata>) -> Result<Arc<IndexState>> {
+        if let Some(store) = &index.settings.snapshot {
+            return self.new_mounted(index, store);
+        }
         let now_ms = self.now_ms();
         let shards = match self.factory.is_restored(index)? {
             true => self.factory.open_restored(index)?,
@@ -167,7 +170,7 @@ impl Core {
         };
         let slots = (0..)
             .zip(shards)
-            .map(|(number, shard)| ShardSlot::new(number, Ok(shard), now_ms));
+            .map(|(number, shard)| ShardSlot::new(number, Ok(shard.into()), now_ms));
         IndexState::new(index, slots.collect())
     }
 
@@ -210,6 +213,7 @@ impl Core {
     fn end_shards(&self, gone: &Gone) {
         match gone {
             Gone::Deleted(index) => {
+                self.mounts.forget_index(&index.metadata.uuid);
                 for slot in index.shards.iter() {
                     slot.release_waiters();
                     // Someone may be opening it who has not heard of the deletion, and makes files.

@@ -43,7 +43,10 @@ impl Core {
         let slot = &index.shards[located.shard as usize];
         slot.counters.get_total.fetch_add(1, Ordering::Relaxed);
         let key = located.key.as_deref().unwrap_or(&request.id);
-        let found = slot.shard()?.get(key, request.realtime)?;
+        let found = match slot.mounted() {
+            Some(shard) => self.get_mounted(ctx, index, slot, &shard, &request.id)?,
+            None => slot.shard()?.get(key, request.realtime)?,
+        };
         if let (Some(wanted), Some(document)) = (request.version, &found)
             && wanted != document.version
         {

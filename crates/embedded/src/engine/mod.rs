@@ -16,6 +16,7 @@ mod fields_in_use;
 mod get;
 pub(crate) mod ids;
 pub(crate) mod mapping;
+mod mounting;
 mod open;
 mod paging;
 mod purge;
@@ -62,6 +63,7 @@ use crate::catalog::Catalog;
 use crate::config::EmbeddedConfig;
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
+use crate::mounts::Mounts;
 use crate::pool::{Flow, Pool};
 use crate::request_cache::RequestCache;
 use crate::search::NodeMemory;
@@ -103,6 +105,8 @@ pub(crate) struct Core {
     pub(crate) search_buckets_max: AtomicUsize,
     /// Of all searches that run.
     pub(crate) search_memory: Arc<NodeMemory>,
+    /// Indices that read snapshots.
+    pub(crate) mounts: Mounts,
     /// What segments answered.
     pub(crate) request_cache: Arc<RequestCache>,
     /// What scopes let be seen of the metadata.

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use super::command_queue::CommandQueue;
 use super::contexts::Contexts;
 use super::ids::fresh_uuid;
-use super::state::{IndexState, ShardFactory, ShardSlot, State, closed_error};
+use super::state::{IndexState, Served, ShardFactory, ShardSlot, State, closed_error};
 use super::tenant_fields::NarrowedMappings;
 use super::view::Views;
 use super::{Commands, Core};
@@ -23,6 +23,7 @@ use crate::catalog::Catalog;
 use crate::config::EmbeddedConfig;
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
+use crate::mounts::{Mounts, open_regions};
 use crate::pool::{Pool, PoolConfig};
 use crate::request_cache::RequestCache;
 use crate::search::NodeMemory;
@@ -103,6 +104,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         std::fs::remove_dir_all(scratch)?;
     }
 
+    let regions = open_regions(&config)?;
     let state = initial_state(metadata, (config.now_ms)())?;
     let [write_pool, search_pool] = Pool::sharing(
         "work",
@@ -148,6 +150,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
             config.flood_stage_headroom_bytes_max,
         ),
         search_buckets_max: AtomicUsize::new(config.search_buckets_max),
+        mounts: Mounts::new(&config, regions),
         search_memory: NodeMemory::new(config.search_memory_bytes_max_total),
         request_cache: RequestCache::new(usize::try_from(config.request_cache_bytes).unwrap_or(usize::MAX)),
         views: Views::default(),
@@ -162,6 +165,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     core.use_cluster_settings(&settings)?;
     core.disk_watch.observe();
 
+    core.tidy_mounts();
     let mut report = core.open_all_shards();
     report.removed_folder_count = removed_folder_count;
     report.took_ms = started.elapsed().as_millis() as u64;
@@ -240,6 +244,9 @@ impl Core {
     /// Opens one shard into its slot; a failure stays there as the slot's reason.
     pub(crate) fn open_shard(&self, index: &IndexState, slot: &ShardSlot) -> Result<()> {
         let _one_at_a_time = slot.opening.lock();
+        if let Some(store) = &index.metadata.settings.snapshot {
+            return self.open_mounted_slot(index, store, slot);
+        }
         if slot.shard().is_ok_and(|shard| shard.failure().is_none()) {
             slot.reopen.store(false, Ordering::Release);
             return Ok(());
@@ -258,7 +265,7 @@ impl Core {
             // A full disk or an I/O error may pass; damage does not.
             slot.reopen.store(true, Ordering::Release);
         }
-        slot.replace(opened);
+        slot.replace(opened.map(Served::Written));
         slot.changed.store(true, Ordering::Relaxed);
         // A command that was published while the files were being opened did not find the shard.
         if let Err(error) = self.check_wanted(index) {
@@ -278,7 +285,7 @@ impl Core {
     }
 
     /// Whether the index is there and open now, whatever it was when `index` was read.
-    fn check_wanted(&self, index: &IndexState) -> Result<()> {
+    pub(super) fn check_wanted(&self, index: &IndexState) -> Result<()> {
         match self.state().indices.get(&*index.name) {
             Some(now) if now.metadata.uuid != index.metadata.uuid => Err(Error::index_not_found(&*index.name)),
             None => Err(Error::index_not_found(&*index.name)),

@@ -1,5 +1,6 @@
 //! Removes a tenant's events from every index that holds events by tenant.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
@@ -7,6 +8,7 @@ use firn_engine::admin::{PurgeOutcome, PurgeRequest, PurgedIndex};
 use firn_model::{Error, ErrorKind, Result};
 
 use super::Core;
+use crate::mounts::{Conditions, MountedShard};
 
 impl Core {
     /// Shards that cannot do it are named in the outcome; the others do it.
@@ -31,6 +33,14 @@ impl Core {
             };
             for slot in index.shards.iter() {
                 ctx.cancel.check()?;
+                if let Some(shard) = slot.mounted() {
+                    outcome.shards.total += 1;
+                    match self.check_purged(ctx, &shard, request) {
+                        Ok(()) => outcome.shards.successful += 1,
+                        Err(error) => outcome.shards.failures.push((purged.index.clone(), slot.number, error)),
+                    }
+                    continue;
+                }
                 let result = slot
                     .shard()
                     .and_then(|shard| shard.purge_tenant(request.tenant.as_str(), request.before_ms));
@@ -54,5 +64,29 @@ impl Core {
         }
         outcome.indices.sort_by(|one, other| one.index.cmp(&other.index));
         Ok(outcome)
+    }
+
+    /// A snapshot cannot be changed: an index that is mounted from it must hold nothing of the tenant, or go.
+    fn check_purged(&self, ctx: &RequestContext, shard: &Arc<MountedShard>, request: &PurgeRequest) -> Result<()> {
+        self.learn_manifests(&[shard], &ctx.cancel)?
+            .into_iter()
+            .collect::<Result<Vec<()>>>()?;
+        let conditions = Conditions {
+            window: request.before_ms.map(|before_ms| (i64::MIN, before_ms - 1)),
+            tenants: Some(Arc::from([request.tenant.as_str().to_owned()])),
+        };
+        let segments = shard.segments().map_or(&[][..], |segments| &segments.segments);
+        match segments.iter().any(|segment| conditions.may_match(&segment.split)) {
+            false => Ok(()),
+            true => Err(Error::new(
+                ErrorKind::IndexBlocked,
+                format!(
+                    "index [{}] is mounted from snapshot [{}:{}], which holds events of the tenant: delete the index, and \
+                     the snapshot",
+                    shard.index, shard.store.repository, shard.store.snapshot
+                ),
+            )
+            .with_index(&*shard.index)),
+        }
     }
 }

@@ -12,12 +12,14 @@ use firn_model::names::{ResolvedIndex, resolve};
 use firn_model::{Error, Result};
 
 use super::answered::Asked;
-use super::state::{IndexState, ShardSlot, add_us};
+use super::state::{IndexState, Served, ShardSlot, add_us};
 use super::{Core, run_on};
 use crate::due::is_search_idle;
+use crate::mounts::{Conditions, MountedShard, Opened};
 use crate::pool::yield_now;
 use crate::request_cache::ShardCache;
 use crate::search::{After, FailedShard, SearchLimits, ShardSearch, TenantRestriction, describe, narrow, search_page};
+use crate::segment::ShardSnapshot;
 use crate::ticker::{policy_of, view_of};
 
 /// Stops the search when the future that waits for it is dropped: the client is gone.
@@ -237,7 +239,7 @@ impl Core {
         let view = self.view(&state, &ctx.scope);
         let target = wanted.target;
         check_routing(ctx, wanted.routing)?;
-        let mut addressed = Vec::new();
+        let mut places: Vec<Place<'_>> = Vec::new();
         let mut skipped: Vec<Place<'_>> = Vec::new();
         let resolved = resolve(&target.expression, target.options, &view, now_ms)?;
         for target in &resolved {
@@ -263,20 +265,63 @@ impl Core {
                 };
                 match &matching {
                     Some(numbers) if !numbers.contains(&number) => skipped.push(place),
-                    _ => addressed.push(self.open_place(place, now_ms)),
+                    _ => places.push(place),
                 }
             }
         }
+        let mut addressed = self.open_places(ctx, places, wanted.query, now_ms, &mut skipped)?;
         if addressed.is_empty()
             && let Some(place) = skipped.pop()
         {
-            addressed.push(self.open_place(place, now_ms));
+            addressed.push(self.open_place(place, now_ms, None));
         }
         self.narrow_mappings(&mut addressed)?;
         Ok((addressed, skipped.len() as u32))
     }
 
-    fn open_place(&self, place: Place<'_>, now_ms: i64) -> Addressed {
+    /// Opens shards; those that are mounted all at once, as each may have to wait for an object store. Of them those that
+    /// hold no match are added to `skipped`.
+    fn open_places<'a>(
+        &self,
+        ctx: &RequestContext,
+        places: Vec<Place<'a>>,
+        query: Option<&Query>,
+        now_ms: i64,
+        skipped: &mut Vec<Place<'a>>,
+    ) -> Result<Vec<Addressed>> {
+        let mounted: Vec<_> = places
+            .iter()
+            .filter_map(|place| {
+                let shard = place.index.shards[place.number as usize].mounted()?;
+                Some((shard, conditions(ctx, place, query, now_ms)))
+            })
+            .collect();
+        let mut opened = match mounted.is_empty() {
+            true => Vec::new(),
+            false => self.open_mounted(&mounted, &ctx.cancel)?,
+        }
+        .into_iter();
+        let mut of_mounted = mounted.iter().peekable();
+        let mut addressed = Vec::with_capacity(places.len());
+        for place in places {
+            let slot = &place.index.shards[place.number as usize];
+            let is_next = |(shard, _): &&(Arc<MountedShard>, _)| {
+                slot.number == shard.number && place.index.metadata.uuid == *shard.uuid
+            };
+            let outcome = match of_mounted.next_if(is_next) {
+                Some(_) => opened.next(),
+                None => None,
+            };
+            match outcome {
+                Some(Ok(Opened { snapshot: None, .. })) if query.is_some() => skipped.push(place),
+                outcome => addressed.push(self.open_place(place, now_ms, outcome)),
+            }
+        }
+        Ok(addressed)
+    }
+
+    /// `opened` is what was opened of a mounted shard.
+    fn open_place(&self, place: Place<'_>, now_ms: i64, opened: Option<Result<Opened>>) -> Addressed {
         let Place {
             index,
             number,
@@ -284,7 +329,7 @@ impl Core {
             tenant,
         } = place;
         let slot = &index.shards[number as usize];
-        let (search, behind) = match self.searchable(index, slot, &filters, tenant, now_ms) {
+        let (search, behind) = match self.searchable(index, slot, &filters, tenant, now_ms, opened) {
             Ok(shard) => (Ok(shard.search), shard.behind),
             Err(failed) => (Err(failed), None),
         };
@@ -303,13 +348,30 @@ impl Core {
         filters: &[Query],
         tenant: Option<TenantRestriction>,
         now_ms: i64,
+        opened: Option<Result<Opened>>,
     ) -> Result<Searchable, FailedShard> {
         let failed = |error: Error| FailedShard {
             index: index.name.to_string(),
             shard: slot.number,
             error,
         };
-        let shard = slot.shard().map_err(failed)?;
+        let shard = match slot.served().map_err(failed)? {
+            Served::Written(shard) => shard,
+            Served::Mounted(shard) => {
+                slot.searched_ms.store(now_ms, Ordering::Relaxed);
+                let snapshot = match opened.transpose().map_err(failed)? {
+                    Some(Opened {
+                        snapshot: Some(snapshot),
+                        ..
+                    }) => snapshot,
+                    _ => shard.snapshot(Vec::new()),
+                };
+                return Ok(Searchable {
+                    search: self.shard_search(index, slot, snapshot, filters, tenant),
+                    behind: None,
+                });
+            }
+        };
         // An index that nobody searched is not refreshed by the clock, so its first search is
         // the one that does it (Elasticsearch's search idle).
         let idle = is_search_idle(&view_of(slot, &shard), &policy_of(self, index), now_ms);
@@ -323,9 +385,23 @@ impl Core {
         if behind.is_none() && shard.needs_refresh() {
             behind = shard.failure();
         }
+        Ok(Searchable {
+            search: self.shard_search(index, slot, shard.snapshot(), filters, tenant),
+            behind: behind.map(|error| failed(error.with_index(&*index.name))),
+        })
+    }
+
+    pub(super) fn shard_search(
+        &self,
+        index: &IndexState,
+        slot: &ShardSlot,
+        snapshot: Arc<ShardSnapshot>,
+        filters: &[Query],
+        tenant: Option<TenantRestriction>,
+    ) -> ShardSearch {
         let settings = &index.metadata.settings;
-        let search = ShardSearch {
-            snapshot: shard.snapshot(),
+        ShardSearch {
+            snapshot,
             mapping: Arc::clone(&index.metadata.mapping),
             filters: filters.to_vec(),
             tenant_field: settings.tenant_field.as_deref().map(Arc::from),
@@ -337,11 +413,7 @@ impl Core {
             cache: Some(ShardCache::new(&self.request_cache, &slot.cache_account)),
             caches_by_default: settings.request_cache,
             first_segment: None,
-        };
-        Ok(Searchable {
-            search,
-            behind: behind.map(|error| failed(error.with_index(&*index.name))),
-        })
+        }
     }
 }
 
@@ -351,6 +423,28 @@ struct Place<'a> {
     number: u32,
     filters: Vec<Query>,
     tenant: Option<TenantRestriction>,
+}
+
+/// What every match in a mounted shard has, so that splits that hold none need not be opened.
+fn conditions(ctx: &RequestContext, place: &Place<'_>, query: Option<&Query>, now_ms: i64) -> Conditions {
+    let metadata = &place.index.metadata;
+    let own = place
+        .tenant
+        .as_ref()
+        .map(|restriction| restriction.tenant.as_str().to_owned());
+    let tenants = match (own, query) {
+        (Some(own), _) => Some(vec![own]),
+        (None, Some(query)) if ctx.scope.tenant_id().is_none() => metadata
+            .settings
+            .tenant_field
+            .as_deref()
+            .and_then(|field| narrow::tenants(field, query)),
+        _ => None,
+    };
+    Conditions {
+        window: query.and_then(|query| narrow::window(&metadata.mapping, query, now_ms)),
+        tenants: tenants.map(Arc::from),
+    }
 }
 
 /// The shards of an index that may hold a match, by what the query says of time and tenant; `None`: all.

@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use crate::backoff::Backoff;
 use crate::mapper::CompiledMapping;
+use crate::mounts::MountedShard;
 use crate::request_cache::Account;
 use crate::shard::{Shard, ShardConfig};
 
@@ -116,6 +117,11 @@ impl State {
         slots_of(&self.indices)
     }
 
+    /// Every slot of an index that is mounted.
+    pub(crate) fn mounted_slots(&self) -> impl Iterator<Item = (&Arc<IndexState>, &Arc<ShardSlot>)> {
+        self.slots().filter(|(index, _)| index.metadata.settings.is_mounted())
+    }
+
     /// Every slot of a shard that has files of its own.
     pub(crate) fn written_slots(&self) -> impl Iterator<Item = (&Arc<IndexState>, &Arc<ShardSlot>)> {
         slots_of(&self.written)
@@ -134,10 +140,25 @@ const FLUSH_PAUSE_S_MAX: u64 = 32;
 /// Longest pause between two attempts of a merge that keeps failing: each reads whole segments.
 const MERGE_PAUSE_S_MAX: u64 = 256;
 
+/// What a slot serves.
+#[derive(Clone)]
+pub(crate) enum Served {
+    /// A shard with files of its own.
+    Written(Arc<Shard>),
+    /// One that reads a snapshot.
+    Mounted(Arc<MountedShard>),
+}
+
+impl From<Arc<Shard>> for Served {
+    fn from(shard: Arc<Shard>) -> Self {
+        Self::Written(shard)
+    }
+}
+
 /// A place for a shard: it may be open, damaged or closed.
 pub(crate) struct ShardSlot {
     pub(crate) number: u32,
-    shard: ArcSwap<Result<Arc<Shard>>>,
+    shard: ArcSwap<Result<Served>>,
     /// Shards that were here before and may still be at work on the same files.
     retired: Mutex<Vec<Arc<Shard>>>,
     pub(crate) counters: Counters,
@@ -201,7 +222,7 @@ pub(crate) struct ContextCounters {
 
 impl ShardSlot {
     /// A slot around an open, damaged or closed shard.
-    pub(crate) fn new(number: u32, shard: Result<Arc<Shard>>, now_ms: i64) -> Arc<Self> {
+    pub(crate) fn new(number: u32, shard: Result<Served>, now_ms: i64) -> Arc<Self> {
         Arc::new(Self {
             number,
             shard: ArcSwap::from_pointee(shard),
@@ -227,21 +248,35 @@ impl ShardSlot {
         })
     }
 
-    /// The shard, or why it does not serve.
+    /// What may be read here, or why nothing may.
+    pub(crate) fn served(&self) -> Result<Served> {
+        Result::clone(&self.shard.load())
+    }
+
+    /// The shard that may be written to, or why there is none.
     pub(crate) fn shard(&self) -> Result<Arc<Shard>> {
         match &**self.shard.load() {
-            Ok(shard) => Ok(Arc::clone(shard)),
+            Ok(Served::Written(shard)) => Ok(Arc::clone(shard)),
+            Ok(Served::Mounted(shard)) => Err(write_blocked_error(&shard.index)),
             Err(error) => Err(error.clone()),
+        }
+    }
+
+    /// The shard, if it reads a snapshot.
+    pub(crate) fn mounted(&self) -> Option<Arc<MountedShard>> {
+        match &**self.shard.load() {
+            Ok(Served::Mounted(shard)) => Some(Arc::clone(shard)),
+            _ => None,
         }
     }
 
     /// Puts another shard (or the reason why there is none) in place. What was there takes no
     /// further requests, but it may be in the middle of one: it counts as retired until
     /// [`ShardSlot::end_retired`] has waited for it.
-    pub(crate) fn replace(&self, shard: Result<Arc<Shard>>) {
+    pub(crate) fn replace(&self, shard: Result<Served>) {
         // The list is locked over the swap, so that nobody finds the shard in neither place.
         let mut retired = self.retired.lock();
-        if let Ok(previous) = &*self.shard.swap(Arc::new(shard)) {
+        if let Ok(Served::Written(previous)) = &*self.shard.swap(Arc::new(shard)) {
             retired.push(Arc::clone(previous));
         }
     }
@@ -276,6 +311,9 @@ impl ShardSlot {
 
     /// Makes everything applied searchable and lets those who wait for it go on.
     pub(crate) fn refresh(&self, now_ms: i64) -> Result<bool> {
+        if self.mounted().is_some() {
+            return Ok(false);
+        }
         // Taken first: who comes while the refresh runs may have written after it began.
         let waiters = std::mem::take(&mut *self.waiters.lock());
         self.refreshed_ms.store(now_ms, Ordering::Relaxed);
@@ -291,6 +329,9 @@ impl ShardSlot {
 
     /// Makes everything applied durable as segments.
     pub(crate) fn flush(&self) -> Result<bool> {
+        if self.mounted().is_some() {
+            return Ok(false);
+        }
         let shard = self.shard()?;
         let started = Instant::now();
         let result = shard.flush();
@@ -305,7 +346,7 @@ impl ShardSlot {
         self.waiters.lock().push(Box::new(waiter));
         // Whoever takes the shard away does so before it releases the waiters: either it finds
         // this one, or this finds no shard.
-        if self.shard.load().is_err() {
+        if !matches!(&**self.shard.load(), Ok(Served::Written(_))) {
             self.release_waiters();
         }
     }

@@ -11,7 +11,8 @@ use firn_model::names::resolve;
 
 use super::Core;
 use super::searching::restriction;
-use super::state::ShardSlot;
+use super::state::{Served, ShardSlot};
+use crate::mounts::MountedShard;
 use crate::search::{TenantRestriction, count_of_tenant};
 use crate::segment::Segment;
 
@@ -22,6 +23,13 @@ impl Core {
         let view = self.view(&state, &ctx.scope);
         let resolved =
             resolve(&target.expression, target.options, &view, self.now_ms()).map_err(|error| ctx.tell(error))?;
+        let mounted: Vec<_> = resolved
+            .iter()
+            .filter_map(|target| state.indices.get(&target.name))
+            .flat_map(|index| index.shards.iter().filter_map(|slot| slot.mounted()))
+            .collect();
+        // What cannot be learned is told shard by shard.
+        let _ = self.learn_manifests(&mounted.iter().collect::<Vec<_>>(), &ctx.cancel)?;
         let mut indices: Vec<IndexStats> = resolved
             .iter()
             .filter_map(|target| state.indices.get(&target.name))
@@ -64,8 +72,12 @@ impl Core {
             flush_time_ms: ms(&counters.flush_us),
             ..ShardStats::default()
         };
-        let shard = match slot.shard() {
-            Ok(shard) => shard,
+        let shard = match slot.served() {
+            Ok(Served::Written(shard)) => shard,
+            Ok(Served::Mounted(shard)) => {
+                self.add_mounted(&mut stats, &shard);
+                return stats;
+            }
             Err(error) => {
                 stats.failure = Some(error.to_string());
                 return stats;
@@ -109,6 +121,39 @@ impl Core {
         stats
     }
 
+    /// What a manifest says of a shard. As in Elasticsearch, one that is read through the shared cache takes no room of
+    /// its own.
+    fn add_mounted(&self, stats: &mut ShardStats, shard: &MountedShard) {
+        let Some(segments) = shard.segments().filter(|segments| !segments.missing) else {
+            stats.failure = Some(format!(
+                "the snapshot [{}:{}] cannot be read, or lacks the shard",
+                shard.store.repository, shard.store.snapshot
+            ));
+            return;
+        };
+        for (number, segment) in (0..).zip(&segments.segments) {
+            let deleted = segment.deletes.as_ref().map_or(0, |deletes| deletes.count);
+            let own = SegmentStats {
+                name: format!("_{number}"),
+                generation: number,
+                doc_count: u64::from(segment.split.docs - deleted.min(segment.split.docs)),
+                deleted_count: u64::from(deleted),
+                size_bytes: segment.split.len,
+                committed: true,
+                time_range_ms: segment.split.time_range_ms,
+            };
+            stats.doc_count += own.doc_count;
+            stats.deleted_count += own.deleted_count;
+            let last = i64::try_from(segment.split.seq_no_range.1).unwrap_or(i64::MAX);
+            stats.max_seq_no = stats.max_seq_no.max(last);
+            stats.segments.push(own);
+        }
+        stats.store_size_bytes = match shard.store.partial {
+            true => 0,
+            false => self.local_bytes(shard),
+        };
+    }
+
     /// The node. Cheap.
     pub(super) fn node_stats(&self) -> NodeStats {
         let space = self.disk_watch.space();
@@ -147,8 +192,21 @@ fn share_of(slot: &ShardSlot, tenant: &TenantRestriction) -> Result<ShardStats> 
         max_seq_no: -1,
         ..ShardStats::default()
     };
-    let shard = match slot.shard() {
-        Ok(shard) => shard,
+    let shard = match slot.served() {
+        Ok(Served::Written(shard)) => shard,
+        Ok(Served::Mounted(shard)) => {
+            let segments = shard.segments().map_or(&[][..], |segments| &segments.segments);
+            let own = segments.iter().filter_map(|segment| {
+                let part = segment.split.tenant(tenant.tenant.as_str())?;
+                Some((segment, u64::from(part.docs)))
+            });
+            for (segment, docs) in own {
+                stats.doc_count += docs;
+                let part = u128::from(segment.split.len) * u128::from(docs);
+                stats.store_size_bytes += (part / u128::from(segment.split.docs.max(1))) as u64;
+            }
+            return Ok(stats);
+        }
         Err(_) => {
             stats.failure = Some("the shard does not serve".to_owned());
             return Ok(stats);

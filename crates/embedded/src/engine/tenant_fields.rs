@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 
 use super::Core;
 use super::searching::{Addressed, restriction};
-use super::state::IndexState;
+use super::state::{IndexState, Served, ShardSlot};
+use crate::mounts::Conditions;
 use crate::search::{TenantRestriction, fields_of};
 use crate::segment::ShardSnapshot;
 
@@ -90,8 +91,37 @@ impl Core {
         let shards = shards
             .into_iter()
             .filter_map(|number| index.shards.get(number as usize));
-        let snapshots: Vec<_> = shards.filter_map(|slot| Some(slot.shard().ok()?.snapshot())).collect();
+        let snapshots = self.snapshots_for(ctx, &restriction, shards)?;
         self.narrowed(&index.metadata.uuid, whole, &restriction, &snapshots)
+    }
+
+    /// What a tenant may see of shards, those that do not serve left out.
+    fn snapshots_for<'a>(
+        &self,
+        ctx: &RequestContext,
+        restriction: &TenantRestriction,
+        shards: impl Iterator<Item = &'a Arc<ShardSlot>>,
+    ) -> Result<Vec<Arc<ShardSnapshot>>> {
+        let mut snapshots = Vec::new();
+        let mut mounted = Vec::new();
+        for slot in shards {
+            match slot.served() {
+                Ok(Served::Written(shard)) => snapshots.push(shard.snapshot()),
+                Ok(Served::Mounted(shard)) => {
+                    let conditions = Conditions {
+                        window: None,
+                        tenants: Some(Arc::from([restriction.tenant.as_str().to_owned()])),
+                    };
+                    mounted.push((shard, conditions));
+                }
+                Err(_) => {}
+            }
+        }
+        if !mounted.is_empty() {
+            let opened = self.open_mounted(&mounted, &ctx.cancel)?;
+            snapshots.extend(opened.into_iter().filter_map(|opened| opened.ok()?.snapshot));
+        }
+        Ok(snapshots)
     }
 
     fn narrowed(

@@ -11,6 +11,7 @@ mod fields_in_use;
 mod isolation;
 mod lifecycle;
 mod model;
+mod mounts;
 mod node;
 mod periods;
 mod purge;

@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 
 use crate::node::{Node, add, ctx, delete, index, target};
 
-fn reach(folder: &Path, config: &mut EmbeddedConfig) {
+pub(crate) fn reach(folder: &Path, config: &mut EmbeddedConfig) {
     static IO: OnceLock<Runtime> = OnceLock::new();
     let io = IO.get_or_init(|| {
         tokio::runtime::Builder::new_multi_thread()
@@ -37,7 +37,7 @@ fn node_with(repositories: &Path) -> Node {
     Node::with(|config| reach(repositories, config))
 }
 
-fn register(node: &Node, settings: Value) -> Result<()> {
+pub(crate) fn register(node: &Node, settings: Value) -> Result<()> {
     let request = PutRepository {
         name: "r".to_owned(),
         kind: "fs".to_owned(),
@@ -66,7 +66,7 @@ fn request(name: &str, indices: &str) -> CreateSnapshot {
     }
 }
 
-fn snapshot(node: &Node, name: &str, indices: &str) -> Result<SnapshotInfo> {
+pub(crate) fn snapshot(node: &Node, name: &str, indices: &str) -> Result<SnapshotInfo> {
     node.run(node.engine.create_snapshot(&ctx(), request(name, indices)))
 }
 
@@ -118,12 +118,12 @@ fn objects(repositories: &Path, folder: &str) -> Vec<String> {
     found
 }
 
-fn all() -> Value {
+pub(crate) fn all() -> Value {
     json!({"match_all": {}})
 }
 
 /// Two shards, own ids and made ones, an update, a delete, an alias.
-fn fill(node: &Node) -> String {
+pub(crate) fn fill(node: &Node) -> String {
     node.create(
         "logs",
         json!({"settings": {"number_of_shards": 2}, "aliases": {"current": {}},
@@ -147,7 +147,7 @@ fn fill(node: &Node) -> String {
 }
 
 /// What a restored copy of [`fill`]'s index must answer, in every way that differs in code.
-fn check_restored(node: &Node, name: &str, made: &str) {
+pub(crate) fn check_restored(node: &Node, name: &str, made: &str) {
     assert_eq!(node.count(name, all()), 40);
     assert_eq!(node.count(name, json!({"term": {"user": "u0"}})), 10);
     assert_eq!(node.count(name, json!({"match_phrase": {"text": "second version"}})), 1);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::change::Change;
-use super::{IndexMetadata, MountIndex};
+use super::{IDS_OF, IndexMetadata, MountIndex};
 use crate::Result;
 use crate::names::{matches_pattern, validate_index_name};
 use crate::settings::IndexSettings;
@@ -24,6 +24,8 @@ impl Change<'_> {
                 .iter()
                 .any(|pattern| matches_pattern(pattern, setting))
         });
+        // Ids that firn made of documents go on to mean them.
+        before.insert(IDS_OF.to_owned(), source.ids_of().into());
         let settings = IndexSettings::mounted(&before, &mount.settings, &mount.store)?;
         self.check_shard_limit([&settings])?;
         self.next.indices.insert(Arc::new(IndexMetadata {

@@ -157,8 +157,8 @@ pub(super) async fn list(run: &Run<'_>, written: &BTreeMap<String, u64>) -> Resu
 /// Removes everything and looks whether it is gone.
 pub(super) async fn remove(run: &Run<'_>) -> Result<(), ObjectError> {
     let removed = remove_all(run).await?;
-    let gone = stream::iter(removed.iter().map(|key| async move {
-        match run.objects.info(key).await {
+    let gone = stream::iter(removed.into_iter().map(|key| async move {
+        match run.objects.info(&key).await {
             Err(error) if error.kind == ObjectErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
             Ok(_) => {

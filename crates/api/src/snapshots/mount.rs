@@ -1,0 +1,56 @@
+//! `_mount`: an index of a snapshot, searched where it lies.
+
+use std::sync::Arc;
+
+use firn_engine::Error;
+use firn_engine::mounts::{MountSnapshot, Storage};
+use serde_json::{Value, json};
+
+use super::body::Fields;
+use crate::error::ApiError;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+
+pub(crate) const PARAMS: &[&str] = &["storage", "wait_for_completion"];
+
+/// `POST /_snapshot/{repository}/{snapshot}/_mount`. The index is there and can be searched when this answers, whatever
+/// `wait_for_completion` says: it decides on the answer alone.
+pub(crate) async fn mount(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let mut body = Fields::new("a mount", call.object()?);
+    let Some(index) = body.text("index")? else {
+        return Err(ApiError::validation(&["index name is missing".to_owned()]));
+    };
+    let storage = match call.params.get("storage") {
+        None | Some("full_copy") => Storage::FullCopy,
+        Some("shared_cache") => Storage::SharedCache,
+        Some(other) => {
+            return Err(Error::illegal_argument(format!("unknown searchable snapshot storage [{other}]")).into());
+        }
+    };
+    let request = MountSnapshot {
+        repository: call.capture("repository").to_owned(),
+        snapshot: call.capture("snapshot").to_owned(),
+        index,
+        renamed_index: body.text("renamed_index")?,
+        storage,
+        index_settings: body.take("index_settings").unwrap_or(Value::Null),
+        ignore_index_settings: body.list("ignore_index_settings")?.unwrap_or_default(),
+    };
+    body.end()?;
+    let wait = call.params.bool("wait_for_completion", false)?;
+    let mounted = edge.engine.mount_snapshot(&call.ctx, request).await?;
+    if !wait {
+        return Ok(Reply::ok(&json!({"accepted": true})));
+    }
+    Ok(Reply::ok(&json!({
+        "snapshot": {
+            "snapshot": mounted.snapshot,
+            "indices": [mounted.index],
+            "shards": {
+                "total": mounted.total_shards,
+                "failed": mounted.total_shards - mounted.successful_shards,
+                "successful": mounted.successful_shards,
+            },
+        },
+    })))
+}

@@ -1,0 +1,96 @@
+//! Brings whole copies of splits to this node, in the background.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use firn_model::{ErrorKind, Result};
+use parking_lot::Mutex;
+
+use super::MountedShard;
+use super::local::LocalSplit;
+use crate::engine::Core;
+
+/// Splits that are copied at a time: two keep a network busy while one is verified, and leave most requests to searches.
+const COPIES_MAX: usize = 2;
+
+/// Which shards are being copied.
+#[derive(Default)]
+pub(crate) struct Copying {
+    /// By uuid of the index and number.
+    shards: Mutex<HashSet<(Arc<str>, u32)>>,
+}
+
+impl Core {
+    /// Makes sure that the shards of indices that are mounted as `full_copy` come to this node. To be called once in a
+    /// while: what failed is tried again, what was damaged is made again.
+    pub(crate) fn copy_mounted(self: &Arc<Self>) {
+        if self.io().is_err() || self.disk_watch.block_reason().is_some() {
+            return;
+        }
+        let state = self.state();
+        for (_, slot) in state.mounted_slots() {
+            let Some(shard) = slot.mounted().filter(|shard| !shard.store.partial) else {
+                continue;
+            };
+            let is_whole = || {
+                shard
+                    .copies(&self.config.disk)
+                    .iter()
+                    .all(|copy| copy.whole().is_some())
+            };
+            if shard.known().is_some() && is_whole() {
+                continue;
+            }
+            self.copy_shard(shard);
+        }
+    }
+
+    fn copy_shard(self: &Arc<Self>, shard: Arc<MountedShard>) {
+        let key = (Arc::clone(&shard.uuid), shard.number);
+        {
+            let mut copying = self.mounts.copying.shards.lock();
+            if copying.len() >= COPIES_MAX || !copying.insert(key.clone()) {
+                return;
+            }
+        }
+        let Ok(io) = self.io().cloned() else { return };
+        // Weak, so that a copy keeps no closed engine alive.
+        let core = Arc::downgrade(self);
+        io.spawn(async move {
+            let Some(core) = core.upgrade() else { return };
+            let copied = core.copy_splits(&shard).await;
+            core.mounts.copying.shards.lock().remove(&key);
+            match copied {
+                Ok(()) => {
+                    tracing::info!(index = &*shard.index, shard = shard.number, "a mounted shard is here as a whole copy");
+                }
+                Err(error) if error.kind() == ErrorKind::Cancelled => {}
+                Err(error) => {
+                    tracing::warn!(index = &*shard.index, shard = shard.number, %error, "cannot copy a mounted shard yet");
+                }
+            }
+        });
+    }
+
+    async fn copy_splits(&self, shard: &Arc<MountedShard>) -> Result<()> {
+        let repository = self.repository(&shard.store.repository)?;
+        if shard.known().is_none() {
+            let known = self.mounts.manifests.get(&shard.store, || Ok(Arc::clone(&repository)));
+            shard.learn(known.await?);
+        }
+        let goes_on = || !self.is_closing() && self.is_mounted(shard);
+        for copy in shard.copies(&self.config.disk) {
+            let copy: &Arc<LocalSplit> = copy;
+            copy.complete(&**repository.store(), &goes_on).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the index of a shard is still there.
+    fn is_mounted(&self, shard: &MountedShard) -> bool {
+        let state = self.state();
+        state
+            .index(&shard.index)
+            .is_ok_and(|index| index.metadata.uuid == *shard.uuid)
+    }
+}

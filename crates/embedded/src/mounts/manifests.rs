@@ -1,0 +1,257 @@
+//! What mounted indices read: the manifests of their snapshots, in memory once for all mounts of one.
+//!
+//! A manifest is read from the repository when an index is mounted, and kept in a file beside the indices, so that a
+//! start with many thousands of mounts asks the repository for none. The file is a copy and nothing more: what is
+//! missing or damaged is read again.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use firn_model::metadata::IndexMetadata;
+use firn_model::settings::SnapshotStore;
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::disk::Disk;
+use firn_storage::repository::{IndexManifest, Repository, SnapshotManifest, SnapshotSegment};
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
+
+/// Manifests of snapshots that are kept beyond their use: whoever mounts one index of a snapshot often mounts the next.
+const SNAPSHOTS_KEPT: usize = 4;
+/// Indices of snapshots that are kept for the next mount of the same.
+const SOURCES_KEPT: usize = 64;
+
+/// The shards of an index in a snapshot, by number.
+#[derive(Debug)]
+pub(crate) struct MountedIndex {
+    pub(crate) shards: Vec<MountedSegments>,
+}
+
+/// A shard in a snapshot.
+#[derive(Debug)]
+pub(crate) struct MountedSegments {
+    /// Newest first.
+    pub(crate) segments: Vec<Arc<SnapshotSegment>>,
+    /// The snapshot lacks it.
+    pub(crate) missing: bool,
+}
+
+impl MountedIndex {
+    fn new(manifest: IndexManifest) -> Self {
+        let mut shards = manifest.shards;
+        shards.sort_by_key(|shard| shard.shard);
+        let shards = shards.into_iter().map(|shard| {
+            let mut segments: Vec<_> = shard.segments.into_iter().map(Arc::new).collect();
+            segments.sort_by_key(|segment| std::cmp::Reverse(segment.split.time_range_ms.map(|range| range.1)));
+            MountedSegments {
+                segments,
+                missing: shard.missing,
+            }
+        });
+        Self {
+            shards: shards.collect(),
+        }
+    }
+}
+
+type Cell<T> = OnceCell<Arc<T>>;
+/// The ids of a snapshot and of an index in it.
+type Key = (String, String);
+
+fn key_of(store: &SnapshotStore) -> Key {
+    (store.snapshot_uuid.clone(), store.index_uuid.clone())
+}
+
+/// See the module.
+pub(crate) struct Manifests {
+    folder: PathBuf,
+    disk: Arc<dyn Disk>,
+    /// By the ids of snapshot and index. Whoever holds a cell holds what is in it.
+    indices: Mutex<HashMap<Key, Weak<MountedIndex>>>,
+    /// One that is being read has no value yet; others wait for it.
+    reading: Mutex<HashMap<Key, Weak<Cell<MountedIndex>>>>,
+    /// What was mounted last, newest at the end: many mounts of one index share its mapping.
+    sources: Mutex<Vec<(Key, Arc<IndexMetadata>)>>,
+    /// The last ones, newest at the end, by id.
+    snapshots: Mutex<Vec<(String, Arc<Cell<SnapshotManifest>>)>>,
+}
+
+impl Manifests {
+    /// Those of the folder `mounts` in a data folder.
+    pub(crate) fn new(path_data: &Path, disk: Arc<dyn Disk>) -> Self {
+        Self {
+            folder: path_data.join("mounts"),
+            disk,
+            indices: Mutex::default(),
+            reading: Mutex::default(),
+            sources: Mutex::default(),
+            snapshots: Mutex::default(),
+        }
+    }
+
+    /// What a mounted index reads: known, or in its file, or from the repository. Reads of the same one wait for each
+    /// other.
+    pub(crate) async fn get(
+        &self,
+        store: &SnapshotStore,
+        repository: impl FnOnce() -> Result<Arc<Repository>>,
+    ) -> Result<Arc<MountedIndex>> {
+        let key = key_of(store);
+        if let Some(known) = self.known(store) {
+            return Ok(known);
+        }
+        let cell = {
+            let mut reading = self.reading.lock();
+            let known = reading.get(&key).and_then(Weak::upgrade);
+            let cell = known.unwrap_or_default();
+            reading.insert(key.clone(), Arc::downgrade(&cell));
+            cell
+        };
+        let index = cell
+            .get_or_try_init(|| async {
+                let manifest = match self.from_file(store) {
+                    Some(manifest) => manifest,
+                    None => {
+                        let manifest = self.from_repository(store, &*repository()?).await?;
+                        self.keep(store, &manifest);
+                        manifest
+                    }
+                };
+                Ok::<_, Error>(Arc::new(MountedIndex::new(manifest)))
+            })
+            .await?;
+        self.indices.lock().insert(key.clone(), Arc::downgrade(index));
+        self.reading.lock().remove(&key);
+        Ok(Arc::clone(index))
+    }
+
+    /// The manifest of a snapshot of which the log of its repository says the rest.
+    pub(crate) async fn snapshot(&self, repository: &Repository, name: &str) -> Result<Arc<SnapshotManifest>> {
+        let state = repository.state().await?;
+        let Some(entry) = state.snapshots.get(name) else {
+            return Err(firn_model::repository::snapshot_missing(repository.name(), name));
+        };
+        let cell = {
+            let mut kept = self.snapshots.lock();
+            match kept.iter().position(|(uuid, _)| *uuid == entry.uuid) {
+                Some(place) => Arc::clone(&kept[place].1),
+                None => {
+                    let cell = Arc::new(Cell::new());
+                    kept.push((entry.uuid.clone(), Arc::clone(&cell)));
+                    if kept.len() > SNAPSHOTS_KEPT {
+                        kept.remove(0);
+                    }
+                    cell
+                }
+            }
+        };
+        let manifest = cell
+            .get_or_try_init(|| async { Ok::<_, Error>(Arc::new(repository.manifest(entry).await?)) })
+            .await?;
+        Ok(Arc::clone(manifest))
+    }
+
+    /// The manifest of an index from its repository, with its metadata.
+    pub(crate) async fn from_repository(
+        &self,
+        store: &SnapshotStore,
+        repository: &Repository,
+    ) -> Result<IndexManifest> {
+        let snapshot = self.snapshot(repository, &store.snapshot).await?;
+        let is_other = snapshot.uuid != store.snapshot_uuid;
+        let entry = snapshot.indices.get(&store.index).filter(|_| !is_other);
+        match entry.filter(|entry| entry.uuid == store.index_uuid) {
+            Some(entry) => repository.index(entry).await,
+            None => Err(Error::new(
+                ErrorKind::SnapshotMissing,
+                format!(
+                    "[{}:{}/{}] is missing",
+                    store.repository, store.snapshot, store.snapshot_uuid
+                ),
+            )),
+        }
+    }
+
+    /// What somebody reads already.
+    pub(crate) fn known(&self, store: &SnapshotStore) -> Option<Arc<MountedIndex>> {
+        self.indices.lock().get(&key_of(store)).and_then(Weak::upgrade)
+    }
+
+    /// An index as it was in its snapshot, to be mounted, with what will be read of it.
+    pub(crate) async fn source(
+        &self,
+        store: &SnapshotStore,
+        repository: &Repository,
+    ) -> Result<(Arc<IndexMetadata>, Arc<MountedIndex>)> {
+        let key = key_of(store);
+        let kept = self.sources.lock().iter().find(|(own, _)| *own == key).cloned();
+        if let (Some((_, source)), Some(known)) = (kept, self.known(store)) {
+            return Ok((source, known));
+        }
+        let manifest = self.from_repository(store, repository).await?;
+        let source = Arc::new(IndexMetadata::from_json(&manifest.index)?);
+        self.keep(store, &manifest);
+        let index = match self.known(store) {
+            Some(known) => known,
+            None => Arc::new(MountedIndex::new(manifest)),
+        };
+        self.indices.lock().insert(key.clone(), Arc::downgrade(&index));
+        let mut sources = self.sources.lock();
+        sources.retain(|(own, _)| *own != key);
+        sources.push((key, Arc::clone(&source)));
+        if sources.len() > SOURCES_KEPT {
+            sources.remove(0);
+        }
+        Ok((source, index))
+    }
+
+    /// Removes the files that no mounted index needs.
+    pub(crate) fn retain<'a>(&self, mounted: impl Iterator<Item = &'a SnapshotStore>) {
+        let wanted: std::collections::HashSet<String> = mounted.map(file_name).collect();
+        let Ok(entries) = self.disk.list(&self.folder) else {
+            return;
+        };
+        for entry in entries.into_iter().filter(|entry| !wanted.contains(&entry.name)) {
+            // It costs some kilobytes, and the next start tries again.
+            let _ = self.disk.remove_file(&self.folder.join(entry.name));
+        }
+    }
+
+    fn from_file(&self, store: &SnapshotStore) -> Option<IndexManifest> {
+        let bytes = self.disk.read(&self.folder.join(file_name(store))).ok()?;
+        let (checksum, json) = bytes.split_first_chunk::<4>()?;
+        match crc32c::crc32c(json) == u32::from_le_bytes(*checksum) {
+            true => serde_json::from_slice(json).ok(),
+            false => None,
+        }
+    }
+
+    /// A manifest that cannot be kept is read from the repository at the next start.
+    fn keep(&self, store: &SnapshotStore, manifest: &IndexManifest) {
+        let path = self.folder.join(file_name(store));
+        if matches!(self.disk.exists(&path), Ok(true)) {
+            return;
+        }
+        let written = serde_json::to_vec(manifest)
+            .map_err(std::io::Error::from)
+            .and_then(|json| {
+                let mut bytes = crc32c::crc32c(&json).to_le_bytes().to_vec();
+                bytes.extend_from_slice(&json);
+                self.disk.create_dir_all(&self.folder)?;
+                self.disk.write_atomic(&path, &bytes)
+            });
+        if let Err(error) = written {
+            tracing::warn!(%error, index = store.index, snapshot = store.snapshot, "cannot keep the manifest of a mounted index");
+        }
+    }
+}
+
+/// Ids are made of letters, digits, `-` and `_`, as firn draws them; whatever else a repository says is left out, so
+/// that no name leads out of the folder.
+fn file_name(store: &SnapshotStore) -> String {
+    let plain = |id: &str| -> String {
+        let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+        id.chars().filter(is_plain).collect()
+    };
+    format!("{}.{}.mount", plain(&store.snapshot_uuid), plain(&store.index_uuid))
+}

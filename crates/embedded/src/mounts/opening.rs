@@ -1,0 +1,233 @@
+//! From mounted shards to segments: all that a search needs is asked for at once.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use firn_engine::Cancel;
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::repository::SnapshotSegment;
+use firn_storage::split::PartKind;
+use futures_util::StreamExt;
+use futures_util::stream;
+use tokio::runtime::Handle;
+
+use super::{Conditions, MountedShard, OpenSplits, SplitKey, key_of};
+use crate::engine::Core;
+use crate::pool::{wait_for_others, yield_now};
+use crate::segment::{Segment, ShardSnapshot};
+use crate::splits::{SplitBytes, open_split};
+
+/// Manifests and footers that one search asks for at a time. How many requests are under way on the whole node has its
+/// own limit, where object stores are reached.
+const REQUESTS_MAX: usize = 128;
+/// How often whoever waits for object stores looks whether the client has gone.
+const CANCEL_EVERY: Duration = Duration::from_millis(100);
+
+/// What a search sees of a mounted shard.
+pub(crate) struct Opened {
+    /// `None`: nothing in it can match.
+    pub(crate) snapshot: Option<Arc<ShardSnapshot>>,
+}
+
+/// A segment that has to be opened.
+struct Closed {
+    key: SplitKey,
+    segment: Arc<SnapshotSegment>,
+    bytes: Arc<dyn SplitBytes>,
+    deletes: Option<Result<Bytes>>,
+}
+
+impl Core {
+    /// Learns what mounted shards read, where that is not known yet; one outcome for each.
+    pub(crate) fn learn_manifests(&self, shards: &[&Arc<MountedShard>], cancel: &Cancel) -> Result<Vec<Result<()>>> {
+        let unknown = |shard: &&&Arc<MountedShard>| shard.known().is_none();
+        if !shards.iter().any(|shard| unknown(&shard)) {
+            return Ok(shards.iter().map(|_| Ok(())).collect());
+        }
+        let learn = |shard: Arc<MountedShard>| async move {
+            if shard.known().is_none() {
+                let repository = || self.repository(&shard.store.repository);
+                shard.learn(self.mounts.manifests.get(&shard.store, repository).await?);
+            }
+            Ok(())
+        };
+        let all = stream::iter(shards.iter().map(|shard| learn(Arc::clone(shard))))
+            .buffered(REQUESTS_MAX)
+            .collect::<Vec<Result<()>>>();
+        wait_for(self.io()?, cancel, all)
+    }
+
+    /// Opens what can match of mounted shards; one outcome for each. Blocks while footers are fetched, others run
+    /// meanwhile.
+    pub(crate) fn open_mounted(
+        &self,
+        wanted: &[(Arc<MountedShard>, Conditions)],
+        cancel: &Cancel,
+    ) -> Result<Vec<Result<Opened>>> {
+        let shards: Vec<&Arc<MountedShard>> = wanted.iter().map(|(shard, _)| shard).collect();
+        let learned = self.learn_manifests(&shards, cancel)?;
+        let now_ms = self.now_ms();
+        let mut segments: HashMap<SplitKey, Result<Arc<Segment>>> = HashMap::new();
+        let mut closed: HashMap<SplitKey, Closed> = HashMap::new();
+        for ((shard, conditions), learned) in wanted.iter().zip(&learned) {
+            if learned.is_err() {
+                continue;
+            }
+            for (place, segment) in kept(shard, conditions) {
+                let key = key_of(shard, segment);
+                if segments.contains_key(&key) || closed.contains_key(&key) {
+                    continue;
+                }
+                match self.mounts.open.get(&key, now_ms) {
+                    Some(open) => {
+                        segments.insert(key, Ok(open));
+                    }
+                    None => match self.bytes_of(shard, place, segment) {
+                        Ok(bytes) => {
+                            let own = Closed {
+                                key: key.clone(),
+                                segment: Arc::clone(segment),
+                                bytes,
+                                deletes: None,
+                            };
+                            closed.insert(key, own);
+                        }
+                        Err(error) => {
+                            segments.insert(key, Err(error));
+                        }
+                    },
+                }
+            }
+        }
+        let closed = self.fetch_footers(wanted, closed, cancel)?;
+        for closed in closed {
+            yield_now();
+            cancel.check()?;
+            let key = closed.key.clone();
+            segments.insert(key, self.open_closed(closed, now_ms));
+        }
+        let outcomes = wanted.iter().zip(learned);
+        Ok(outcomes
+            .map(|((shard, conditions), learned)| {
+                learned?;
+                opened(shard, conditions, &segments)
+            })
+            .collect())
+    }
+
+    /// Brings the footers and deletes of splits here, all at once.
+    fn fetch_footers(
+        &self,
+        wanted: &[(Arc<MountedShard>, Conditions)],
+        closed: HashMap<SplitKey, Closed>,
+        cancel: &Cancel,
+    ) -> Result<Vec<Closed>> {
+        if closed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let repositories: HashMap<Arc<str>, _> = wanted
+            .iter()
+            .map(|(shard, _)| Arc::<str>::from(shard.store.repository.as_str()))
+            .map(|name| {
+                let repository = self.repository(&name);
+                (name, repository)
+            })
+            .collect();
+        let fetch = |mut closed: Closed| {
+            let repository = repositories.get(&closed.key.repository).cloned();
+            async move {
+                let footer = (PartKind::Footer, closed.segment.split.footer_logical());
+                // What fails here fails again, and is told, where it is read.
+                let _ = closed.bytes.fetch(&[footer]).await;
+                if let (Some(deletes), Some(repository)) = (&closed.segment.deletes, repository) {
+                    closed.deletes = Some(match repository {
+                        Ok(repository) => repository.deletes(deletes).await,
+                        Err(error) => Err(error),
+                    });
+                }
+                closed
+            }
+        };
+        let all = stream::iter(closed.into_values().map(fetch))
+            .buffer_unordered(REQUESTS_MAX)
+            .collect::<Vec<Closed>>();
+        wait_for(self.io()?, cancel, all)
+    }
+
+    fn open_closed(&self, closed: Closed, now_ms: i64) -> Result<Arc<Segment>> {
+        let bytes = OpenSplits::bytes_of(&closed.segment);
+        if !self.mounts.open.has_room(bytes) {
+            return Err(Error::new(
+                ErrorKind::CircuitBreaking,
+                format!(
+                    "[open_splits] Data too large: searches hold as many splits of mounted indices open as \
+                     [xpack.searchable.snapshot.open_splits.limit] = [{}b] allows",
+                    self.config.open_splits_bytes_max
+                ),
+            ));
+        }
+        let deletes = closed.deletes.transpose()?;
+        let segment = open_split(&closed.segment.split, closed.bytes, deletes.as_deref())?;
+        Ok(self.mounts.open.put(closed.key, Arc::new(segment), bytes, now_ms))
+    }
+}
+
+/// The segments of a shard that can hold a match, with their places.
+fn kept<'a>(
+    shard: &'a MountedShard,
+    conditions: &'a Conditions,
+) -> impl Iterator<Item = (usize, &'a Arc<SnapshotSegment>)> {
+    let segments = shard.segments().map_or(&[][..], |segments| &segments.segments);
+    segments
+        .iter()
+        .enumerate()
+        .filter(|(_, segment)| conditions.may_match(&segment.split))
+}
+
+fn opened(
+    shard: &MountedShard,
+    conditions: &Conditions,
+    segments: &HashMap<SplitKey, Result<Arc<Segment>>>,
+) -> Result<Opened> {
+    let Some(all) = shard.segments().filter(|segments| !segments.missing) else {
+        return Err(Error::new(
+            ErrorKind::ShardDamaged,
+            format!(
+                "shard [{}][{}] is not in snapshot [{}:{}]",
+                shard.index, shard.number, shard.store.repository, shard.store.snapshot
+            ),
+        ));
+    };
+    let mut own = Vec::new();
+    for (_, segment) in kept(shard, conditions) {
+        match segments.get(&key_of(shard, segment)) {
+            Some(Ok(open)) => own.push(Arc::clone(open)),
+            Some(Err(error)) => return Err(error.clone()),
+            None => return Err(Error::internal("a split was not opened")),
+        }
+    }
+    Ok(Opened {
+        snapshot: match own.is_empty() && !all.segments.is_empty() {
+            true => None,
+            false => Some(shard.snapshot(own)),
+        },
+    })
+}
+
+/// Waits for object stores; others run meanwhile. Fails when the client has gone.
+fn wait_for<T>(io: &Handle, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T> {
+    wait_for_others(|| {
+        io.block_on(async {
+            let mut work = std::pin::pin!(work);
+            loop {
+                if let Ok(done) = tokio::time::timeout(CANCEL_EVERY, work.as_mut()).await {
+                    return Ok(done);
+                }
+                cancel.check()?;
+            }
+        })
+    })
+}

@@ -1,0 +1,85 @@
+//! A shard that reads a snapshot.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use firn_model::ids::AutoId;
+use firn_model::metadata::IndexMetadata;
+use firn_model::settings::SnapshotStore;
+use firn_storage::disk::Disk;
+
+use super::local::LocalSplit;
+use super::manifests::{MountedIndex, MountedSegments};
+use crate::segment::{Segment, ShardSnapshot};
+
+/// What a slot holds of a mounted index. Until somebody asks for the shard that is its name.
+pub(crate) struct MountedShard {
+    pub(crate) index: Arc<str>,
+    pub(crate) uuid: Arc<str>,
+    pub(crate) tag: u32,
+    pub(crate) number: u32,
+    pub(crate) store: Arc<SnapshotStore>,
+    tenant_field: Option<Arc<str>>,
+    manifest: OnceLock<Arc<MountedIndex>>,
+    /// Where whole copies go; `None`: it reads through the shared cache.
+    folder: Option<PathBuf>,
+    copies: OnceLock<Vec<Arc<LocalSplit>>>,
+}
+
+impl MountedShard {
+    /// A shard of a mounted index; `dir` is its folder.
+    pub(crate) fn new(index: &IndexMetadata, store: &Arc<SnapshotStore>, number: u32, dir: PathBuf) -> Self {
+        Self {
+            index: index.name.as_str().into(),
+            uuid: index.uuid.as_str().into(),
+            tag: AutoId::tag_of(index.ids_of()),
+            number,
+            store: Arc::clone(store),
+            tenant_field: index.settings.tenant_field.as_deref().map(Arc::from),
+            manifest: OnceLock::new(),
+            folder: (!store.partial).then_some(dir),
+            copies: OnceLock::new(),
+        }
+    }
+
+    /// What it reads, if that is known already.
+    pub(crate) fn known(&self) -> Option<&Arc<MountedIndex>> {
+        self.manifest.get()
+    }
+
+    /// Learns what it reads.
+    pub(crate) fn learn(&self, manifest: Arc<MountedIndex>) {
+        // Whoever was first learned the same.
+        let _ = self.manifest.set(manifest);
+    }
+
+    /// Its segments, once they are known; `None` also where the snapshot lacks the shard.
+    pub(crate) fn segments(&self) -> Option<&MountedSegments> {
+        self.manifest.get()?.shards.get(self.number as usize)
+    }
+
+    /// Whole copies of its segments, in their order; empty where it has none.
+    pub(super) fn copies(&self, disk: &Arc<dyn Disk>) -> &[Arc<LocalSplit>] {
+        let (Some(folder), Some(segments)) = (&self.folder, self.segments()) else {
+            return &[];
+        };
+        self.copies.get_or_init(|| {
+            let copy = |segment: &Arc<_>| -> Arc<LocalSplit> {
+                let segment: &Arc<firn_storage::repository::SnapshotSegment> = segment;
+                LocalSplit::new(folder, Arc::clone(disk), &segment.split)
+            };
+            segments.segments.iter().map(copy).collect()
+        })
+    }
+
+    /// What a search sees of it.
+    pub(crate) fn snapshot(&self, segments: Vec<Arc<Segment>>) -> Arc<ShardSnapshot> {
+        Arc::new(ShardSnapshot {
+            index: Arc::clone(&self.index),
+            index_tag: self.tag,
+            shard: self.number,
+            tenant_field: self.tenant_field.clone(),
+            segments,
+        })
+    }
+}

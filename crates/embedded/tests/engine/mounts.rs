@@ -1,0 +1,180 @@
+//! Indices that read a snapshot where it lies, through the engine's interface.
+
+use firn_embedded::EmbeddedConfig;
+use firn_engine::mounts::{MountSnapshot, Mounted, MountedShardStats, SearchableSnapshots, Storage};
+use firn_engine::{ErrorKind, Result};
+use firn_model::metadata::Command;
+use serde_json::{Value, json};
+
+use crate::node::{Node, ctx, index, target};
+use crate::snapshots::{all, check_restored, fill, reach, register, snapshot};
+
+/// A node with a repository `r` in the folder and a cache.
+fn node_of(repositories: &std::path::Path) -> Node {
+    let node = Node::with(|config: &mut EmbeddedConfig| {
+        reach(repositories, config);
+        config.shared_cache_bytes = 16 << 20;
+    });
+    register(&node, json!({"location": "backups"})).unwrap();
+    node
+}
+
+fn mount_as(node: &Node, name: &str, storage: Storage) -> Result<Mounted> {
+    let request = MountSnapshot {
+        repository: "r".to_owned(),
+        snapshot: "first".to_owned(),
+        index: "logs".to_owned(),
+        renamed_index: Some(name.to_owned()),
+        storage,
+        index_settings: Value::Null,
+        ignore_index_settings: Vec::new(),
+    };
+    node.run(node.engine.mount_snapshot(&ctx(), request))
+}
+
+fn shards(node: &Node, name: &str) -> Vec<MountedShardStats> {
+    node.run(node.engine.mounted_shards(&ctx(), target(name))).unwrap()
+}
+
+/// Requests to object stores so far.
+fn requests(node: &Node) -> u64 {
+    let stats = node.run(node.engine.shared_cache_stats(&ctx())).unwrap();
+    stats.expect("a cache").store_requests
+}
+
+#[test]
+fn a_mounted_index_answers_as_what_was_snapshotted() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = node_of(folder.path());
+    let made = fill(&writer);
+    snapshot(&writer, "first", "logs").unwrap();
+    // Another node, that knows nothing but the repository.
+    let node = node_of(folder.path());
+    for (name, storage) in [("frozen", Storage::SharedCache), ("cold", Storage::FullCopy)] {
+        let mounted = mount_as(&node, name, storage).unwrap();
+        assert_eq!((mounted.total_shards, mounted.successful_shards), (2, 2));
+        check_restored(&node, name, &made);
+    }
+    // Beside each other and after a restart they are what they were.
+    assert_eq!(node.count("frozen,cold", all()), 80);
+    let node = node.reopen();
+    check_restored(&node, "frozen", &made);
+    check_restored(&node, "cold", &made);
+    let stats = node
+        .run(firn_engine::Engine::stats(&*node.engine, &ctx(), target("frozen")))
+        .unwrap();
+    let docs: u64 = stats[0].shards.iter().map(|shard| shard.doc_count).sum();
+    assert_eq!(docs, 40);
+    assert!(
+        stats[0]
+            .shards
+            .iter()
+            .all(|shard| shard.failure.is_none() && shard.store_size_bytes == 0)
+    );
+}
+
+#[test]
+fn a_mounted_index_takes_no_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = node_of(folder.path());
+    fill(&node);
+    snapshot(&node, "first", "logs").unwrap();
+    mount_as(&node, "frozen", Storage::SharedCache).unwrap();
+    let error = node.write_error(index("frozen", "new", json!({"user": "new"})));
+    assert_eq!(error.kind(), ErrorKind::IndexBlocked);
+    assert!(error.reason().contains("FORBIDDEN/8/index write"), "{error}");
+    // What is done to indices now and then does it no harm.
+    node.refresh("frozen");
+    node.flush("frozen");
+    assert_eq!(node.count("frozen", all()), 40);
+    assert_eq!(
+        mount_as(&node, "frozen", Storage::SharedCache).unwrap_err().kind(),
+        ErrorKind::ResourceAlreadyExists
+    );
+}
+
+#[test]
+fn what_was_read_once_is_not_fetched_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = node_of(folder.path());
+    fill(&writer);
+    snapshot(&writer, "first", "logs").unwrap();
+    let node = node_of(folder.path());
+    mount_as(&node, "one", Storage::SharedCache).unwrap();
+    assert_eq!(requests(&node), 0);
+    let question = || json!({"term": {"user": "u0"}});
+    assert_eq!(node.count("one", question()), 10);
+    let first = requests(&node);
+    assert!(first > 0);
+    assert_eq!(node.count("one", question()), 10);
+    // Another mount of the same snapshot shares what is open and cached.
+    mount_as(&node, "two", Storage::SharedCache).unwrap();
+    assert_eq!(node.count("two", question()), 10);
+    assert_eq!(requests(&node), first);
+    // Nor does another process fetch it that has the same disk, and what is cleared is fetched anew.
+    let node = node.reopen();
+    assert_eq!(node.count("one", question()), 10);
+    assert_eq!(requests(&node), 0);
+    node.run(node.engine.clear_shared_cache(&ctx(), target("*"))).unwrap();
+    assert_eq!(
+        shards(&node, "one")
+            .iter()
+            .filter_map(|shard| shard.splits)
+            .map(|splits| splits.local_bytes)
+            .sum::<u64>(),
+        0
+    );
+}
+
+#[test]
+fn splits_of_another_time_cost_no_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = node_of(folder.path());
+    fill(&writer);
+    snapshot(&writer, "first", "logs").unwrap();
+    let node = node_of(folder.path());
+    mount_as(&node, "frozen", Storage::SharedCache).unwrap();
+    let late = json!({"range": {"@timestamp": {"gte": "2020-01-01"}}});
+    assert_eq!(node.count("frozen", late), 0);
+    assert_eq!(requests(&node), 0);
+    assert_eq!(
+        shards(&node, "frozen")
+            .iter()
+            .filter_map(|shard| shard.splits)
+            .map(|splits| splits.open)
+            .sum::<u64>(),
+        0
+    );
+}
+
+#[test]
+fn a_whole_copy_comes_in_the_background_and_outlives_the_repository() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = node_of(folder.path());
+    let made = fill(&writer);
+    snapshot(&writer, "first", "logs").unwrap();
+    let node = node_of(folder.path());
+    mount_as(&node, "cold", Storage::FullCopy).unwrap();
+    let is_here = |node: &Node| {
+        shards(node, "cold")
+            .iter()
+            .all(|shard| shard.splits.is_some_and(|splits| splits.local_bytes == splits.bytes))
+    };
+    for _ in 0..600 {
+        if is_here(&node) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert!(is_here(&node));
+    std::fs::remove_dir_all(folder.path().join("backups").join("splits")).unwrap();
+    let node = node.reopen();
+    check_restored(&node, "cold", &made);
+    assert_eq!(requests(&node), 0);
+    // It goes with the index.
+    node.execute(Command::DeleteIndices {
+        names: vec!["cold".to_owned()],
+    })
+    .unwrap();
+    assert_eq!(std::fs::read_dir(node.path().join("indices")).unwrap().count(), 0);
+}
