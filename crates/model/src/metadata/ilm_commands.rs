@@ -95,7 +95,9 @@ pub enum IlmCommand {
     },
 }
 
-/// Settings that are the lifecycle's own.
+/// What settings of lifecycles begin with.
+const LIFECYCLE: &str = "index.lifecycle.";
+/// Settings that say which lifecycle an index has.
 const OWN_SETTINGS: [&str; 3] = [NAME, ROLLOVER_ALIAS, INDEXING_COMPLETE];
 
 impl IndexMetadata {
@@ -373,10 +375,9 @@ impl Change<'_> {
                 "index [{old_name}] is the write index for data stream [{stream}] and cannot be replaced"
             )));
         }
-        let mut changes: SettingsMap = OWN_SETTINGS
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), old.settings.typed.get(*name)?.clone())))
-            .collect();
+        // All of the lifecycle's, also from when the age counts.
+        let mut changes: SettingsMap = old.settings.typed.clone();
+        changes.retain(|name, _| name.starts_with(LIFECYCLE));
         changes.insert("index.hidden".to_owned(), old.settings.hidden.to_string().into());
         let mut settings = new.settings.update(&changes, false, new.closed, new_name, &new.uuid)?;
         if let Some(range_ms) = old.settings.time_range_ms.clone() {

@@ -223,7 +223,7 @@ fn another_index_takes_a_place_in_one_step() {
 
     world.ok(Command::CreateIndex {
         name: "logs-000001".to_owned(),
-        settings: json!({}),
+        settings: json!({"index.lifecycle.origination_date": 5}),
         mappings: None,
         aliases: Some(json!({"logs": {"is_write_index": false}})),
     });
@@ -234,6 +234,7 @@ fn another_index_takes_a_place_in_one_step() {
         to: Box::new(Execution::new(NOW_MS, NOW_MS)),
     }));
     let new = world.index("partial-logs-000001");
+    assert_eq!(new.lifecycle_ms(), 5);
     let aliases: Vec<&str> = new.aliases.keys().map(String::as_str).collect();
     assert_eq!(aliases, ["logs", "logs-000001"]);
     assert_eq!(new.aliases["logs"].is_write_index, None);
