@@ -27,6 +27,7 @@ mod scheduling;
 mod security;
 mod serve;
 mod settings;
+mod shared_cache;
 mod tls;
 
 use std::process::ExitCode;

@@ -20,7 +20,7 @@ use crate::settings::address::Protection;
 use crate::settings::load::{Sources, Typed};
 use crate::settings::{FloodStage, ServeSettings, SettingsError, markdown};
 use crate::tls::TlsFiles;
-use crate::{allocator, keystore, lifecycle, logging, metrics, records, scheduling, security};
+use crate::{allocator, keystore, lifecycle, logging, metrics, records, scheduling, security, shared_cache};
 
 /// An interrupt sooner after the first is the same one.
 const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
@@ -142,7 +142,7 @@ pub(crate) fn serve(
 
     let repositories = Repositories::start(settings)?;
     let stores = Arc::clone(&repositories.stores);
-    let engine = Embedded::open(embedded_config(settings, &repositories))
+    let engine = Embedded::open(embedded_config(settings, &repositories)?)
         .with_context(|| format!("cannot open the data in {}", settings.path_data.display()))?;
     let recovery = engine.recovery_report();
     for damaged in &recovery.damaged {
@@ -273,14 +273,17 @@ fn on_signal(stopping: Stopping) -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-fn embedded_config(settings: &ServeSettings, repositories: &Repositories) -> EmbeddedConfig {
+fn embedded_config(settings: &ServeSettings, repositories: &Repositories) -> anyhow::Result<EmbeddedConfig> {
     let defaults = EmbeddedConfig::new(
         &settings.path_data,
         Arc::new(RealDisk),
         Arc::new(now_ms),
         fastrand::u64(..),
     );
-    EmbeddedConfig {
+    let shared_cache = shared_cache::sizes(settings, &*defaults.disk)?;
+    Ok(EmbeddedConfig {
+        shared_cache_bytes: shared_cache.all,
+        shared_cache_tenant_bytes: shared_cache.tenant,
         write_threads: settings.write_threads,
         search_threads: settings.search_threads,
         merge_threads: settings.merge_threads,
@@ -307,7 +310,7 @@ fn embedded_config(settings: &ServeSettings, repositories: &Repositories) -> Emb
         object_stores: Arc::clone(&repositories.stores),
         io: repositories.io(),
         ..defaults
-    }
+    })
 }
 
 async fn api_config(settings: &ServeSettings, address: SocketAddr, engine: &dyn Engine) -> anyhow::Result<ApiConfig> {

@@ -98,6 +98,7 @@ pub(crate) fn open_regions(config: &EmbeddedConfig) -> Result<Option<Arc<RegionC
     }
     let options = RegionCacheOptions {
         size_bytes: config.shared_cache_bytes,
+        owner_bytes_max: config.shared_cache_tenant_bytes,
         ..RegionCacheOptions::default()
     };
     let folder = config.path_data.join("regions");

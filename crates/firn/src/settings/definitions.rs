@@ -58,6 +58,8 @@ pub(crate) enum Kind {
     Bytes(u64, u64),
     /// A size in bytes or a percentage of the machine's memory, at least so many bytes.
     MemoryShare(u64),
+    /// A size in bytes, or a percentage of what the help says.
+    BytesOrShare,
     /// A percentage or ratio of the disk that may be used, or the bytes that must stay free.
     Watermark,
     /// A time with Elasticsearch's units (`500ms`), or `-1` for never.
@@ -83,6 +85,7 @@ impl Kind {
             Self::Paths => "list of paths".to_owned(),
             Self::Bytes(min, max) => format!("bytes, {} to {}", print_bytes(min), print_bytes(max)),
             Self::MemoryShare(min) => format!("bytes or % of memory, at least {}", print_bytes(min)),
+            Self::BytesOrShare => "bytes or %".to_owned(),
             Self::Watermark => "% or ratio of the disk used, or bytes free".to_owned(),
             Self::DurationOrNever => "time, or -1 for never".to_owned(),
             Self::Duration => "time".to_owned(),
@@ -467,6 +470,20 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         kind: Kind::Bytes(0, 1024 * 1024 * GIB),
         default: Fixed("10gb"),
         help: "Free space that is always enough for a flood stage given as a percentage, however large the disk.",
+    },
+    Definition {
+        name: "xpack.searchable.snapshot.shared_cache.size",
+        section: DISK,
+        kind: Kind::BytesOrShare,
+        default: Fixed("10%"),
+        help: "What the cache of searchable snapshots that are mounted as `shared_cache` may take, a percentage of the disk of `path.data` or bytes. It takes only what was read. 0 keeps nothing: everything is read from the repository each time.",
+    },
+    Definition {
+        name: "xpack.searchable.snapshot.shared_cache.tenant_size",
+        section: DISK,
+        kind: Kind::BytesOrShare,
+        default: Fixed("100%"),
+        help: "What the indices of one tenant may take of that cache, a percentage of it or bytes; past it the tenant makes room among its own. Counts for indices that belong to one tenant alone. firn's own setting.",
     },
     Definition {
         name: "data_streams.lifecycle.poll_interval",

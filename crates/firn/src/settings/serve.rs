@@ -32,6 +32,25 @@ pub(crate) enum FloodStage {
     FreeBytes(u64),
 }
 
+/// A size that may be given as a part of something.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Size {
+    /// So many bytes.
+    Bytes(u64),
+    /// This part, 0 to 1.
+    Share(f64),
+}
+
+impl Size {
+    /// Bytes, where the whole has so many.
+    pub(crate) fn of(self, whole: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Share(share) => (whole as f64 * share) as u64,
+        }
+    }
+}
+
 /// Whether records of one kind are kept, and how long.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeepRecords {
@@ -66,6 +85,8 @@ pub(crate) struct ServeSettings {
     pub(crate) merge_threads: usize,
     pub(crate) flood_stage: FloodStage,
     pub(crate) flood_stage_headroom_bytes: u64,
+    pub(crate) shared_cache_size: Size,
+    pub(crate) shared_cache_tenant_size: Size,
     pub(crate) lifecycle_poll_interval: Duration,
     pub(crate) policies_poll_interval: Duration,
     pub(crate) max_buckets: u64,
@@ -137,6 +158,8 @@ impl ServeSettings {
             },
             flood_stage_headroom_bytes: values
                 .bytes("cluster.routing.allocation.disk.watermark.flood_stage.max_headroom")?,
+            shared_cache_size: values.size("xpack.searchable.snapshot.shared_cache.size")?,
+            shared_cache_tenant_size: values.size("xpack.searchable.snapshot.shared_cache.tenant_size")?,
             lifecycle_poll_interval: values
                 .duration("data_streams.lifecycle.poll_interval")?
                 .expect("a duration that cannot be never"),
@@ -228,6 +251,14 @@ impl Values<'_> {
             requests_max: self.count("repositories.max_requests")?.expect("a fixed default"),
             clients,
         })
+    }
+
+    fn size(&self, name: &str) -> Result<Size, SettingsError> {
+        match self.get(name)? {
+            Some(Value::Share(share)) => Ok(Size::Share(share)),
+            Some(Value::Bytes(bytes)) => Ok(Size::Bytes(bytes)),
+            other => unreachable!("{name} is a share or bytes, not {other:?}"),
+        }
     }
 
     /// Every setting that was typed or has a fixed default, by name.

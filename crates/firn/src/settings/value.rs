@@ -44,6 +44,7 @@ pub(crate) fn check(definition: &Definition, text: &str) -> Result<Value, String
             Ok(Value::Bytes(bytes))
         }
         Kind::MemoryShare(min) => memory_share(text, min),
+        Kind::BytesOrShare => bytes_or_share(text),
         Kind::Watermark => watermark(text),
         Kind::DurationOrNever if text == "-1" => Ok(Value::Duration(None)),
         Kind::Duration | Kind::DurationOrNever => parse_duration_ms(text)
@@ -122,6 +123,13 @@ fn memory_share(text: &str, min: u64) -> Result<Value, String> {
     Ok(Value::Bytes(bytes))
 }
 
+fn bytes_or_share(text: &str) -> Result<Value, String> {
+    match percent(text) {
+        Some(share) => share.map(Value::Share),
+        None => bytes(text).map(Value::Bytes),
+    }
+}
+
 fn watermark(text: &str) -> Result<Value, String> {
     if let Some(share) = percent(text) {
         return share.map(Value::Share);
@@ -196,6 +204,16 @@ mod tests {
             "5gb",
             Value::Bytes(5 << 30),
         );
+        check(
+            "xpack.searchable.snapshot.shared_cache.size",
+            "2.5%",
+            Value::Share(0.025),
+        );
+        check(
+            "xpack.searchable.snapshot.shared_cache.size",
+            "8gb",
+            Value::Bytes(8 << 30),
+        );
         check("index.search.slowlog.threshold.query.warn", "-1", Value::Duration(None));
         check(
             "index.search.slowlog.threshold.query.warn",
@@ -222,6 +240,8 @@ mod tests {
         check("http.max_content_length", "1b", "out of bounds");
         check("http.max_content_length", "ten", "ten");
         check("search.max_buckets", "0", "must be >= 1");
+        check("xpack.searchable.snapshot.shared_cache.size", "101%", "percentage");
+        check("xpack.searchable.snapshot.shared_cache.size", "many", "many");
         check("logger.level", "loud", "none of error, warn");
         check("cluster.name", "", "empty");
         check(
