@@ -22,6 +22,10 @@ const REPEATS: usize = 7;
 /// A copy that takes longer never comes.
 const COPY_PATIENCE: Duration = Duration::from_secs(1800);
 const COPY_POLL: Duration = Duration::from_millis(20);
+/// When nothing passed for so long, the copy is whole.
+const COPY_QUIET: Duration = Duration::from_secs(2);
+/// A split is smaller than the segment that it was made of, but not so much smaller.
+const COPY_PART_MIN: f64 = 0.3;
 
 /// Where the events lie.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -132,7 +136,7 @@ impl Tiers<'_> {
         let mount_seconds = started.elapsed().as_secs_f64();
         let mount_traffic = self.store.proxy.traffic().since(before);
         let copied_seconds = match tier {
-            Tier::Cold => Some(self.wait_for_copy(&node, started)?),
+            Tier::Cold => Some(self.wait_for_copy(started, before)?),
             _ => None,
         };
         let asked = self.ask_all(&node, mount.name, truth)?;
@@ -168,16 +172,22 @@ impl Tiers<'_> {
         Ok(seconds)
     }
 
-    /// Nothing passes any more and the copy is as large as what was copied.
-    fn wait_for_copy(&self, node: &Node, started: Instant) -> anyhow::Result<f64> {
+    /// Seconds until the copy was whole: as much as the data has passed, and then nothing any more.
+    fn wait_for_copy(&self, started: Instant, before: Traffic) -> anyhow::Result<f64> {
+        let (mut passed, mut changed) = (Traffic::default(), Instant::now());
+        let enough = (self.loaded.stored_bytes as f64 * COPY_PART_MIN) as u64;
         loop {
-            let stats = node.client.json("GET", "/mounted/_searchable_snapshots/stats", None)?;
-            if is_copied(&stats) {
-                return Ok(started.elapsed().as_secs_f64());
+            let now = self.store.proxy.traffic().since(before);
+            if now != passed {
+                (passed, changed) = (now, Instant::now());
+            }
+            if passed.downloaded_bytes >= enough && changed.elapsed() >= COPY_QUIET {
+                return Ok((changed - started).as_secs_f64());
             }
             ensure!(
                 started.elapsed() < COPY_PATIENCE,
-                "the copy does not become whole: {stats}"
+                "no copy comes: {} bytes passed",
+                passed.downloaded_bytes
             );
             std::thread::sleep(COPY_POLL);
         }
@@ -253,38 +263,9 @@ pub(super) fn cache_of(stored_bytes: u64, percent: f64) -> Vec<(&'static str, St
     vec![("xpack.searchable.snapshot.shared_cache.size", format!("{bytes}b"))]
 }
 
-/// Whether every shard says that all of its bytes are there.
-fn is_copied(stats: &Value) -> bool {
-    let is_whole = |progress: &Value| progress["remaining_bytes"] == 0 || progress["stage"] == "DONE";
-    let mut found = Vec::new();
-    find_progress(stats, &mut found);
-    !found.is_empty() && found.into_iter().all(is_whole)
-}
-
-fn find_progress<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
-    match value {
-        Value::Object(object) => {
-            if object.contains_key("remaining_bytes") || object.contains_key("stage") {
-                found.push(value);
-            }
-            object.values().for_each(|value| find_progress(value, found));
-        }
-        Value::Array(values) => values.iter().for_each(|value| find_progress(value, found)),
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_copy_is_whole_when_every_shard_is() {
-        let stats = |left: [u64; 2]| json!({"indices": {"a": {"shards": {"0": [{"prewarm": {"remaining_bytes": left[0]}}], "1": [{"prewarm": {"remaining_bytes": left[1]}}]}}}});
-        assert!(is_copied(&stats([0, 0])));
-        assert!(!is_copied(&stats([0, 7])));
-        assert!(!is_copied(&json!({})), "who says nothing is not waited for in vain");
-    }
 
     #[test]
     fn caches_are_a_part_of_the_data() {
