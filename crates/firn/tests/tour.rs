@@ -1,4 +1,4 @@
-//! Runs every command of README's tour against a firn of its own.
+//! Runs every command of README's tour, and of the walk through the tiers, against a firn of its own.
 //!
 //! Between `<!-- tour -->` and `<!-- /tour -->`, each ```` ```sh ```` block is run by bash in one
 //! folder, one after another; the ```` ```text ```` block that follows holds lines that its output must contain,
@@ -53,15 +53,19 @@ fn shows(output: &str, pattern: &str) -> bool {
     })
 }
 
-#[test]
-fn every_command_of_the_tour_works() {
+/// Runs the tour of a page against a node with these settings; `FOLDER` in them is that of the tour.
+fn walk(page: &str, steps_min: usize, settings: &[(&str, &str)]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
-    let steps = steps(&readme);
-    assert!(steps.len() >= 8, "the tour has only {} steps", steps.len());
+    let steps = steps(&std::fs::read_to_string(root.join(page)).unwrap());
+    assert!(steps.len() >= steps_min, "{page} has only {} steps", steps.len());
     let binary = Path::new(env!("CARGO_BIN_EXE_firn"));
     let folder = tempfile::tempdir().unwrap();
-    let node = Node::start(binary, folder.path(), &NodeOptions::default()).unwrap();
+    let place = folder.path().display().to_string();
+    let setting = |(name, value): &(&str, &str)| ((*name).to_owned(), value.replace("FOLDER", &place));
+    let options = NodeOptions {
+        settings: settings.iter().map(setting).collect(),
+    };
+    let node = Node::start(binary, folder.path(), &options).unwrap();
     // The tour calls `firn`, as after `make run` with target/release in the path.
     let path = format!(
         "{}:{}",
@@ -86,7 +90,7 @@ fn every_command_of_the_tour_works() {
         );
         assert!(
             output.status.success(),
-            "README.md:{}: {}\nfailed:\n{text}\nlog:\n{}",
+            "{page}:{}: {}\nfailed:\n{text}\nlog:\n{}",
             step.line,
             step.script,
             node.log()
@@ -94,11 +98,28 @@ fn every_command_of_the_tour_works() {
         for pattern in &step.shows {
             assert!(
                 pattern.trim().is_empty() || shows(&text, pattern),
-                "README.md:{}: {}\nshows no line like `{pattern}`:\n{text}",
+                "{page}:{}: {}\nshows no line like `{pattern}`:\n{text}",
                 step.line,
                 step.script
             );
         }
     }
     node.stop().unwrap();
+}
+
+#[test]
+fn every_command_of_the_tour_works() {
+    walk("README.md", 8, &[]);
+}
+
+#[test]
+fn every_command_of_the_walk_through_the_tiers_works() {
+    walk(
+        "docs/operate/tiers.md",
+        10,
+        &[
+            ("path.repo", "FOLDER/repo"),
+            ("xpack.searchable.snapshot.shared_cache.size", "64mb"),
+        ],
+    );
 }
