@@ -74,9 +74,6 @@ pub struct EmbeddedConfig {
     /// What the indices of one tenant may take of it
     /// (`xpack.searchable.snapshot.shared_cache.tenant_size`).
     pub shared_cache_tenant_bytes: u64,
-    /// What the indices of one tenant may take of it
-    /// (`xpack.searchable.snapshot.shared_cache.tenant_size`).
-    pub shared_cache_tenant_bytes: u64,
     /// About how much memory splits of mounted indices may take that are open.
     pub open_splits_bytes_max: u64,
     /// `None`: asks the file system of `path_data`.
@@ -119,7 +116,6 @@ impl EmbeddedConfig {
             seed,
             disk,
             shared_cache_bytes: 0,
-            shared_cache_tenant_bytes: u64::MAX,
             shared_cache_tenant_bytes: u64::MAX,
             // Some thousand splits: more than one question opens that is about one tenant.
             open_splits_bytes_max: 1 << 30,
