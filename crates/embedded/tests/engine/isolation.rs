@@ -375,7 +375,7 @@ fn a_name_that_a_tenant_writes_to_is_its_own() {
             .keys()
             .all(|name| name.starts_with("a~") || name == "shared"),
         "{:?}",
-        named.indices.keys()
+        named.indices.keys().collect::<Vec<_>>()
     );
 }
 

@@ -1,22 +1,35 @@
 //! Indices that read a snapshot where it lies, through the engine's interface.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use firn_embedded::EmbeddedConfig;
 use firn_engine::mounts::{MountSnapshot, Mounted, MountedShardStats, SearchableSnapshots, Storage};
 use firn_engine::{ErrorKind, Result};
 use firn_model::metadata::Command;
+use firn_storage::RealDisk;
 use serde_json::{Value, json};
 
 use crate::node::{Node, ctx, index, target};
 use crate::snapshots::{all, check_restored, fill, reach, register, snapshot};
 
+fn use_cache(repositories: &Path, config: &mut EmbeddedConfig) {
+    reach(repositories, config);
+    config.shared_cache_bytes = 16 << 20;
+}
+
 /// A node with a repository `r` in the folder and a cache.
-fn node_of(repositories: &std::path::Path) -> Node {
-    let node = Node::with(|config: &mut EmbeddedConfig| {
-        reach(repositories, config);
-        config.shared_cache_bytes = 16 << 20;
-    });
+fn node_of(repositories: &Path) -> Node {
+    let node = Node::with(|config| use_cache(repositories, config));
     register(&node, json!({"location": "backups"})).unwrap();
     node
+}
+
+/// The same after it was killed.
+fn reopened(node: Node, repositories: &Path) -> Node {
+    let folder = Arc::clone(&node.folder);
+    drop(node);
+    Node::open(folder, Arc::new(RealDisk), |config| use_cache(repositories, config)).unwrap()
 }
 
 fn mount_as(node: &Node, name: &str, storage: Storage) -> Result<Mounted> {
@@ -57,7 +70,7 @@ fn a_mounted_index_answers_as_what_was_snapshotted() {
     }
     // Beside each other and after a restart they are what they were.
     assert_eq!(node.count("frozen,cold", all()), 80);
-    let node = node.reopen();
+    let node = reopened(node, folder.path());
     check_restored(&node, "frozen", &made);
     check_restored(&node, "cold", &made);
     let stats = node
@@ -112,7 +125,7 @@ fn what_was_read_once_is_not_fetched_again() {
     assert_eq!(node.count("two", question()), 10);
     assert_eq!(requests(&node), first);
     // Nor does another process fetch it that has the same disk, and what is cleared is fetched anew.
-    let node = node.reopen();
+    let node = reopened(node, folder.path());
     assert_eq!(node.count("one", question()), 10);
     assert_eq!(requests(&node), 0);
     node.run(node.engine.clear_shared_cache(&ctx(), target("*"))).unwrap();
@@ -130,7 +143,9 @@ fn what_was_read_once_is_not_fetched_again() {
 fn splits_of_another_time_cost_no_request() {
     let folder = tempfile::tempdir().unwrap();
     let writer = node_of(folder.path());
-    fill(&writer);
+    let mapping = json!({"mappings": {"properties": {"@timestamp": {"type": "date"}}}});
+    writer.create("logs", mapping).unwrap();
+    writer.write(index("logs", "one", json!({"@timestamp": "2019-05-05"})));
     snapshot(&writer, "first", "logs").unwrap();
     let node = node_of(folder.path());
     mount_as(&node, "frozen", Storage::SharedCache).unwrap();
@@ -168,7 +183,7 @@ fn a_whole_copy_comes_in_the_background_and_outlives_the_repository() {
     }
     assert!(is_here(&node));
     std::fs::remove_dir_all(folder.path().join("backups").join("splits")).unwrap();
-    let node = node.reopen();
+    let node = reopened(node, folder.path());
     check_restored(&node, "cold", &made);
     assert_eq!(requests(&node), 0);
     // It goes with the index.
