@@ -14,6 +14,7 @@ use firn_model::names::matches_pattern;
 use firn_model::settings::{IndexSettings, flatten};
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::repository::{IndexManifest, Repository, ShardManifest, SnapshotManifest, SnapshotSegment};
+use firn_storage::split::pages;
 use futures_util::StreamExt;
 use futures_util::stream;
 use regex::Regex;
@@ -122,7 +123,8 @@ impl Core {
         Shard::restore(config, &segments, shard.next_seq_no, &|| cancel.check())
     }
 
-    /// Brings a split to a file. Its pages are verified when they are read from there.
+    /// Brings a split to a file, every page of it verified: also those of parts that a restored segment makes
+    /// anew, since a repository that is damaged should be known.
     fn download(&self, repository: &Repository, segment: &SnapshotSegment, path: &Path, cancel: &Cancel) -> Result<()> {
         let (key, len) = (segment.split.key(), segment.split.len);
         let store = self.restore_store(repository.name())?;
@@ -133,6 +135,7 @@ impl Core {
                 .map(|start| store.read(&key, start..len.min(start + READ_BYTES)))
                 .buffered(READS_MAX);
             let mut parts = std::pin::pin!(parts);
+            let mut at = 0;
             while let Some(part) = parts.next().await {
                 cancel.check()?;
                 let part = part.map_err(|error| {
@@ -142,6 +145,13 @@ impl Core {
                     };
                     Error::new(kind, format!("[{}] cannot read a split", repository.name())).caused_by(error)
                 })?;
+                pages::verify(segment.split.salt, at, &part).map_err(|damage| {
+                    Error::new(
+                        ErrorKind::Repository,
+                        format!("[{}] split [{key}] is damaged: {damage}", repository.name()),
+                    )
+                })?;
+                at += part.len() as u64;
                 file.append(&part)?;
             }
             Ok(())
