@@ -440,6 +440,7 @@ fn run_segments(
     shared: &Arc<Shared>,
     pool: &Arc<Pool>,
 ) -> Result<()> {
+    warm::reaches(ready, tasks, &shared.ctx)?;
     let mut unknown = Vec::with_capacity(tasks.len());
     let mut rows = 0;
     for task in tasks.iter() {

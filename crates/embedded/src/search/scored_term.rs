@@ -10,6 +10,7 @@ use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, Term};
 
 use super::statistics::Norms;
 use super::weight::no_explanation;
+use crate::splits::reads::is_collecting;
 
 /// One term.
 pub(super) struct ScoredTerm {
@@ -96,6 +97,30 @@ impl Weight for ScoredPhrase {
 
     fn explain(&self, _reader: &SegmentReader, _doc: DocId) -> tantivy::Result<Explanation> {
         no_explanation()
+    }
+}
+
+/// A phrase whose terms are read together: Tantivy reads one after the other, and each would be waited for by itself
+/// where the segment lies in a split.
+pub(super) struct Together {
+    pub(super) phrase: Box<dyn Weight>,
+    pub(super) terms: Vec<Term>,
+}
+
+impl Weight for Together {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        for term in self.terms.iter().filter(|_| is_collecting()) {
+            let index = reader.inverted_index(term.field())?;
+            if let Ok(Some(info)) = index.get_term_info(term) {
+                // What fails here is asked for again below.
+                let _ = index.read_postings_from_terminfo(&info, IndexRecordOption::WithFreqsAndPositions);
+            }
+        }
+        self.phrase.scorer(reader, boost)
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        self.phrase.explain(reader, doc)
     }
 }
 

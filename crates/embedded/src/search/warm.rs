@@ -45,12 +45,27 @@ fn has_splits(shard: &ShardSearch) -> bool {
     segments.any(|segment| segment.derived.split().is_some())
 }
 
+/// What tells which documents of these segments are looked at: whether that was answered before is asked by it.
+pub(super) fn reaches(ready: &[Ready], tasks: &[Task], ctx: &RequestContext) -> Result<()> {
+    let remote = in_splits(tasks);
+    if remote.is_empty() {
+        return Ok(());
+    }
+    bring(&|| ctx.check(), || {
+        for task in &remote {
+            let _ = ready[task.shard].plan().selection.reach(&task.segment);
+        }
+    })
+}
+
+fn in_splits(tasks: &[Task]) -> Vec<&Task> {
+    let is_remote = |task: &&Task| task.segment.derived.split().is_some();
+    tasks.iter().filter(is_remote).collect()
+}
+
 /// What searching these segments reads before the first document is shown.
 pub(super) fn segments(ready: &[Ready], tasks: &[Task], request: &SearchRequest, ctx: &RequestContext) -> Result<()> {
-    let remote: Vec<&Task> = tasks
-        .iter()
-        .filter(|task| task.segment.derived.split().is_some())
-        .collect();
+    let remote = in_splits(tasks);
     if remote.is_empty() {
         return Ok(());
     }

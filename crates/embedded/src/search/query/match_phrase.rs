@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_model::mapping::Analyzer;
-use tantivy::query::{Bm25Weight, PhraseQuery, Query as _};
+use tantivy::query::{Bm25Weight, EnableScoring, PhraseQuery, Query as _, Weight};
 use tantivy::schema::IndexRecordOption;
 
 use super::super::column::failed;
 use super::super::compile::Compiler;
 use super::super::marks::Mark;
 use super::super::paths;
-use super::super::scored_term::ScoredPhrase;
+use super::super::scored_term::{ScoredPhrase, Together};
 use super::super::statistics::OfField;
 use super::super::weight::Compiled;
 use super::term;
@@ -42,17 +42,23 @@ pub(in super::super) fn phrase(
                 .collect();
             let keys: Vec<_> = terms.iter().map(|(_, term)| term.clone()).collect();
             let query = PhraseQuery::new_with_offset_and_slop(terms, slop);
+            let weight = |scoring: EnableScoring<'_>| -> Result<Box<dyn Weight>> {
+                Ok(Box::new(Together {
+                    phrase: query.weight(scoring).map_err(failed)?,
+                    terms: keys.clone(),
+                }))
+            };
             let Some((statistics, of_path)) = compiler.field_statistics(field, path)? else {
-                return Ok(Compiled::Some(query.weight(compiler.unscored()).map_err(failed)?));
+                return Ok(Compiled::Some(weight(compiler.unscored())?));
             };
             let of_phrase = OfField::new(statistics, &of_path, None, &keys)?;
             let Some(norms) = &of_path.norms else {
-                return Ok(Compiled::Some(query.weight(of_phrase.enable()).map_err(failed)?));
+                return Ok(Compiled::Some(weight(of_phrase.enable())?));
             };
             let bm25 = Bm25Weight::for_terms(&of_phrase, &keys).map_err(failed)?;
             let flat = of_phrase.flat();
             Ok(Compiled::Some(Box::new(ScoredPhrase {
-                inner: query.weight(flat.enable()).map_err(failed)?,
+                inner: weight(flat.enable())?,
                 flat: Bm25Weight::for_terms(&flat, &keys).map_err(failed)?,
                 bm25,
                 norms: Arc::clone(norms),
