@@ -71,6 +71,9 @@ fn config(settings: &ServeSettings) -> anyhow::Result<StoresConfig> {
     })
 }
 
+/// One number of what was asked of a store.
+type Counter = fn(&firn_storage::object::OperationStats) -> u64;
+
 /// Adds what repositories asked of their stores.
 pub(crate) fn write_metrics(stores: &ObjectStores, text: &mut String) {
     const IN_FLIGHT: &str = "firn_repository_requests_in_flight";
@@ -82,7 +85,7 @@ pub(crate) fn write_metrics(stores: &ObjectStores, text: &mut String) {
          {IN_FLIGHT} {in_flight}\n"
     );
     let meters = stores.meters();
-    let counters: [(&str, &str, fn(&firn_storage::object::OperationStats) -> u64); 4] = [
+    let counters: [(&str, &str, Counter); 4] = [
         ("requests", "Requests to object stores, each attempt.", |stats| {
             stats.requests
         }),

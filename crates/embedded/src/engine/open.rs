@@ -286,7 +286,7 @@ impl Core {
 
     /// Whether the index is there and open now, whatever it was when `index` was read.
     pub(super) fn check_wanted(&self, index: &IndexState) -> Result<()> {
-        match self.state().indices.get(&*index.name) {
+        match self.state().indices.get(&index.name) {
             Some(now) if now.metadata.uuid != index.metadata.uuid => Err(Error::index_not_found(&*index.name)),
             None => Err(Error::index_not_found(&*index.name)),
             Some(now) if now.metadata.closed => Err(closed_error(&index.name)),

@@ -109,10 +109,10 @@ impl Manifests {
         };
         let index = cell
             .get_or_try_init(|| async {
-                let manifest = match self.from_file(store) {
+                let manifest = match self.read_copy(store) {
                     Some(manifest) => manifest,
                     None => {
-                        let manifest = self.from_repository(store, &*repository()?).await?;
+                        let manifest = self.fetch_from(store, &*repository()?).await?;
                         self.keep(store, &manifest);
                         manifest
                     }
@@ -152,11 +152,7 @@ impl Manifests {
     }
 
     /// The manifest of an index from its repository, with its metadata.
-    pub(crate) async fn from_repository(
-        &self,
-        store: &SnapshotStore,
-        repository: &Repository,
-    ) -> Result<IndexManifest> {
+    pub(crate) async fn fetch_from(&self, store: &SnapshotStore, repository: &Repository) -> Result<IndexManifest> {
         let snapshot = self.snapshot(repository, &store.snapshot).await?;
         let is_other = snapshot.uuid != store.snapshot_uuid;
         let entry = snapshot.indices.get(&store.index).filter(|_| !is_other);
@@ -188,7 +184,7 @@ impl Manifests {
         if let (Some((_, source)), Some(known)) = (kept, self.known(store)) {
             return Ok((source, known));
         }
-        let manifest = self.from_repository(store, repository).await?;
+        let manifest = self.fetch_from(store, repository).await?;
         let source = Arc::new(IndexMetadata::from_json(&manifest.index)?);
         self.keep(store, &manifest);
         let index = match self.known(store) {
@@ -217,7 +213,7 @@ impl Manifests {
         }
     }
 
-    fn from_file(&self, store: &SnapshotStore) -> Option<IndexManifest> {
+    fn read_copy(&self, store: &SnapshotStore) -> Option<IndexManifest> {
         let bytes = self.disk.read(&self.folder.join(file_name(store))).ok()?;
         let (checksum, json) = bytes.split_first_chunk::<4>()?;
         match crc32c::crc32c(json) == u32::from_le_bytes(*checksum) {

@@ -30,11 +30,14 @@ thread_local! {
     static COLLECTED: RefCell<Option<Reads>> = const { RefCell::new(None) };
 }
 
+/// Kind, start and end of reads of one split.
+type Ranges = BTreeSet<(PartKind, u64, u64)>;
+
 /// Reads that were written down.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     /// By split, in the order in which they came up.
-    by_split: Vec<(Arc<dyn SplitBytes>, BTreeSet<(PartKind, u64, u64)>)>,
+    by_split: Vec<(Arc<dyn SplitBytes>, Ranges)>,
 }
 
 impl Reads {

@@ -1,5 +1,6 @@
 //! Lifecycle policies in the real process: with its own clock, and ended by kill -9.
 
+mod frozen;
 mod hot;
 
 use std::path::Path;

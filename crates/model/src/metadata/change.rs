@@ -89,10 +89,11 @@ impl Change<'_> {
 
     /// Changes the index.
     pub(super) fn change_index(&mut self, name: &str, change: impl FnOnce(&mut IndexMetadata)) -> Result<()> {
-        match self.next.indices.change(name, change) {
-            true => Ok(self.changed()),
-            false => Err(Error::index_not_found(name)),
+        if !self.next.indices.change(name, change) {
+            return Err(Error::index_not_found(name));
         }
+        self.changed();
+        Ok(())
     }
 
     pub(super) fn changed(&mut self) {

@@ -24,7 +24,7 @@ impl Metadata {
     /// there is none yet.
     pub fn backing_index_at<'s>(&self, stream: &'s DataStream, ms: i64) -> Option<&'s str> {
         let covers = |name: &&String| {
-            let index = self.indices.get(*name);
+            let index = self.indices.get(name);
             index.is_some_and(|index| {
                 index
                     .settings

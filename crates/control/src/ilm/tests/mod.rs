@@ -104,7 +104,7 @@ fn days_with_ends(moments: i64) -> bool {
         world.run(&world.process());
     }
     let metadata = world.state();
-    assert!(frozen.iter().all(|name| !metadata.indices.contains_key(*name)));
+    assert!(frozen.iter().all(|name| !metadata.indices.contains_key(name)));
     assert!(metadata.ilm.orphans.is_empty(), "ended after {moments} moments");
     let snapshots = world.snapshots.lock();
     let left: Vec<_> = snapshots
