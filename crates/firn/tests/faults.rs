@@ -1,0 +1,305 @@
+//! Everything that can go wrong with an object store, against everything that firn does with one.
+//!
+//! A real S3 server, and before it a proxy that lets things go wrong. Whatever befalls the requests of a
+//! snapshot, a restore or a deletion: it succeeds and holds what it should, or it fails with an error of a known
+//! type and leaves nothing visible. A flipped bit is never served.
+
+mod support;
+
+use std::io::Write as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use firn_testkit::{Answer, Client, Fault, FaultProxy, Faults, Gateway, Method, Node, NodeOptions, Rule};
+use serde_json::{Value, json};
+
+/// Documents of the index that is kept. Several segments, and several requests for each.
+const DOCUMENTS: u64 = 400;
+const SEGMENTS: u64 = 4;
+/// One request of so many meets the fault: often enough that every operation meets it, seldom enough that
+/// retries get through.
+const SHARE: f64 = 0.15;
+/// How long a lost answer is waited for.
+const READ_TIMEOUT: &str = "700ms";
+
+struct Bed {
+    _folder: tempfile::TempDir,
+    _gateway: Gateway,
+    proxy: FaultProxy,
+    node: Node,
+}
+
+impl Bed {
+    fn start(test: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let gateway = Gateway::start(&folder.path().join("s3"), &["bucket"]).expect("a gateway");
+        let proxy = FaultProxy::start(gateway.port(), firn_testkit::seed(test)).expect("a proxy");
+        let data = folder.path().join("data");
+        keep_secret(&data, "s3.client.default.access_key", gateway.access_key());
+        keep_secret(&data, "s3.client.default.secret_key", gateway.secret_key());
+        let options = NodeOptions {
+            settings: [
+                ("s3.client.default.endpoint", proxy.endpoint()),
+                ("s3.client.default.read_timeout", READ_TIMEOUT.to_owned()),
+            ]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into(),
+        };
+        let node = Node::start(env!("CARGO_BIN_EXE_firn").as_ref(), folder.path(), &options).expect("a node");
+        let bed = Self {
+            _folder: folder,
+            _gateway: gateway,
+            proxy,
+            node,
+        };
+        bed.fill();
+        let settings = json!({"bucket": "bucket", "base_path": "kept"});
+        bed.ok("PUT", "/_snapshot/r", &json!({"type": "s3", "settings": settings}));
+        bed
+    }
+
+    fn client(&self) -> &Client {
+        self.node.client()
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Answer {
+        match body {
+            Value::Null => self.client().send(method, path, None, &[]),
+            body => self.client().json(method, path, body),
+        }
+        .expect("an answer")
+    }
+
+    #[track_caller]
+    fn ok(&self, method: &str, path: &str, body: &Value) -> Value {
+        let answer = self.ask(method, path, body);
+        assert_eq!(answer.status, 200, "{method} {path}: {}", answer.text());
+        answer.json()
+    }
+
+    fn fill(&self) {
+        for segment in 0..SEGMENTS {
+            let lines: String = (0..DOCUMENTS / SEGMENTS)
+                .map(|at| {
+                    let number = segment * (DOCUMENTS / SEGMENTS) + at;
+                    format!(
+                        "{{\"index\":{{\"_id\":\"{number}\"}}}}\n{{\"number\":{number},\"text\":\"event {number}\"}}\n"
+                    )
+                })
+                .collect();
+            let answer = self.client().bulk("/events/_bulk?refresh=true", lines.as_bytes());
+            assert_eq!(answer.expect("an answer").json()["errors"], false);
+        }
+    }
+
+    /// What goes wrong from now on.
+    fn faults(&self, rules: Vec<Rule>) {
+        self.proxy.set(Faults {
+            silence: Duration::from_secs(2),
+            ..Faults::rules(rules)
+        });
+    }
+
+    fn calm(&self) {
+        self.faults(Vec::new());
+    }
+
+    /// All documents of an index with all that is in them.
+    #[track_caller]
+    fn holds_everything(&self, index: &str) {
+        let body = json!({"size": DOCUMENTS, "aggs": {"sum": {"sum": {"field": "number"}}}, "sort": ["number"]});
+        let found = self.ok("POST", &format!("/{index}/_search"), &body);
+        assert_eq!(found["_shards"]["failed"], 0, "{found}");
+        assert_eq!(found["hits"]["total"]["value"], DOCUMENTS);
+        assert_eq!(
+            found["aggregations"]["sum"]["value"],
+            (DOCUMENTS * (DOCUMENTS - 1) / 2) as f64
+        );
+        for (number, hit) in found["hits"]["hits"].as_array().expect("hits").iter().enumerate() {
+            assert_eq!(
+                hit["_source"],
+                json!({"number": number, "text": format!("event {number}")})
+            );
+        }
+    }
+
+    /// Restores a snapshot under another name without faults, and looks at all of it.
+    #[track_caller]
+    fn can_be_restored(&self, snapshot: &str) {
+        let name = format!("check-{snapshot}");
+        let path = format!("/_snapshot/r/{snapshot}/_restore?wait_for_completion=true");
+        let body = json!({"indices": "events", "rename_pattern": "(.+)", "rename_replacement": name});
+        let restored = self.ok("POST", &path, &body);
+        assert_eq!(restored["snapshot"]["shards"]["failed"], 0, "{restored}");
+        self.holds_everything(&name);
+        self.ok("DELETE", &format!("/{name}"), &Value::Null);
+    }
+}
+
+fn keep_secret(data: &std::path::Path, name: &str, value: &str) {
+    std::fs::create_dir_all(data).expect("the data folder");
+    let data = data.to_str().expect("a path of text");
+    let mut keystore = support::command(&["keystore", "--data", data, "add", "--stdin", "--force", name])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("firn keystore");
+    let line = format!("{value}\n");
+    let mut stdin = keystore.stdin.take().expect("its input");
+    stdin.write_all(line.as_bytes()).expect("the value is read");
+    drop(stdin);
+    assert!(keystore.wait().expect("its end").success());
+}
+
+/// An error as Elasticsearch tells one: with a type that says what to do, and a status that fits.
+#[track_caller]
+fn is_typed(answer: &Answer, what: &str) {
+    let error = &answer.json()["error"];
+    let (kind, reason) = (error["type"].as_str(), error["reason"].as_str());
+    assert!(
+        answer.status >= 400 && kind.is_some() && reason.is_some(),
+        "{what}: {}",
+        answer.text()
+    );
+    let text = answer.text();
+    assert!(
+        !text.contains("panicked") && !text.contains("firn-test-secret"),
+        "{what}: {text}"
+    );
+}
+
+/// Every fault in its share of requests, and for the operations that follow the first of each kind of request.
+fn matrix() -> Vec<(String, Vec<Rule>)> {
+    let shares = Fault::ALL.map(|fault| (format!("{fault:?}").to_lowercase(), vec![Rule::share(fault, SHARE)]));
+    let all = Fault::ALL.map(|fault| Rule::share(fault, SHARE / 4.0)).to_vec();
+    shares.into_iter().chain([("all".to_owned(), all)]).collect()
+}
+
+#[test]
+fn a_snapshot_holds_everything_or_is_not_there() {
+    let bed = Bed::start("faults of snapshots");
+    for (name, rules) in matrix() {
+        let snapshot = format!("s-{name}");
+        let path = format!("/_snapshot/r/{snapshot}");
+        bed.faults(rules);
+        let body = json!({"indices": "events", "include_global_state": false});
+        let made = bed.ask("PUT", &format!("{path}?wait_for_completion=true"), &body);
+        bed.calm();
+        let is_whole = made.status == 200 && made.json()["snapshot"]["state"] == "SUCCESS";
+        if is_whole {
+            bed.can_be_restored(&snapshot);
+        } else if made.status == 200 {
+            // It says what it lacks, and a restore of it is refused.
+            let state = &made.json()["snapshot"];
+            assert!(state["shards"]["failed"].as_u64() > Some(0), "{name}: {state}");
+        } else {
+            is_typed(&made, &name);
+        }
+        // Another one is not in the way of what failed.
+        let again = format!("/_snapshot/r/again-{name}?wait_for_completion=true");
+        let made = bed.ok(
+            "PUT",
+            &again,
+            &json!({"indices": "events", "include_global_state": false}),
+        );
+        assert_eq!(made["snapshot"]["state"], "SUCCESS", "{name}: {made}");
+        bed.can_be_restored(&format!("again-{name}"));
+    }
+    bed.holds_everything("events");
+}
+
+#[test]
+fn a_restore_brings_everything_or_nothing() {
+    let bed = Bed::start("faults of restores");
+    let body = json!({"indices": "events", "include_global_state": false});
+    let made = bed.ok("PUT", "/_snapshot/r/s?wait_for_completion=true", &body);
+    assert_eq!(made["snapshot"]["state"], "SUCCESS", "{made}");
+    for (name, rules) in matrix() {
+        let index = format!("restored-{name}");
+        bed.faults(rules);
+        let body = json!({"indices": "events", "rename_pattern": "(.+)", "rename_replacement": index});
+        let restored = bed.ask("POST", "/_snapshot/r/s/_restore?wait_for_completion=true", &body);
+        bed.calm();
+        if restored.status == 200 && restored.json()["snapshot"]["shards"]["failed"] == 0 {
+            bed.holds_everything(&index);
+        } else if restored.status == 200 {
+            // A shard that could not be restored answers for nothing.
+            let answer = bed.ask("POST", &format!("/{index}/_search"), &json!({}));
+            let is_honest = answer.status >= 400 || answer.json()["_shards"]["failed"].as_u64() > Some(0);
+            assert!(is_honest, "{name}: {}", answer.text());
+        } else {
+            is_typed(&restored, &name);
+            let answer = bed.client().get(&format!("/{index}")).expect("an answer");
+            assert_eq!(answer.status, 404, "{name}: {}", answer.text());
+        }
+    }
+    bed.can_be_restored("s");
+}
+
+#[test]
+fn a_deletion_takes_one_snapshot_and_nothing_of_another() {
+    let bed = Bed::start("faults of deletions");
+    let body = json!({"indices": "events", "include_global_state": false});
+    bed.ok("PUT", "/_snapshot/r/kept?wait_for_completion=true", &body);
+    for (name, rules) in matrix() {
+        let path = format!("/_snapshot/r/gone-{name}");
+        let made = bed.ok("PUT", &format!("{path}?wait_for_completion=true"), &body);
+        assert_eq!(made["snapshot"]["state"], "SUCCESS", "{name}: {made}");
+        bed.faults(rules);
+        let deleted = bed.ask("DELETE", &path, &Value::Null);
+        bed.calm();
+        if deleted.status != 200 {
+            is_typed(&deleted, &name);
+            // It is there still, or gone; then a second deletion finds nothing.
+            let again = bed.ask("DELETE", &path, &Value::Null);
+            assert!(matches!(again.status, 200 | 404), "{name}: {}", again.text());
+        }
+        let answer = bed.client().get(&path).expect("an answer");
+        assert_eq!(answer.status, 404, "{name}: {}", answer.text());
+        bed.can_be_restored("kept");
+    }
+    bed.ok("POST", "/_snapshot/r/_cleanup", &Value::Null);
+    bed.can_be_restored("kept");
+}
+
+/// What a repository does while nothing of the store answers, and when it answers again.
+#[test]
+fn a_store_that_is_gone_is_told_and_found_again() {
+    let bed = Bed::start("a store that is gone");
+    let body = json!({"indices": "events", "include_global_state": false});
+    bed.ok("PUT", "/_snapshot/r/s?wait_for_completion=true", &body);
+    bed.faults(vec![Rule::share(Fault::SlowDown, 1.0)]);
+    let settings = json!({"bucket": "bucket", "base_path": "other", "max_retries": 1});
+    let refused = bed.ask("PUT", "/_snapshot/other", &json!({"type": "s3", "settings": settings}));
+    is_typed(&refused, "registering");
+    assert!(refused.text().contains("SlowDown"), "{}", refused.text());
+    // Local data need no store.
+    bed.holds_everything("events");
+    bed.calm();
+    bed.ok("PUT", "/_snapshot/other", &json!({"type": "s3", "settings": settings}));
+    bed.can_be_restored("s");
+}
+
+/// The report of a sound store, and of one that lets go wrong what it must not.
+#[test]
+fn an_analysis_tells_what_a_store_breaks() {
+    let bed = Bed::start("faults of analyses");
+    let path = "/_snapshot/r/_analyze?blob_count=12&max_blob_size=64kb&max_total_data_size=400kb&timeout=120s";
+    let report = bed.ok("POST", path, &Value::Null);
+    assert_eq!(report["issues_detected"], json!([]), "{report}");
+    assert_eq!(report["blob_count"], 12);
+    assert!(
+        report["requests"]["conditional_write"]["count"].as_u64() > Some(30),
+        "{report}"
+    );
+    bed.faults(vec![Rule::next(Fault::BitFlip, 1).of(Method::Get).at("blob-")]);
+    let report = bed.ok("POST", path, &Value::Null);
+    bed.calm();
+    let issues = report["issues_detected"].as_array().expect("issues");
+    assert_eq!(issues.len(), 1, "{report}");
+    assert!(
+        issues[0]
+            .as_str()
+            .is_some_and(|issue| issue.contains("what was written")),
+        "{report}"
+    );
+}
