@@ -1,7 +1,7 @@
 //! Everything that can go wrong with an object store, against everything that firn does with one.
 //!
 //! A real S3 server, and before it a proxy that lets things go wrong. Whatever befalls the requests of a
-//! snapshot, a restore or a deletion: it succeeds and holds what it should, or it fails with an error of a known
+//! snapshot, a mount, a search, a restore or a deletion: it succeeds and holds what it should, or it fails with an error of a known
 //! type and leaves nothing visible. A flipped bit is never served.
 
 mod support;
@@ -231,6 +231,48 @@ fn a_restore_brings_everything_or_nothing() {
             let answer = bed.client().get(&format!("/{index}")).expect("an answer");
             assert_eq!(answer.status, 404, "{name}: {}", answer.text());
         }
+    }
+    bed.can_be_restored("s");
+}
+
+#[test]
+fn a_mounted_index_answers_right_or_says_what_it_lacks() {
+    let bed = Bed::start("faults of mounts");
+    let body = json!({"indices": "events", "include_global_state": false});
+    bed.ok("PUT", "/_snapshot/r/s?wait_for_completion=true", &body);
+    for storage in ["shared_cache", "full_copy"] {
+        let mut right = 0;
+        for (name, rules) in matrix() {
+            let index = format!("mounted-{}-{name}", storage.replace('_', "-"));
+            let path = format!("/_snapshot/r/s/_mount?wait_for_completion=true&storage={storage}");
+            let body = json!({"index": "events", "renamed_index": index});
+            bed.faults(rules);
+            let mounted = bed.ask("POST", &path, &body);
+            if mounted.status != 200 {
+                is_typed(&mounted, &name);
+                bed.calm();
+                bed.ok("POST", &path, &body);
+                continue;
+            }
+            for number in [7, 123, 398] {
+                let body =
+                    json!({"query": {"term": {"number": number}}, "aggs": {"sum": {"sum": {"field": "number"}}}});
+                let answer = bed.ask("POST", &format!("/{index}/_search"), &body);
+                let found = answer.json();
+                if answer.status != 200 {
+                    is_typed(&answer, &name);
+                } else if found["_shards"]["failed"] == 0 {
+                    assert_eq!(found["hits"]["total"]["value"], 1, "{name}: {found}");
+                    assert_eq!(found["hits"]["hits"][0]["_source"]["text"], format!("event {number}"));
+                    assert_eq!(found["aggregations"]["sum"]["value"], f64::from(number));
+                    right += 1;
+                }
+            }
+            bed.calm();
+            bed.holds_everything(&index);
+            bed.ok("DELETE", &format!("/{index}"), &Value::Null);
+        }
+        assert!(right > 3, "nothing was answered under faults: {right}");
     }
     bed.can_be_restored("s");
 }
