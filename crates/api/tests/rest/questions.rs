@@ -49,13 +49,7 @@ async fn parameters_are_checked_even_where_they_change_nothing() {
         (asked.only_shards, asked.terminate_after, asked.min_score),
         (vec![1], 3, Some(0.5))
     );
-    for uri in [
-        "/_async_search",
-        "/logs/_async_search",
-        "/_search/template",
-        "/logs/_search/template",
-        "/_msearch/template",
-    ] {
+    for uri in ["/_search/template", "/logs/_search/template", "/_msearch/template"] {
         let refused = node.fails("POST", uri, "{}").await;
         assert!(refused.starts_with("400 not_implemented_exception"), "{uri}: {refused}");
     }

@@ -364,6 +364,7 @@ impl Effects for Hands {
             ] {
                 index.settings.typed.insert(name.to_owned(), value.into());
             }
+            let mut index = IndexMetadata::from_json(&index.to_json())?;
             let lost = world.lost_in_mounts.load(Ordering::Relaxed);
             world.disk.lock().insert(index.uuid.clone(), (docs - lost, 1));
             index.name.clone_from(&mount.name);
