@@ -110,6 +110,8 @@ impl Core {
         let mut kept = Kept::default();
         for shard in addressed {
             let search = shard.search.as_ref().ok()?;
+            // Whether a mounted shard is as it was is not asked of a slot; its answer would never be given again.
+            shard.slot.shard().ok()?;
             if shard.behind.is_some() || !(is_asked || search.caches_by_default) {
                 return None;
             }

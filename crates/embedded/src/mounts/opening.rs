@@ -164,7 +164,7 @@ impl Core {
                 ErrorKind::CircuitBreaking,
                 format!(
                     "[open_splits] Data too large: searches hold as many splits of mounted indices open as \
-                     [xpack.searchable.snapshot.open_splits.limit] = [{}b] allows",
+                     the limit of [{}b] for splits that are open at once allows",
                     self.config.open_splits_bytes_max
                 ),
             ));
