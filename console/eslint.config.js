@@ -1,0 +1,30 @@
+import js from '@eslint/js';
+import jsxA11y from 'eslint-plugin-jsx-a11y';
+import reactHooks from 'eslint-plugin-react-hooks';
+import tseslint from 'typescript-eslint';
+
+export default tseslint.config(
+  { ignores: ['dist', 'node_modules'] },
+  js.configs.recommended,
+  ...tseslint.configs.recommended,
+  jsxA11y.flatConfigs.recommended,
+  {
+    plugins: { 'react-hooks': reactHooks },
+    rules: {
+      'react-hooks/rules-of-hooks': 'error',
+      'react-hooks/exhaustive-deps': 'error',
+      // Events are not ours: whatever they hold is text.
+      'no-restricted-syntax': [
+        'error',
+        { selector: 'JSXAttribute[name.name="dangerouslySetInnerHTML"]', message: 'events are text, never HTML' },
+        { selector: 'AssignmentExpression[left.property.name=/^(inner|outer)HTML$/]', message: 'events are text, never HTML' },
+      ],
+      'no-eval': 'error',
+      // Dialogs move the focus to their first field, as the ARIA pattern for dialogs asks.
+      'jsx-a11y/no-autofocus': 'off',
+      eqeqeq: 'error',
+    },
+  },
+  // What runs under node: builds and tools.
+  { files: ['**/*.mjs', '*.js'], languageOptions: { globals: { process: 'readonly', console: 'readonly' } } },
+);

@@ -1,0 +1,47 @@
+import { request } from './request';
+
+/** One of `GET /_security/api_key`. Times are milliseconds since the epoch. */
+export interface ApiKey {
+  id: string;
+  name: string;
+  creation: number;
+  expiration?: number;
+  invalidated: boolean;
+  invalidation?: number;
+  last_used?: number;
+  username: string;
+  metadata: { tenant?: string } & Record<string, unknown>;
+  role_descriptors: Record<string, unknown>;
+}
+
+/** The only answer that ever holds a key's secret. */
+export interface CreatedApiKey {
+  id: string;
+  name: string;
+  expiration?: number;
+  api_key: string;
+  /** What clients send after `Authorization: ApiKey`. */
+  encoded: string;
+}
+
+export interface NewApiKey {
+  name: string;
+  /** A time such as `365d`; without one the key does not expire. */
+  expiration?: string;
+  /** Whose it is; an operator's own without one. */
+  tenant?: string;
+  /** What it may do of what its maker may; everything without one. */
+  role_descriptors?: Record<string, unknown>;
+}
+
+export const listApiKeys = async (signal?: AbortSignal): Promise<ApiKey[]> =>
+  (await request<{ api_keys: ApiKey[] }>('/_security/api_key', { ...(signal && { signal }) })).api_keys;
+
+export const createApiKey = ({ name, expiration, tenant, role_descriptors }: NewApiKey) =>
+  request<CreatedApiKey>('/_security/api_key', {
+    method: 'POST',
+    body: { name, ...(expiration && { expiration }), ...(tenant && { metadata: { tenant } }), ...(role_descriptors && { role_descriptors }) },
+  });
+
+export const invalidateApiKey = (id: string) =>
+  request<{ invalidated_api_keys: string[] }>('/_security/api_key', { method: 'DELETE', body: { ids: [id] } });

@@ -1,0 +1,60 @@
+/**
+ * What requests need to know of the session, outside of React: the CSRF token, and whether the session has expired.
+ * A request that meets a 401 waits here until somebody has signed in again, then goes on; the page keeps its state.
+ */
+class Credentials {
+  private csrf: string | null = null;
+  private waiting: { promise: Promise<void>; resolve: () => void } | null = null;
+  private readonly listeners = new Set<() => void>();
+
+  /** The header to send with what may change something; empty when the session needs none. */
+  headers(): Record<string, string> {
+    return this.csrf ? { 'x-firn-csrf': this.csrf } : {};
+  }
+
+  /** Whether requests wait for a new sign-in. */
+  readonly expired = (): boolean => this.waiting !== null;
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  /** Resolves after the next `renew`. Rejects with the signal's reason if that comes first. */
+  async signedInAgain(signal?: AbortSignal): Promise<void> {
+    if (!this.waiting) {
+      let resolve = () => {};
+      const promise = new Promise<void>((done) => (resolve = done));
+      this.waiting = { promise, resolve };
+      this.notify();
+    }
+    const { promise } = this.waiting;
+    if (!signal) return promise;
+    let stop = () => {};
+    const aborted = new Promise<never>((_, reject) => {
+      stop = () => reject(signal.reason as Error);
+      if (signal.aborted) stop();
+      else signal.addEventListener('abort', stop, { once: true });
+    });
+    try {
+      await Promise.race([promise, aborted]);
+    } finally {
+      signal.removeEventListener('abort', stop);
+    }
+  }
+
+  /** A session was made or looked at: its token counts from now on, and whoever waits goes on. */
+  renew(csrf: string | null): void {
+    this.csrf = csrf;
+    const waiting = this.waiting;
+    this.waiting = null;
+    waiting?.resolve();
+    if (waiting) this.notify();
+  }
+
+  private notify(): void {
+    this.listeners.forEach((listener) => listener());
+  }
+}
+
+export const credentials = new Credentials();

@@ -1,0 +1,71 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { credentials } from './credentials';
+import { ApiError } from './errors';
+import { request } from './request';
+
+const answer = (body: unknown, status = 200, headers: Record<string, string> = {}) =>
+  new Response(typeof body === 'string' ? body : JSON.stringify(body), { status, headers });
+
+describe('request', () => {
+  const fetched = vi.fn<typeof fetch>();
+  beforeEach(() => vi.stubGlobal('fetch', fetched));
+  afterEach(() => {
+    fetched.mockReset();
+    credentials.renew(null);
+  });
+
+  const headersOf = (call: number) => fetched.mock.calls[call]?.[1]?.headers as Record<string, string>;
+
+  it('sends the CSRF token and a JSON body', async () => {
+    credentials.renew('token');
+    fetched.mockResolvedValueOnce(answer({ ok: true }));
+    expect(await request('/x', { body: { a: 1 }, query: { size: 2, no: undefined } })).toEqual({ ok: true });
+    expect(fetched.mock.calls[0]?.[0]).toBe('/x?size=2');
+    expect(fetched.mock.calls[0]?.[1]?.method).toBe('POST');
+    expect(headersOf(0)['x-firn-csrf']).toBe('token');
+  });
+
+  it("keeps the server's text, type and position", async () => {
+    const error = { type: 'parsing_exception', reason: 'expected a value', position: { start: 3, end: 4 }, expected: ['value'] };
+    fetched.mockResolvedValueOnce(answer({ error, status: 400 }, 400));
+    const caught = await request('/x').catch((failure: unknown) => failure as ApiError);
+    expect(caught).toBeInstanceOf(ApiError);
+    expect(caught).toMatchObject({ message: 'expected a value', status: 400, type: 'parsing_exception', expected: ['value'] });
+    expect((caught as ApiError).position).toEqual({ start: 3, end: 4 });
+  });
+
+  it('shows an answer that is not JSON as it came, and how long to wait', async () => {
+    fetched.mockResolvedValueOnce(answer('bad gateway', 502, { 'retry-after': '7' }));
+    await expect(request('/x')).rejects.toMatchObject({ message: 'bad gateway', status: 502, retryAfterSeconds: 7 });
+  });
+
+  it('says so when nothing answers', async () => {
+    fetched.mockRejectedValueOnce(new TypeError('Failed to fetch'));
+    await expect(request('/x')).rejects.toMatchObject({ status: 0, type: 'unreachable' });
+  });
+
+  it('waits for a new sign-in after a 401, then goes on with the new token', async () => {
+    credentials.renew('old');
+    fetched.mockResolvedValueOnce(answer({ error: { reason: 'expired' } }, 401)).mockResolvedValueOnce(answer({ ok: 1 }));
+    const pending = request('/x', { body: {} });
+    await vi.waitFor(() => expect(credentials.expired()).toBe(true));
+    credentials.renew('new');
+    expect(await pending).toEqual({ ok: 1 });
+    expect(headersOf(1)['x-firn-csrf']).toBe('new');
+  });
+
+  it('stops waiting when it is cancelled', async () => {
+    fetched.mockResolvedValueOnce(answer({}, 401));
+    const abort = new AbortController();
+    const pending = request('/x', { signal: abort.signal });
+    await vi.waitFor(() => expect(credentials.expired()).toBe(true));
+    abort.abort();
+    await expect(pending).rejects.toMatchObject({ name: 'AbortError' });
+  });
+
+  it('fails with a 401 at once where it is told to', async () => {
+    fetched.mockResolvedValueOnce(answer({ error: { reason: 'wrong password' } }, 401));
+    await expect(request('/x', { on401: 'fail' })).rejects.toMatchObject({ message: 'wrong password', status: 401 });
+    expect(credentials.expired()).toBe(false);
+  });
+});

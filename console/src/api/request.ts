@@ -1,0 +1,62 @@
+import { credentials } from './credentials';
+import { errorFromResponse, isAbort, unreachable } from './errors';
+
+export interface RequestOptions {
+  method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Sent as JSON. */
+  body?: unknown;
+  /** Appended to the path; what is undefined is left out. */
+  query?: Record<string, string | number | boolean | undefined>;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+  /** What a 401 means here: by default that the session ended, and the request waits for a new sign-in. */
+  on401?: 'wait' | 'fail';
+}
+
+/** Every request of the console goes through here: same origin, CSRF header, errors with the server's own text. */
+export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
+  const { body, signal, on401 = 'wait' } = options;
+  const method = options.method ?? (body === undefined ? 'GET' : 'POST');
+  for (;;) {
+    let response: Response;
+    try {
+      response = await fetch(path + queryString(options.query), {
+        method,
+        credentials: 'same-origin',
+        headers: {
+          accept: 'application/json',
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...credentials.headers(),
+          ...options.headers,
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(signal ? { signal } : {}),
+      });
+    } catch (error) {
+      throw isAbort(error) || signal?.aborted ? error : unreachable(error);
+    }
+    if (response.ok) return response;
+    if (response.status === 401 && on401 === 'wait') {
+      await credentials.signedInAgain(signal);
+      continue;
+    }
+    throw await errorFromResponse(response);
+  }
+}
+
+/** The JSON of an answer. `T` is a promise of the server's, kept by one file per response shape in this folder. */
+export async function request<T>(path: string, options: RequestOptions = {}): Promise<T> {
+  const response = await send(path, options);
+  try {
+    const text = await response.text();
+    return (text === '' ? undefined : JSON.parse(text)) as T;
+  } catch (error) {
+    throw isAbort(error) || options.signal?.aborted ? error : unreachable(error);
+  }
+}
+
+function queryString(query: RequestOptions['query']): string {
+  const pairs = Object.entries(query ?? {}).filter(([, value]) => value !== undefined);
+  if (pairs.length === 0) return '';
+  return `?${new URLSearchParams(pairs.map(([name, value]) => [name, String(value)])).toString()}`;
+}

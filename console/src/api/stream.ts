@@ -1,0 +1,55 @@
+import { isAbort, unreachable } from './errors';
+import { type RequestOptions, send } from './request';
+
+/** Bytes of one event of a stream at most. A page of 1,000 events of 1 MB does not fit, and should not. */
+const EVENT_CHARS_MAX = 256 * 1024 * 1024;
+
+/** The `data` of server-sent events, one by one. Comments, ids and event names are passed over: `data` repeats them. */
+export async function* serverSentEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  // Pieces of the line that has not ended yet: joined once, so that a long line costs no more than its length.
+  let open: string[] = [];
+  let openChars = 0;
+  let data: string[] = [];
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      const text = done ? decoder.decode() : decoder.decode(value, { stream: true });
+      let start = 0;
+      for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', start)) {
+        open.push(text.slice(start, end));
+        const line = open.join('').replace(/\r$/, '');
+        open = [];
+        openChars = 0;
+        start = end + 1;
+        if (line.startsWith('data:')) data.push(line.startsWith('data: ') ? line.slice(6) : line.slice(5));
+        else if (line === '' && data.length > 0) {
+          const whole = data.join('\n');
+          data = [];
+          yield whole;
+        }
+      }
+      if (start < text.length) {
+        open.push(text.slice(start));
+        openChars += text.length - start;
+        if (openChars > EVENT_CHARS_MAX) throw new Error('an event of the stream is too long');
+      }
+      if (done) return;
+    }
+  } finally {
+    // Whoever stops reading closes the connection: the server then stops working for it.
+    await reader.cancel().catch(() => {});
+  }
+}
+
+/** Sends a request whose answer is a stream of objects, and yields them as they come. */
+export async function* stream<Event>(path: string, options: RequestOptions): AsyncGenerator<Event> {
+  const response = await send(path, { ...options, headers: { accept: 'text/event-stream', ...options.headers } });
+  if (!response.body) return;
+  try {
+    for await (const data of serverSentEvents(response.body)) yield JSON.parse(data) as Event;
+  } catch (error) {
+    throw isAbort(error) || options.signal?.aborted ? error : unreachable(error);
+  }
+}

@@ -1,0 +1,66 @@
+import { MantineProvider } from '@mantine/core';
+import { Notifications } from '@mantine/notifications';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { type ReactNode, useMemo } from 'react';
+import { BrowserRouter, Navigate, Route, Routes } from 'react-router';
+import { ApiError } from '../api/errors';
+import { Empty } from '../components/Empty';
+import { makeFormat } from '../lib/format';
+import { ErrorBoundary } from './ErrorBoundary';
+import { PAGES } from './pages';
+import { FormatContext, resolveZone, useZonePreference } from './preferences';
+import { SessionProvider } from './SessionProvider';
+import { Shell } from './Shell';
+import { cssVariables, theme } from './theme';
+
+/** Asked again only if nothing answered: an error of the server's is shown, not repeated. */
+const RETRIES_MAX = 1;
+
+const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 10_000,
+      refetchOnWindowFocus: false,
+      retry: (failures, error) => failures < RETRIES_MAX && error instanceof ApiError && error.status === 0,
+    },
+  },
+});
+
+export function App({ nonce }: { nonce: string }) {
+  return (
+    <MantineProvider theme={theme} cssVariablesResolver={cssVariables} defaultColorScheme="auto" getStyleNonce={() => nonce}>
+      <Notifications position="bottom-right" />
+      <QueryClientProvider client={queryClient}>
+        <Formats>
+          <SessionProvider>
+            <BrowserRouter basename="/app">
+              <Routes>
+                <Route element={<Shell />}>
+                  <Route index element={<Navigate to="/discover" replace />} />
+                  {PAGES.map(({ name, Component }) => (
+                    <Route
+                      key={name}
+                      path={`/${name}/*`}
+                      element={
+                        <ErrorBoundary key={name}>
+                          <Component />
+                        </ErrorBoundary>
+                      }
+                    />
+                  ))}
+                  <Route path="*" element={<Empty title="There is no such page">Pick one above.</Empty>} />
+                </Route>
+              </Routes>
+            </BrowserRouter>
+          </SessionProvider>
+        </Formats>
+      </QueryClientProvider>
+    </MantineProvider>
+  );
+}
+
+function Formats({ children }: { children: ReactNode }) {
+  const [zone] = useZonePreference();
+  const format = useMemo(() => makeFormat(resolveZone(zone)), [zone]);
+  return <FormatContext value={format}>{children}</FormatContext>;
+}

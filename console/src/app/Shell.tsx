@@ -1,0 +1,96 @@
+import { ActionIcon, Button, Menu, Text, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
+import { IconLogout, IconMoon, IconSun, IconUser } from '@tabler/icons-react';
+import { Suspense } from 'react';
+import { Link, NavLink, Outlet } from 'react-router';
+import { Loading } from '../components/Loading';
+import { PAGES } from './pages';
+import { useSession } from './session-context';
+import classes from './Shell.module.css';
+
+/** What is around every page: navigation, who is signed in, light or dark, and whose view this is. */
+export function Shell() {
+  const { session } = useSession();
+  const sees = (page: { operatorsOnly?: boolean }) => !page.operatorsOnly || (session.operator && !session.view_as);
+  return (
+    <div className={classes.shell}>
+      <a className={classes.skip} href="#main">
+        Skip to content
+      </a>
+      <header className={classes.header}>
+        <Link to="/discover" className={classes.brand}>
+          <img src="/app/icon.svg" width={24} height={24} alt="" />
+          firn
+        </Link>
+        <nav className={classes.links} aria-label="Pages">
+          {PAGES.filter(sees).map(({ name, label, icon: Icon }) => (
+            <NavLink key={name} to={`/${name}`} className={classes.link} aria-label={label}>
+              <Icon size={17} stroke={1.7} aria-hidden />
+              <span className={classes.label}>{label}</span>
+            </NavLink>
+          ))}
+        </nav>
+        <SchemeButton />
+        <UserMenu />
+      </header>
+      <ViewAsBanner />
+      <main id="main" className={classes.main} tabIndex={-1}>
+        <Suspense fallback={<Loading />}>
+          <Outlet />
+        </Suspense>
+      </main>
+    </div>
+  );
+}
+
+function SchemeButton() {
+  const { setColorScheme } = useMantineColorScheme();
+  const dark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark';
+  const label = dark ? 'Light colours' : 'Dark colours';
+  return (
+    <Tooltip label={label}>
+      <ActionIcon variant="transparent" className={classes.button} aria-label={label} onClick={() => setColorScheme(dark ? 'light' : 'dark')}>
+        {dark ? <IconSun size={18} aria-hidden /> : <IconMoon size={18} aria-hidden />}
+      </ActionIcon>
+    </Tooltip>
+  );
+}
+
+function UserMenu() {
+  const { session, signOut } = useSession();
+  if (!session.user) return null;
+  const { username, full_name: fullName, roles } = session.user;
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target>
+        <Button variant="transparent" size="compact-sm" className={classes.button} leftSection={<IconUser size={16} aria-hidden />}>
+          {username}
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          {fullName || username}
+          <br />
+          {session.tenant ? `tenant ${session.tenant}` : 'operator'} · {roles.join(', ') || 'no roles'}
+        </Menu.Label>
+        <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={() => void signOut()}>
+          Sign out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+function ViewAsBanner() {
+  const { session, viewAs } = useSession();
+  if (!session.view_as) return null;
+  return (
+    <div className={classes.banner} role="status">
+      <Text span size="sm" c="inherit">
+        You see what tenant <b>{session.view_as}</b> sees. The audit log says so.
+      </Text>
+      <Button size="compact-xs" color="dark" onClick={() => void viewAs(null, '')}>
+        Back to your own view
+      </Button>
+    </div>
+  );
+}

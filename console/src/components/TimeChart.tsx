@@ -1,0 +1,88 @@
+import 'uplot/dist/uPlot.min.css';
+import { useComputedColorScheme } from '@mantine/core';
+import { useResizeObserver } from '@mantine/hooks';
+import { useEffect, useRef } from 'react';
+import uPlot from 'uplot';
+import { useFormat } from '../app/preferences';
+import { stack, tickFormat } from '../lib/chart';
+import { inks } from './chart-colors';
+import classes from './TimeChart.module.css';
+
+export interface Series {
+  label: string;
+  /** One value for each time; null where there is none. */
+  values: (number | null)[];
+  color: string;
+}
+
+interface Props {
+  /** What is drawn, for whoever does not see it. */
+  label: string;
+  /** Milliseconds since the epoch, ascending. */
+  times: number[];
+  series: Series[];
+  kind: 'lines' | 'bars';
+  /** How a value is written. */
+  show: (value: number) => string;
+  height?: number;
+}
+
+/** Values over time: lines, or bars one on top of the other. The legend below has the numbers under the pointer. */
+export function TimeChart({ label, times, series, kind, show, height = 200 }: Props) {
+  const format = useFormat();
+  const dark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark';
+  const [box, { width }] = useResizeObserver<HTMLDivElement>();
+  const target = useRef<HTMLDivElement>(null);
+
+  useEffect(() => {
+    if (!target.current || width < 50 || times.length === 0) return;
+    const { ink, line } = inks(dark);
+    const last = times.at(-1) ?? 0;
+    const tick = tickFormat(last - (times[0] ?? 0), format.zone, format.locale);
+    const sums = kind === 'bars' ? stack(series.map(({ values }) => values)) : series.map(({ values }) => values);
+    // The highest sum first: lower ones are drawn over it.
+    const order = series.map((_, at) => at);
+    if (kind === 'bars') order.reverse();
+    const bars = uPlot.paths.bars?.({ size: [0.9, 60], align: 1 });
+    const chart = new uPlot(
+      {
+        width,
+        height,
+        tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), format.zone),
+        cursor: { drag: { x: false, y: false }, points: { show: kind === 'lines' } },
+        legend: { live: true, markers: { width: 0, fill: (_, at) => series[order[at - 1] ?? 0]?.color ?? ink } },
+        scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
+        axes: [
+          { stroke: ink, grid: { show: false }, ticks: { stroke: line }, values: (_, splits) => splits.map((seconds) => tick(seconds * 1000)) },
+          { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { show: false }, size: 70, values: (_, splits) => splits.map(show) },
+        ],
+        series: [
+          { label: 'Time', value: (_, seconds) => (seconds === null ? '–' : format.minute(seconds * 1000)) },
+          ...order.map((at): uPlot.Series => {
+            const { label: name = '', color = ink, values = [] } = series[at] ?? {};
+            return {
+              label: name,
+              stroke: color,
+              width: kind === 'bars' ? 0 : 1.6,
+              ...(kind === 'bars' && { fill: color, ...(bars && { paths: bars }) }),
+              points: { show: kind === 'lines' && times.length < 3 },
+              value: (_, __, ___, index) => {
+                const value = index === null || index === undefined ? null : values[index];
+                return value === null || value === undefined ? '–' : show(value);
+              },
+            };
+          }),
+        ],
+      },
+      [times.map((ms) => ms / 1000), ...order.map((at) => sums[at] ?? [])],
+      target.current,
+    );
+    return () => chart.destroy();
+  }, [times, series, kind, show, height, width, dark, format]);
+
+  return (
+    <div ref={box} className={classes.box} role="img" aria-label={label}>
+      <div ref={target} className={classes.chart} />
+    </div>
+  );
+}

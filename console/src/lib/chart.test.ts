@@ -1,0 +1,37 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { intervalFor, stack, tickFormat } from './chart';
+
+describe('stack', () => {
+  it('puts values on top of each other, and takes what is missing for nothing', () => {
+    expect(stack([[1, 2], [3, null], [0, 5]])).toEqual([[1, 2], [4, 2], [4, 7]]);
+    expect(stack([])).toEqual([]);
+  });
+
+  it('ends at the sum of all', () => {
+    const rows = fc.array(fc.array(fc.nat(1000), { minLength: 3, maxLength: 3 }), { minLength: 1, maxLength: 6 });
+    fc.assert(
+      fc.property(rows, (series) => {
+        const sums = [0, 1, 2].map((index) => series.reduce((sum, values) => sum + (values[index] ?? 0), 0));
+        expect(stack(series).at(-1)).toEqual(sums);
+      }),
+    );
+  });
+});
+
+describe('tickFormat', () => {
+  it('writes the clock of the zone within two days, and dates beyond', () => {
+    const ms = Date.UTC(2026, 10, 22, 8, 30);
+    expect(tickFormat(3_600_000, 'Asia/Kolkata', 'en')(ms)).toBe('14:00');
+    expect(tickFormat(7 * 86_400_000, 'Asia/Kolkata', 'en')(ms)).toBe('Nov 22');
+  });
+});
+
+describe('intervalFor', () => {
+  it('cuts a span into no more buckets than asked', () => {
+    expect(intervalFor(15 * 60_000, 60)).toBe(30_000);
+    expect(intervalFor(86_400_000, 60)).toBe(1_800_000);
+    expect(intervalFor(0, 60)).toBe(1000);
+    expect(intervalFor(1e13, 10)).toBe(30 * 86_400_000);
+  });
+});

@@ -1,0 +1,66 @@
+/**
+ * Numbers, sizes and times as the reader writes them: in the browser's locale and a chosen time zone.
+ * `undefined` as locale is the browser's own; tests name one.
+ */
+export interface Format {
+  locale: string | undefined;
+  /** IANA name; what times are shown in. */
+  zone: string;
+  number(value: number): string;
+  /** 1,234,567 as 1.2M: where space is short. */
+  compact(value: number): string;
+  /** 12.3%; small shares are not shown as none. */
+  percent(value: number): string;
+  bytes(value: number): string;
+  /** A duration in words of one unit: 12 ms, 3.4 s, 5 min. */
+  duration(ms: number): string;
+  /** Date and time to the millisecond. */
+  time(ms: number): string;
+  /** Date and time to the minute: headings and labels. */
+  minute(ms: number): string;
+}
+
+const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
+export function makeFormat(zone: string, locale?: string): Format {
+  const number = new Intl.NumberFormat(locale);
+  const compact = new Intl.NumberFormat(locale, { notation: 'compact', maximumFractionDigits: 1 });
+  const fraction = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
+  const percent = new Intl.NumberFormat(locale, { maximumFractionDigits: 1, minimumFractionDigits: 1 });
+  const day = { year: 'numeric', month: 'short', day: '2-digit' } as const;
+  const clock = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const;
+  const time = new Intl.DateTimeFormat(locale, {
+    ...day,
+    ...clock,
+    second: '2-digit',
+    fractionalSecondDigits: 3,
+    timeZone: zone,
+  });
+  const minute = new Intl.DateTimeFormat(locale, { ...day, ...clock, timeZone: zone });
+
+  return {
+    locale,
+    zone,
+    number: (value) => number.format(value),
+    compact: (value) => compact.format(value),
+    percent: (value) => (value > 0 && value < 0.1 ? `<${percent.format(0.1)}%` : `${percent.format(value)}%`),
+    bytes: (value) => {
+      let amount = value;
+      let unit = 0;
+      while (Math.abs(amount) >= 1024 && unit < BYTE_UNITS.length - 1) {
+        amount /= 1024;
+        unit += 1;
+      }
+      return `${fraction.format(amount)} ${BYTE_UNITS[unit] ?? 'B'}`;
+    },
+    duration: (ms) => {
+      if (ms < 1000) return `${number.format(Math.round(ms))} ms`;
+      if (ms < 60_000) return `${fraction.format(ms / 1000)} s`;
+      if (ms < 3_600_000) return `${fraction.format(ms / 60_000)} min`;
+      if (ms < 86_400_000) return `${fraction.format(ms / 3_600_000)} h`;
+      return `${fraction.format(ms / 86_400_000)} d`;
+    },
+    time: (ms) => (Number.isFinite(ms) ? time.format(ms) : 'no date'),
+    minute: (ms) => (Number.isFinite(ms) ? minute.format(ms) : 'no date'),
+  };
+}

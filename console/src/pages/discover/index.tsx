@@ -1,0 +1,5 @@
+import { Empty } from '../../components/Empty';
+
+export default function Discover() {
+  return <Empty title="Discover" />;
+}

@@ -1,0 +1,13 @@
+import { Route, Routes } from 'react-router';
+import { IndexPage } from './IndexPage';
+import { IndicesPage } from './IndicesPage';
+
+/** Data streams, indices, and where they lie. */
+export default function Indices() {
+  return (
+    <Routes>
+      <Route path="index/:index" element={<IndexPage />} />
+      <Route path=":tab?" element={<IndicesPage />} />
+    </Routes>
+  );
+}

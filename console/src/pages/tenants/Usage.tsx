@@ -1,0 +1,70 @@
+import { Group, Progress, Stack, Table, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { fetchUsage, type Tenant } from '../../api/tenants';
+import { useFormat } from '../../app/preferences';
+import { Answer } from '../../components/Answer';
+import { Figure } from '../../components/Figure';
+
+const REFRESH_MS = 5000;
+
+/** What a tenant uses now, beside what it may. */
+export function Usage({ tenant }: { tenant: Tenant }) {
+  const format = useFormat();
+  const usage = useQuery({ queryKey: ['tenants', tenant.id, 'usage'], queryFn: ({ signal }) => fetchUsage(tenant.id, signal), refetchInterval: REFRESH_MS });
+  const { quotas } = tenant.effective;
+  return (
+    <Answer query={usage} what="Usage">
+      {(used) => (
+        <Stack>
+          <Group gap="sm" align="stretch">
+            <Figure label="Searchable events" value={format.number(used.events)} />
+            <Figure label="Events taken in" value={format.number(used.ingest.events_total)} detail="since the server started" />
+            <Figure label="CPU of searches" value={format.duration(used.search_cpu_ms)} />
+            <Figure label="CPU of writes" value={format.duration(used.write_cpu_ms)} />
+            <Figure label="In caches" value={format.bytes(used.cache_bytes)} />
+            <Figure label="Refused by quota" value={format.number(used.requests_refused_by_quota)} detail="requests" />
+          </Group>
+          <Table maw={760} withTableBorder bg="var(--firn-surface)" aria-label="Use of quotas">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>Quota</Table.Th>
+                <Table.Th>Used</Table.Th>
+                <Table.Th>Allowed</Table.Th>
+                <Table.Th w={200}>Share</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              <Use label="Stored bytes" used={used.stored_bytes['total'] ?? 0} allowed={quotas.stored_bytes} show={format.bytes} />
+              <Use label="Events per second" used={used.ingest.events_per_second} allowed={quotas.ingest_events_per_second} show={format.number} />
+              <Use label="Bytes per second" used={used.ingest.bytes_per_second} allowed={quotas.ingest_bytes_per_second} show={format.bytes} />
+            </Table.Tbody>
+          </Table>
+          <Text size="sm" c="dimmed">
+            Stored by tier:{' '}
+            {Object.entries(used.stored_bytes)
+              .filter(([tier]) => tier !== 'total')
+              .map(([tier, bytes]) => `${tier} ${format.bytes(bytes)}`)
+              .join(', ') || 'nothing'}
+          </Text>
+        </Stack>
+      )}
+    </Answer>
+  );
+}
+
+/** From this share on a quota is worth a look. */
+const NEAR_PERCENT = 80;
+
+function Use({ label, used, allowed, show }: { label: string; used: number; allowed: number | undefined; show: (value: number) => string }) {
+  const percent = allowed ? Math.min(100, (used / allowed) * 100) : 0;
+  return (
+    <Table.Tr>
+      <Table.Td>{label}</Table.Td>
+      <Table.Td>{show(used)}</Table.Td>
+      <Table.Td>{allowed === undefined ? 'no limit' : show(allowed)}</Table.Td>
+      <Table.Td>
+        {allowed !== undefined && <Progress value={percent} color={percent >= NEAR_PERCENT ? 'red' : 'glacier'} aria-label={`${label}: ${Math.round(percent)}%`} />}
+      </Table.Td>
+    </Table.Tr>
+  );
+}

@@ -1,0 +1,17 @@
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vitest/config';
+import { firstLoad } from './build/first-load';
+import { iconImports } from './build/icon-imports';
+
+/** Where `npm run dev` sends everything that is not the console's own: a running firn. */
+const FIRN_URL = process.env['FIRN_URL'] ?? 'http://127.0.0.1:9200';
+
+export default defineConfig({
+  base: '/app/',
+  // The server replaces this word by a fresh nonce in every index.html it sends (docs/operate/console.md).
+  html: { cspNonce: '__FIRN_CSP_NONCE__' },
+  plugins: [iconImports(), react(), firstLoad({ page: 'src/pages/discover/index.tsx', gzipBytesMax: 350 * 1024 })],
+  build: { target: 'es2022', assetsInlineLimit: 0, chunkSizeWarningLimit: 1024 },
+  server: { proxy: { '^/(?!app(/|$))': { target: FIRN_URL } } },
+  test: { environment: 'node', include: ['src/**/*.test.{ts,tsx}', 'build/**/*.test.ts'] },
+});
