@@ -2,6 +2,7 @@
 
 use firn_model::mapping::Analyzer;
 use firn_model::tenant::TenantId;
+use firn_model::tier::Tier;
 
 use crate::Error;
 use crate::search::IndexTarget;
@@ -48,12 +49,18 @@ pub struct ShardStats {
     pub shard: u32,
     /// Why it does not serve, if it does not.
     pub failure: Option<String>,
+    /// Where its files lie; of one that is mounted, its copies.
+    pub tier: Tier,
+    /// Where they are to be moved; `None`: they lie where they belong.
+    pub moves_to: Option<Tier>,
     /// Live documents that a search can find.
     pub doc_count: u64,
     /// Deleted ones still in segments.
     pub deleted_count: u64,
-    /// Bytes of segments on disk.
+    /// Bytes of segments on this node's disk.
     pub store_size_bytes: u64,
+    /// Bytes of all its segments, wherever they lie: of one that is mounted also those in its repository.
+    pub data_set_size_bytes: u64,
     /// Bytes of the WAL on disk.
     pub translog_size_bytes: u64,
     /// Operations in the WAL not yet covered by a flush.
@@ -163,6 +170,8 @@ pub struct NodeStats {
     pub disk_available_bytes: u64,
     /// `None`, or why writes are refused.
     pub write_block: Option<String>,
+    /// The data paths, from the hot one on; the two above are of that one.
+    pub devices: Vec<DeviceStats>,
     /// Searches running and waiting.
     pub search_active: u64,
     /// See `search_active`.
@@ -195,6 +204,25 @@ pub struct NodeStats {
     pub write_threads: u64,
     /// Bytes of request bodies being written.
     pub write_bytes_in_flight: u64,
+}
+
+/// A data path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceStats {
+    /// The tier that it is for.
+    pub tier: Tier,
+    /// Where it is mounted.
+    pub path: String,
+    /// Bytes of its file system.
+    pub total_bytes: u64,
+    /// Bytes free on it.
+    pub available_bytes: u64,
+    /// Shards that lie on it.
+    pub shards: u64,
+    /// Bytes of their segments, WALs and copies.
+    pub shard_bytes: u64,
+    /// `None`, or why writes are refused.
+    pub write_block: Option<String>,
 }
 
 /// `_analyze`.

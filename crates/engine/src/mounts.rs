@@ -1,6 +1,7 @@
 //! Searchable snapshots: indices that are mounted from a snapshot and read it where it lies.
 
 use async_trait::async_trait;
+use firn_model::tenant::TenantId;
 use serde_json::Value;
 
 use crate::admin::ShardsOutcome;
@@ -171,6 +172,21 @@ pub trait SearchableSnapshots: Send + Sync {
     async fn shared_cache_stats(&self, _ctx: &RequestContext) -> Result<Option<SharedCacheStats>> {
         Ok(None)
     }
+
+    /// Makes what the shared cache holds, and will hold, of a target's mounted indices stay there, or (`false`) make room again for
+    /// others. Holds over restarts. Returns the indices, with the bytes of each that are there now.
+    async fn pin_shared_cache(
+        &self,
+        _ctx: &RequestContext,
+        _target: IndexTarget,
+        _pinned: bool,
+    ) -> Result<Vec<(String, u64)>> {
+        Err(lacks())
+    }
+
+    /// What the indices of a tenant may take of the shared cache, bytes; `None`: as much as the node's settings say. Counts
+    /// from the next fetch on, and until the process ends.
+    fn set_shared_cache_quota(&self, _tenant: &TenantId, _bytes: Option<u64>) {}
 
     /// Lets go what the shared cache holds of a target's mounted indices.
     async fn clear_shared_cache(&self, _ctx: &RequestContext, _target: IndexTarget) -> Result<ShardsOutcome> {

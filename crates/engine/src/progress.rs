@@ -18,6 +18,8 @@ pub struct Progress {
 struct State {
     /// Shards that were left out before the search began.
     skipped: u32,
+    /// Of them those that count as searched.
+    untold: u32,
     /// Shards that failed on the way: index, shard, why.
     failures: Vec<(String, u32, Error)>,
     latest: Option<Arc<SearchResponse>>,
@@ -44,9 +46,11 @@ impl Progress {
         self.every
     }
 
-    /// Shards that need no search, to be counted with all that follows.
-    pub fn skip(&self, count: u32) {
-        self.state().skipped = count;
+    /// Shards that need no search, to be counted with all that follows; `untold` of them as if they were searched.
+    pub fn skip(&self, count: u32, untold: u32) {
+        let mut state = self.state();
+        state.skipped = count;
+        state.untold = untold;
     }
 
     /// The shards that failed so far, to be named with all that follows.
@@ -61,7 +65,7 @@ impl Progress {
         let shards = &mut response.shards;
         shards.total += state.skipped + state.failures.len() as u32;
         shards.successful += state.skipped;
-        shards.skipped += state.skipped;
+        shards.skipped += state.skipped - state.untold;
         shards.failures = state.failures.clone();
         state.latest = Some(Arc::new(response));
     }
@@ -69,6 +73,11 @@ impl Progress {
     /// What was published last; `None`: nothing yet.
     pub fn latest(&self) -> Option<Arc<SearchResponse>> {
         self.state().latest.clone()
+    }
+
+    /// Lets go of what was published: the search has ended, and what it came to says it all.
+    pub fn clear(&self) {
+        self.state().latest = None;
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -86,7 +95,7 @@ mod tests {
     fn shards_outside_of_the_search_are_counted() {
         let progress = Progress::default();
         assert!(progress.latest().is_none());
-        progress.skip(3);
+        progress.skip(3, 0);
         let error = Error::new(ErrorKind::ShardDamaged, "damaged");
         progress.fail(vec![("a".to_owned(), 1, error)]);
         progress.publish(SearchResponse {
@@ -100,5 +109,7 @@ mod tests {
         let shards = progress.latest().unwrap().shards.clone();
         assert_eq!((shards.total, shards.successful, shards.skipped), (8, 5, 3));
         assert_eq!(shards.failures.len(), 1);
+        progress.clear();
+        assert!(progress.latest().is_none());
     }
 }

@@ -1,8 +1,9 @@
 //! What every call carries, and how it is stopped.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::{Error, ErrorKind, Progress, Result, Scope, Work};
 
@@ -12,6 +13,15 @@ pub struct Cancel {
     raised: Arc<AtomicBool>,
     /// See [`Cancel::pausing`].
     pause: Option<fn()>,
+    /// See [`Cancel::until`].
+    deadline: Option<Deadline>,
+}
+
+/// The time at which somebody stops waiting, and whether he did. Clones share it.
+#[derive(Debug, Clone)]
+struct Deadline {
+    at: Instant,
+    passed: Arc<AtomicBool>,
 }
 
 impl Cancel {
@@ -20,9 +30,28 @@ impl Cancel {
     #[must_use]
     pub fn pausing(&self, pause: fn()) -> Self {
         Self {
-            raised: Arc::clone(&self.raised),
             pause: Some(pause),
+            ..self.clone()
         }
+    }
+
+    /// The same flag for whoever waits for what is far away, and no longer than until `at`; `None`: for ever.
+    #[must_use]
+    pub fn until(&self, at: Option<Instant>) -> Self {
+        let deadline = at.map(|at| Deadline {
+            at,
+            passed: Arc::default(),
+        });
+        Self {
+            deadline,
+            ..self.clone()
+        }
+    }
+
+    /// Whether somebody was told that the time of [`Cancel::until`] is over.
+    pub fn is_timed_out(&self) -> bool {
+        let deadline = self.deadline.as_ref();
+        deadline.is_some_and(|deadline| deadline.passed.load(Ordering::Relaxed))
     }
 
     /// Asks the work to stop. It does so within some milliseconds.
@@ -35,15 +64,21 @@ impl Cancel {
         self.raised.load(Ordering::Relaxed)
     }
 
-    /// Fails with [`ErrorKind::Cancelled`] once the work should stop. Cheap enough for every
-    /// thousandth round of the tightest loop.
+    /// Fails with [`ErrorKind::Cancelled`] once the work should stop, or with [`ErrorKind::Timeout`] once its time is over. Cheap
+    /// enough for every thousandth round of the tightest loop.
     pub fn check(&self) -> Result<()> {
-        match self.is_cancelled() {
-            true => Err(Error::new(
+        if self.is_cancelled() {
+            return Err(Error::new(
                 ErrorKind::Cancelled,
                 "task cancelled because the client went away",
-            )),
-            false => Ok(()),
+            ));
+        }
+        match &self.deadline {
+            Some(deadline) if Instant::now() >= deadline.at => {
+                deadline.passed.store(true, Ordering::Relaxed);
+                Err(Error::new(ErrorKind::Timeout, "the time of the search is over"))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -84,6 +119,25 @@ impl Watch {
     }
 }
 
+/// Work that goes on when its request is answered: a flag of its own, which its client does not raise by going away, and
+/// its entry in a list, where it stays until the last clone is dropped.
+#[derive(Debug, Clone)]
+pub struct Lasting {
+    /// Raised when the task is cancelled.
+    pub cancel: Cancel,
+    _entry: Arc<dyn fmt::Debug + Send + Sync>,
+}
+
+impl Lasting {
+    /// Work that `cancel` ends; `entry` is dropped with it.
+    pub fn new(cancel: Cancel, entry: impl fmt::Debug + Send + Sync + 'static) -> Self {
+        Self {
+            cancel,
+            _entry: Arc::new(entry),
+        }
+    }
+}
+
 /// Travels with every engine call.
 #[derive(Debug, Clone)]
 pub struct RequestContext {
@@ -102,6 +156,13 @@ pub struct RequestContext {
     pub work: Arc<Work>,
     /// Where a search leaves what it has found before it ends; `None`: nobody asks.
     pub progress: Option<Arc<Progress>>,
+    /// What is begun for the request and outlives it (a snapshot, a restore) goes on under this; `None`: nobody
+    /// lists it, and it ends by itself.
+    pub lasting: Option<Lasting>,
+    /// Bytes that one search of the caller may fetch from snapshot repositories; `None`: no limit of its own.
+    pub repository_bytes_max: Option<u64>,
+    /// See [`RequestContext::patient`].
+    pub waiting: Option<Cancel>,
 }
 
 impl RequestContext {
@@ -115,7 +176,26 @@ impl RequestContext {
             scope: Arc::default(),
             work: Arc::default(),
             progress: None,
+            lasting: None,
+            repository_bytes_max: None,
+            waiting: None,
         }
+    }
+
+    /// The same for a search that gives up waiting for what is far away so long after the request came; `None`: it waits.
+    #[must_use]
+    pub fn patient(&self, timeout: Option<Duration>) -> Self {
+        // A time past the end of all time is none.
+        let deadline = timeout.and_then(|timeout| self.started.checked_add(timeout));
+        Self {
+            waiting: deadline.map(|_| self.cancel.until(deadline)),
+            ..self.clone()
+        }
+    }
+
+    /// The flag for whoever waits for what is far away: it also says when the time of [`RequestContext::patient`] is over.
+    pub fn waiting(&self) -> &Cancel {
+        self.waiting.as_ref().unwrap_or(&self.cancel)
     }
 
     /// What a client is told instead of `error`: where not all is within reach, a name that is not
@@ -144,6 +224,20 @@ impl Default for RequestContext {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waits_until_a_time_learns_that_it_is_over() {
+        let cancel = Cancel::default();
+        let patient = cancel.until(None);
+        let later = cancel.until(Instant::now().checked_add(Duration::from_secs(600)));
+        let over = cancel.until(Some(Instant::now()));
+        assert!(patient.check().is_ok() && later.check().is_ok());
+        assert!(!over.is_timed_out());
+        assert_eq!(over.check().unwrap_err().kind(), ErrorKind::Timeout);
+        assert!(over.clone().is_timed_out() && !later.is_timed_out());
+        cancel.cancel();
+        assert_eq!(over.check().unwrap_err().kind(), ErrorKind::Cancelled);
+    }
 
     #[test]
     fn a_loop_that_watches_ends_soon() {

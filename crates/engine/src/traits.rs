@@ -12,10 +12,12 @@ use crate::admin::{
 use crate::context::{
     CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
 };
+use crate::cost::SearchCost;
 use crate::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use crate::fields::{FieldsInUse, FieldsInUseRequest};
 use crate::mounts::SearchableSnapshots;
 use crate::query::Query;
+use crate::recovery::ShardRecovery;
 use crate::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use crate::snapshot::Snapshots;
 use crate::task::RequestContext;
@@ -58,6 +60,12 @@ pub trait Engine: Snapshots + SearchableSnapshots + Send + Sync + 'static {
 
     /// Answers a search. Failed or timed-out shards are named in the answer.
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse>;
+
+    /// What a search would fetch from snapshot repositories, without searching. Opens some splits, for which their footers may
+    /// have to be fetched.
+    async fn search_cost(&self, _ctx: &RequestContext, _request: SearchRequest) -> Result<SearchCost> {
+        Ok(SearchCost::default())
+    }
 
     /// The indices that may hold a match, with their fields that have values.
     async fn fields_in_use(&self, ctx: &RequestContext, request: FieldsInUseRequest) -> Result<Vec<FieldsInUse>>;
@@ -104,6 +112,12 @@ pub trait Engine: Snapshots + SearchableSnapshots + Send + Sync + 'static {
 
     /// Documents, bytes, segments and counters of every shard of the target, by index name.
     async fn stats(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>>;
+
+    /// How the shards of the target came to be on this node, by index and number; those that do not serve are missing.
+    /// For operators: it names snapshots.
+    async fn recoveries(&self, _ctx: &RequestContext, _target: IndexTarget) -> Result<Vec<ShardRecovery>> {
+        Ok(Vec::new())
+    }
 
     /// The state of this node: disk, memory, pools, totals.
     async fn node_stats(&self, ctx: &RequestContext) -> Result<NodeStats>;

@@ -15,6 +15,8 @@ pub struct Work {
     hits: AtomicU64,
     written: AtomicU64,
     denied: AtomicU64,
+    repository_requests: AtomicU64,
+    repository_bytes: AtomicU64,
 }
 
 /// What [`Work`] came to.
@@ -30,12 +32,37 @@ pub struct WorkDone {
     pub written: u64,
     /// Items of bulks that the caller may not write.
     pub denied: u64,
+    /// Ranges of snapshots that had to be fetched from their repositories.
+    pub repository_requests: u64,
+    /// Bytes of them.
+    pub repository_bytes: u64,
 }
 
 impl Work {
     /// Counts a segment.
     pub fn add_segment(&self) {
         self.segments.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts what a part of the request came to that was counted by itself.
+    pub fn add_done(&self, done: &WorkDone) {
+        for (counter, count) in [
+            (&self.shards, done.shards),
+            (&self.segments, done.segments),
+            (&self.hits, done.hits),
+            (&self.written, done.written),
+            (&self.denied, done.denied),
+            (&self.repository_requests, done.repository_requests),
+            (&self.repository_bytes, done.repository_bytes),
+        ] {
+            counter.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts what had to be fetched from repositories.
+    pub fn add_fetched(&self, requests: u64, bytes: u64) {
+        self.repository_requests.fetch_add(requests, Ordering::Relaxed);
+        self.repository_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Counts what a search asked and found.
@@ -66,6 +93,8 @@ impl Work {
             hits: read(&self.hits),
             written: read(&self.written),
             denied: read(&self.denied),
+            repository_requests: read(&self.repository_requests),
+            repository_bytes: read(&self.repository_bytes),
         }
     }
 }
@@ -82,6 +111,8 @@ mod tests {
         let work = Work::default();
         work.add_segment();
         work.add_segment();
+        work.add_fetched(1, 30);
+        work.add_fetched(2, 40);
         work.add_search(&SearchResponse {
             shards: SearchShards {
                 total: 5,
@@ -120,7 +151,12 @@ mod tests {
             hits: 7,
             written: 2,
             denied: 1,
+            repository_requests: 3,
+            repository_bytes: 70,
         };
         assert_eq!(work.done(), expect);
+        let whole = Work::default();
+        whole.add_done(&expect);
+        assert_eq!(whole.done(), expect);
     }
 }

@@ -19,5 +19,6 @@ pub mod settings;
 pub mod shared_map;
 pub mod slm;
 pub mod tenant;
+pub mod tier;
 
 pub use error::{Error, ErrorKind, Result};

@@ -75,6 +75,10 @@ pub struct Quotas {
     pub concurrent_searches: Option<u32>,
     /// Its weight in queues, beside 100 of a tenant without one.
     pub search_cpu_share: Option<u32>,
+    /// Bytes that one search may fetch from snapshot repositories.
+    pub search_repository_bytes: Option<u64>,
+    /// Bytes that its own mounted indices take of the shared cache.
+    pub shared_cache_bytes: Option<u64>,
 }
 
 #[cfg(test)]

@@ -6,12 +6,14 @@
 
 mod bool_query;
 mod boosting;
+pub mod completion;
 mod constant_score;
 mod dis_max;
 mod exists;
 mod fuzziness;
 mod fuzzy;
 mod ids;
+pub mod kql;
 mod match_all;
 mod match_bool_prefix;
 mod match_phrase;
@@ -28,6 +30,7 @@ mod required;
 mod rewrite;
 mod should_match;
 mod simple_query_string;
+pub mod syntax_error;
 mod term;
 mod term_pattern;
 mod terms;
@@ -51,6 +54,7 @@ pub use exists::Exists;
 pub use fuzziness::{Fuzziness, Fuzzy};
 pub use fuzzy::FuzzyTerm;
 pub use ids::Ids;
+pub use kql::Kql;
 pub use match_all::MatchAll;
 pub use multi_match::{MultiMatch, MultiMatchType};
 pub use named::Named;
@@ -90,6 +94,7 @@ pub enum Query {
     ConstantScore(ConstantScore),
     QueryString(QueryString),
     SimpleQueryString(SimpleQueryString),
+    Kql(Kql),
     Prefix(TermPattern),
     Wildcard(TermPattern),
     Regexp(Regexp),
@@ -127,6 +132,7 @@ const QUERIES: &[(&str, Params, Parse)] = &[
     (constant_score::NAME, Params::InBody, constant_score::parse),
     (query_string::NAME, Params::InBody, query_string::parse_query),
     (simple_query_string::NAME, Params::InBody, simple_query_string::parse),
+    (kql::NAME, Params::InBody, kql::parse_query),
     (prefix::NAME, Params::InField, prefix::parse),
     (wildcard::NAME, Params::InField, wildcard::parse),
     (regexp::NAME, Params::InField, regexp::parse),
@@ -273,6 +279,7 @@ impl Query {
             Self::ConstantScore(query) => query.print(),
             Self::QueryString(query) => query.print(),
             Self::SimpleQueryString(query) => query.print(),
+            Self::Kql(query) => query.print(),
             Self::Prefix(query) => query.print(prefix::NAME),
             Self::Wildcard(query) => query.print(wildcard::NAME),
             Self::Regexp(query) => query.print(),
@@ -336,6 +343,7 @@ impl Query {
             Self::ConstantScore(query) => query.fields(fields),
             Self::QueryString(query) => query.fields(fields),
             Self::SimpleQueryString(query) => query.fields(fields),
+            Self::Kql(query) => query.fields(fields),
             Self::Prefix(query) | Self::Wildcard(query) => query.fields(fields),
             Self::Regexp(query) => query.fields(fields),
             Self::Fuzzy(query) => query.fields(fields),

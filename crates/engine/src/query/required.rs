@@ -14,6 +14,7 @@ impl Query {
             }
             Query::ConstantScore(part) => part.filter.for_each_required(visit),
             Query::Named(part) => part.query.for_each_required(visit),
+            Query::Kql(part) => part.unmapped.for_each_required(visit),
             other => visit(other),
         }
     }
@@ -50,5 +51,12 @@ mod tests {
             &[a.clone(), c],
         );
         check(json!({"bool": {"should": [a, b]}}), &[]);
+        check(
+            json!({"kql": {"query": "a: 1 and @timestamp >= 5 and (b: 1 or not c: 1)"}}),
+            &[
+                json!({"match": {"a": "1"}}),
+                json!({"range": {"@timestamp": {"gte": "5"}}}),
+            ],
+        );
     }
 }

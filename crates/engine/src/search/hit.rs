@@ -8,7 +8,7 @@ use super::TotalHits;
 use crate::Result;
 
 /// One hit.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Hit {
     /// Concrete index.
     pub index: String,

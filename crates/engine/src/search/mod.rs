@@ -7,6 +7,7 @@ mod collapse;
 mod context;
 mod highlight;
 mod hit;
+mod memory;
 mod parse;
 mod profile;
 mod shape;
@@ -27,6 +28,7 @@ pub use collapse::{Collapse, InnerHits};
 pub use context::{PointInTime, Slice, parse_keep_alive};
 pub use highlight::{BoundaryScanner, Highlight, HighlightField, HighlightOptions, Highlighter};
 pub use hit::{Hit, InnerPage, write_score};
+pub use memory::bytes_of_value;
 pub use parse::parse_track_total_hits;
 pub(crate) use parse::refused_keys;
 pub use profile::{AggregationProfile, PartTimes, Profile, SegmentCounts, ShardProfile};
@@ -110,6 +112,8 @@ pub struct SearchRequest {
     pub scroll: Option<Duration>,
     /// One part of several that together are the whole.
     pub slice: Option<Slice>,
+    /// Shards that are worked on at a time; `None`: as many as threads come free.
+    pub concurrent_shards_max: Option<u32>,
 }
 
 /// `track_total_hits`.

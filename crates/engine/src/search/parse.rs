@@ -80,6 +80,7 @@ impl SearchRequest {
             point_in_time: None,
             scroll: None,
             slice: None,
+            concurrent_shards_max: None,
         }
     }
 

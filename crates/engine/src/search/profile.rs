@@ -41,6 +41,8 @@ pub struct SegmentCounts {
     pub pruned: u64,
     /// Not opened: they hold nothing of the tenant.
     pub pruned_by_tenant: u64,
+    /// Not opened: filters tell that they hold none of the values that the query is about.
+    pub pruned_by_filter: u64,
     /// Answered from what is known of their rows, of which none were read.
     pub from_statistics: u64,
     /// Answered by what they answered before.

@@ -7,13 +7,16 @@ mod info;
 mod repository;
 mod restore;
 mod status;
+mod tenant;
 
 use async_trait::async_trait;
+use firn_model::tenant::TenantId;
 
 pub use info::{CloneSnapshot, CreateSnapshot, IndexDetails, ShardFailure, SnapshotInfo, SnapshotState};
 pub use repository::{AnalyzeRepository, CleanupOutcome, PutRepository, Repository};
 pub use restore::{RestoreSnapshot, Restored};
 pub use status::{FileCount, IndexSnapshotStatus, ShardSnapshotStatus, ShardStage, SnapshotStatus};
+pub use tenant::{HoldingSnapshot, TenantSnapshots};
 
 use crate::{Error, RequestContext, Result};
 
@@ -75,6 +78,11 @@ pub trait Snapshots: Send + Sync {
         _ignore_unavailable: bool,
     ) -> Result<Vec<SnapshotInfo>> {
         Err(lacks("snapshots"))
+    }
+
+    /// The snapshots that hold events of a tenant, in every repository that is registered.
+    async fn snapshots_of_tenant(&self, _ctx: &RequestContext, _tenant: &TenantId) -> Result<TenantSnapshots> {
+        Ok(TenantSnapshots::default())
     }
 
     /// How far snapshots are, by shard. No repository: those being made now in any.

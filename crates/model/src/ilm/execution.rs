@@ -105,6 +105,8 @@ impl Execution {
             self.key.step = step;
             self.step_ms = now_ms;
             self.retries += 1;
+            // It was about the try before.
+            self.step_info = None;
         }
         self
     }

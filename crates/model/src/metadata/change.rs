@@ -60,6 +60,12 @@ impl Change<'_> {
             Command::Ilm(command) => self.ilm(command),
             Command::Slm(command) => self.slm(command),
             Command::MountIndex(mount) => self.mount_index(mount),
+            Command::MoveShard {
+                index,
+                uuid,
+                shard,
+                tier,
+            } => self.move_shard(index, uuid, *shard, *tier),
             Command::PutPlacement { placement } => {
                 self.put_placement(placement.as_ref());
                 Ok(())

@@ -132,6 +132,7 @@ impl Change<'_> {
                 placement,
                 rolled_over_ms: None,
                 execution: None,
+                tiers: BTreeMap::new(),
             },
         );
         for alias in names {

@@ -220,6 +220,7 @@ mod tests {
             placement: None,
             rolled_over_ms: None,
             execution: None,
+            tiers: BTreeMap::new(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Metadata as it is stored, one JSON object per entity.
 //!
-//! Every object has a `format` and says all of its entity. It is 1, or 2 where an older firn that
-//! skips what it does not know would do harm: documents by tenant, period or placement, retention.
+//! Every object has a `format` and says all of its entity. It is 1, or higher where an older firn that
+//! skips what it does not know would do harm: 2 with documents by tenant, period or placement, or retention, 3 with
+//! shards on other tiers.
 //! Names of fields never change their
 //! meaning; a reader refuses a higher format, and skips fields that it does not know only within
 //! its own format, so a new field that matters takes a new number.
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::print::print_aliases;
+use super::tiers::parse_tiers;
 use super::{AliasMetadata, ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, TemplateContent};
 use crate::ilm::Execution;
 use crate::lifecycle::Lifecycle;
@@ -23,17 +25,21 @@ use crate::{Error, Result};
 /// What every firn reads.
 const FORMAT: u64 = 1;
 /// Has to be understood whole.
-const FORMAT_MAX: u64 = 2;
+const FORMAT_WHOLE: u64 = 2;
+/// Of an index with shards that do not lie in `path.data`: an older firn would take them for lost.
+const FORMAT_OF_TIERS: u64 = 3;
+/// The highest that this firn reads.
+const FORMAT_MAX: u64 = FORMAT_OF_TIERS;
 
 impl IndexMetadata {
     /// `format`, `name`, `uuid`, `created_ms`, `closed`, `settings` (flat, as typed), `mapping`,
-    /// `aliases`, `data_stream`; `placement`, `rolled_over_ms` and `ilm` (how far its lifecycle is) if it
-    /// has them.
+    /// `aliases`, `data_stream`; `placement`, `rolled_over_ms`, `ilm` (how far its lifecycle is) and
+    /// `tiers` (shards that do not lie in `path.data`) if it has them.
     pub fn to_json(&self) -> Value {
         let settings = &self.settings;
         let is_plain = settings.tenant_field.is_none() && settings.period.is_none() && self.placement.is_none();
         let mut json = json!({
-            "format": if is_plain { FORMAT } else { FORMAT_MAX },
+            "format": if is_plain { FORMAT } else { FORMAT_WHOLE },
             "name": self.name,
             "uuid": self.uuid,
             "created_ms": self.created_ms,
@@ -51,6 +57,10 @@ impl IndexMetadata {
         }
         if let Some(execution) = &self.execution {
             json["ilm"] = execution.to_json();
+        }
+        if !self.tiers.is_empty() {
+            json["format"] = FORMAT_OF_TIERS.into();
+            json["tiers"] = self.print_tiers();
         }
         json
     }
@@ -78,6 +88,10 @@ impl IndexMetadata {
                 Some(execution) => Some(Arc::new(Execution::from_json(&execution)?)),
                 None => None,
             },
+            tiers: match reader.optional("tiers") {
+                Some(tiers) => parse_tiers(&tiers).ok_or_else(|| wrong("tiers"))?,
+                None => BTreeMap::new(),
+            },
         })
     }
 }
@@ -87,7 +101,7 @@ impl DataStream {
     /// one.
     pub fn to_json(&self) -> Value {
         let mut json = json!({
-            "format": if self.lifecycle.is_none() { FORMAT } else { FORMAT_MAX },
+            "format": if self.lifecycle.is_none() { FORMAT } else { FORMAT_WHOLE },
             "name": self.name,
             "indices": self.indices,
             "generation": self.generation,

@@ -25,6 +25,7 @@ mod slm_commands;
 mod template_commands;
 mod templates;
 mod tenant_indices;
+mod tiers;
 mod view;
 
 #[cfg(test)]
@@ -54,6 +55,7 @@ use crate::repository::RepositoryMetadata;
 use crate::settings::{IndexSettings, SettingsMap, SnapshotStore};
 use crate::slm::SnapshotPolicies;
 use crate::tenant::TenantId;
+use crate::tier::Tier;
 
 /// Everything named on a node. Parts are shared, so a clone is cheap.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -110,6 +112,8 @@ pub struct IndexMetadata {
     pub rolled_over_ms: Option<i64>,
     /// How far it is in its lifecycle policy; `None`: it never had one, or only just got it.
     pub execution: Option<Arc<Execution>>,
+    /// Where its shards lie, by number; those that are not in it lie on [`Tier::Hot`].
+    pub tiers: BTreeMap<u32, Tier>,
 }
 
 /// An alias as seen from one of its indices.
@@ -328,6 +332,18 @@ pub enum Command {
     },
     /// `POST /_snapshot/repository/snapshot/_mount`.
     MountIndex(Box<MountIndex>),
+    /// The files of a shard lie on another device from now on; they are there. Stored also where nothing
+    /// changes, so that whoever is not sure whether it was stored before can make sure.
+    MoveShard {
+        /// The index.
+        index: String,
+        /// Its uuid: another index of the same name is another index.
+        uuid: String,
+        /// The number of the shard.
+        shard: u32,
+        /// Where it lies.
+        tier: Tier,
+    },
     /// Where tenants lie in indices that are made from now on; `None`: where their hash says.
     PutPlacement {
         /// The table.

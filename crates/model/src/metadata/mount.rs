@@ -40,6 +40,7 @@ impl Change<'_> {
             placement: source.placement.clone(),
             rolled_over_ms: None,
             execution: None,
+            tiers: BTreeMap::new(),
         }));
         self.outcome.created_index = Some(name.clone());
         self.changed();

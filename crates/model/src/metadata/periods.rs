@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::change::Change;
 use super::data_streams::no_template;
-use super::{DataStream, IndexTemplate, Metadata};
+use super::{DataStream, IndexMetadata, IndexTemplate, Metadata};
 use crate::period::{Period, print_instant};
 use crate::{Error, Result};
 
@@ -20,20 +20,20 @@ impl Metadata {
         self.indices.get(stream.indices.last()?)?.settings.period
     }
 
-    /// The backing index for an event of this time: of those that cover it the one made last. `None`:
-    /// there is none yet.
+    /// The backing indices that take events, the one made last first, each with its span of time, ms. Where two
+    /// cover the same time the first of them is meant.
+    pub fn spans<'s>(&self, stream: &'s DataStream) -> impl Iterator<Item = (&Range<i64>, &'s str)> {
+        stream.indices.iter().rev().filter_map(|name| {
+            let index = self.indices.get(name)?;
+            let range = index.settings.time_range_ms.as_ref()?;
+            takes_events(index).then_some((range, name.as_str()))
+        })
+    }
+
+    /// The backing index for an event of this time. `None`: there is none yet, or none that still takes events.
     pub fn backing_index_at<'s>(&self, stream: &'s DataStream, ms: i64) -> Option<&'s str> {
-        let covers = |name: &&String| {
-            let index = self.indices.get(name);
-            index.is_some_and(|index| {
-                index
-                    .settings
-                    .time_range_ms
-                    .as_ref()
-                    .is_some_and(|range| range.contains(&ms))
-            })
-        };
-        stream.indices.iter().rfind(covers).map(String::as_str)
+        let mut spans = self.spans(stream);
+        spans.find(|(range, _)| range.contains(&ms)).map(|(_, name)| name)
     }
 
     /// The backing index that takes what is written without a time: the one of now where there are
@@ -69,6 +69,13 @@ impl Metadata {
             stream.name
         )))
     }
+}
+
+/// What is mounted never does, nor what a policy has made read-only: an event that comes late for it belongs into
+/// another index of the same time. A block that somebody set by hand is told to whoever writes.
+fn takes_events(index: &IndexMetadata) -> bool {
+    let settings = &index.settings;
+    !(settings.is_mounted() || settings.write_blocked && index.lifecycle_policy().is_some())
 }
 
 impl Change<'_> {

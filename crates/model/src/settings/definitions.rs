@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::kinds::Kind::{Bool, Bytes, BytesOrPercent, Duration, Float, Integer, OneOf, Only, Private, Refused, Text};
 use super::kinds::{Kind, plain};
+use crate::tier::{TIER_PREFERENCE, parse_preference};
 use crate::{Error, Result};
 
 /// When a setting may change.
@@ -77,6 +78,7 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     // A request has room for no more, whatever the index allows.
     dynamic("index.max_docvalue_fields_search", Integer(0, 1000), "100"),
     dynamic("index.requests.cache.enable", Bool, "true"),
+    dynamic("index.store.snapshot.cache.pinned", Bool, "false"),
     dynamic("index.hidden", Bool, "false"),
     dynamic("index.blocks.write", Bool, "false"),
     dynamic("index.blocks.read_only", Bool, "false"),
@@ -100,6 +102,7 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
         Duration(3_600_000, false),
         "12h",
     ),
+    dynamic(TIER_PREFERENCE, Text, ""),
     // What would change answers and is not here.
     dynamic("index.blocks.read", Only("false"), "false"),
     dynamic("index.blocks.metadata", Only("false"), "false"),
@@ -266,6 +269,9 @@ pub(crate) fn check(name: &str, value: &Value) -> Result<()> {
     };
     if let Some(rest) = name.strip_prefix("index.analysis.") {
         return Err(refused_analysis(rest));
+    }
+    if name == TIER_PREFERENCE {
+        parse_preference(&plain(value))?;
     }
     if name == "index.codec" && matches!(plain(value).as_str(), "") {
         return Err(Error::illegal_argument("unknown value for [index.codec]"));

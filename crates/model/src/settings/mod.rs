@@ -22,11 +22,13 @@ use serde_json::{Map, Value};
 pub use bytes::{parse_bytes, parse_bytes_setting};
 pub(crate) use definitions::cluster_default_of;
 pub use flat::{flatten, nest, to_strings};
+pub(crate) use kinds::plain;
 pub use mounted::SnapshotStore;
 
 use crate::dates::DateFormat;
 use crate::period::{Period, print_instant};
 use crate::tenant::TenantId;
+use crate::tier::Allocation;
 use crate::{Error, Result};
 
 const TIME_START: &str = "index.time.start";
@@ -95,9 +97,13 @@ pub struct IndexSettings {
     /// `index.time.start` to `index.time.end`, half-open, ms since epoch UTC, set by the server: every
     /// document's `@timestamp` lies within. `None`: anywhere.
     pub time_range_ms: Option<Range<i64>>,
+    /// `index.routing.allocation.*`: where its shards lie.
+    pub allocation: Allocation,
     /// `index.store.snapshot.*`, set by the server: the snapshot that the index is mounted from. `None`:
     /// it has files of its own, and may be written to.
     pub snapshot: Option<Arc<SnapshotStore>>,
+    /// `index.store.snapshot.cache.pinned`, firn's own: what the shared cache holds of it makes no room for others.
+    pub cache_pinned: bool,
 }
 
 /// When an acknowledged write is on disk.
@@ -165,7 +171,9 @@ impl IndexSettings {
             past_limit_ms: read.duration_ms("index.time.past_limit")?.unwrap_or(u64::MAX),
             future_limit_ms: read.duration_ms("index.time.future_limit")?.unwrap_or(u64::MAX),
             time_range_ms: read.time_range_ms()?,
+            allocation: Allocation::of(&typed),
             snapshot: snapshot.map(Arc::new),
+            cache_pinned: read.flag("index.store.snapshot.cache.pinned")?,
             typed,
         })
     }
@@ -239,7 +247,9 @@ impl Default for IndexSettings {
             past_limit_ms: 3650 * 86_400_000,
             future_limit_ms: 7 * 86_400_000,
             time_range_ms: None,
+            allocation: Allocation::default(),
             snapshot: None,
+            cache_pinned: false,
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{IndexSettings, Reader, SettingsMap};
+use crate::tier::TIER_PREFERENCE;
 use crate::{Error, Result};
 
 const STORE_TYPE: &str = "index.store.type";
@@ -77,6 +78,11 @@ impl IndexSettings {
         typed.retain(|name, _| {
             !name.starts_with("index.store.") && name != "index.uuid" && name != "index.blocks.write"
         });
+        let tiers = match store.partial {
+            true => "data_frozen",
+            false => "data_cold,data_warm,data_hot",
+        };
+        typed.insert(TIER_PREFERENCE.to_owned(), tiers.into());
         for (name, value) in changes {
             if ["index.number_of_shards", "index.period", "index.tenant.field"].contains(&name.as_str()) {
                 return Err(Error::illegal_argument(format!(

@@ -1,6 +1,10 @@
 //! Tokens of Lucene's query syntax, as `QueryParser.jj` of Lucene 9 defines them: the longest
 //! token wins, and what may follow `^`, `[` and `{` is a language of its own.
 
+use std::ops::Range;
+
+use crate::query::syntax_error::SyntaxError;
+
 /// One token.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token<'t> {
@@ -48,33 +52,46 @@ pub(super) struct Bound<'t> {
     pub(super) quoted: bool,
 }
 
-/// What went wrong, and at which byte.
-#[derive(Debug, PartialEq)]
-pub(super) struct LexError {
-    pub(super) offset: usize,
-    pub(super) message: String,
-}
-
 /// Tokens of one query. A token is at least a byte, a clause at least one token.
 const TOKENS_MAX: usize = 4 * crate::query::CLAUSES_MAX;
 
-/// Splits a query into tokens with the byte offsets they begin at.
-pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, LexError> {
+/// What a query begins with, up to its end or to something that is no token.
+pub(super) struct Lexed<'t> {
+    /// Tokens with the bytes that they are written in.
+    pub(super) tokens: Vec<(Range<usize>, Token<'t>)>,
+    /// Why there are no more.
+    pub(super) error: Option<SyntaxError>,
+}
+
+/// Splits a query into tokens.
+pub(super) fn lex(text: &str) -> Lexed<'_> {
     let mut lexer = Lexer { text, offset: 0 };
     let mut tokens = Vec::new();
     loop {
         lexer.skip_space();
         let start = lexer.offset;
-        let Some(token) = lexer.next()? else {
-            return Ok(tokens);
+        let token = match tokens.len() {
+            TOKENS_MAX => lexer.error(format!("more than {TOKENS_MAX} tokens"), &[]),
+            _ => lexer.next(),
         };
-        if tokens.len() == TOKENS_MAX {
-            return Err(LexError {
-                offset: start,
-                message: format!("more than {TOKENS_MAX} tokens"),
-            });
-        }
-        tokens.push((start, token));
+        let error = match token {
+            Ok(Some(token)) => {
+                tokens.push((start..lexer.offset, token));
+                continue;
+            }
+            Ok(None) => None,
+            Err(error) => Some(error),
+        };
+        return Lexed { tokens, error };
+    }
+}
+
+/// Splits a whole query into tokens.
+pub(super) fn tokens(text: &str) -> Result<Vec<(Range<usize>, Token<'_>)>, SyntaxError> {
+    let lexed = lex(text);
+    match lexed.error {
+        Some(error) => Err(error),
+        None => Ok(lexed.tokens),
     }
 }
 
@@ -105,14 +122,16 @@ impl<'t> Lexer<'t> {
         self.offset = self.text.len() - self.rest().trim_start_matches(is_space).len();
     }
 
-    fn error<T>(&self, message: impl Into<String>) -> Result<T, LexError> {
-        Err(LexError {
-            offset: self.offset,
+    fn error<T>(&self, message: impl Into<String>, expected: &[&str]) -> Result<T, SyntaxError> {
+        let next = self.rest().chars().next().map_or(0, char::len_utf8);
+        Err(SyntaxError {
+            at: self.offset..self.offset + next,
             message: message.into(),
+            expected: expected.iter().map(|name| (*name).to_owned()).collect(),
         })
     }
 
-    fn next(&mut self) -> Result<Option<Token<'t>>, LexError> {
+    fn next(&mut self) -> Result<Option<Token<'t>>, SyntaxError> {
         let rest = self.rest();
         let mut characters = rest.chars();
         let Some(first) = characters.next() else {
@@ -146,17 +165,17 @@ impl<'t> Lexer<'t> {
                 self.offset += length;
                 Ok(Some(Token::Tilde(tail)))
             }
-            ']' | '}' => self.error(format!("Encountered \"{first}\"")),
+            ']' | '}' => self.error(format!("Encountered \"{first}\""), &[]),
             _ => self.word().map(Some),
         }
     }
 
     /// Words, the operators that look like words, and words with wildcards.
-    fn word(&mut self) -> Result<Token<'t>, LexError> {
+    fn word(&mut self) -> Result<Token<'t>, SyntaxError> {
         let rest = self.rest();
         let length = term_length(rest, true);
         if length == 0 {
-            return self.error("Term can not end with escape character.");
+            return self.error("Term can not end with escape character.", &[]);
         }
         let word = &rest[..length];
         self.offset += length;
@@ -175,7 +194,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// `^` and a number, maybe with white space between.
-    fn boost(&mut self) -> Result<Token<'t>, LexError> {
+    fn boost(&mut self) -> Result<Token<'t>, SyntaxError> {
         self.offset += 1;
         self.skip_space();
         let rest = self.rest();
@@ -192,44 +211,53 @@ impl<'t> Lexer<'t> {
                 self.offset += length;
                 Ok(Token::Boost(boost))
             }
-            _ => self.error("Encountered no number after \"^\""),
+            _ => self.error("Encountered no number after \"^\"", &["number"]),
         }
     }
 
-    fn quoted(&mut self) -> Result<Token<'t>, LexError> {
+    fn quoted(&mut self) -> Result<Token<'t>, SyntaxError> {
         match delimited(self.rest(), '"') {
             Some(inside) => {
                 self.offset += inside.len() + 2;
                 Ok(Token::Quoted(inside))
             }
-            None => self.error("Encountered a quote without its end"),
+            None => self.without_end("Encountered a quote without its end", "\""),
         }
     }
 
-    fn regexp(&mut self) -> Result<Token<'t>, LexError> {
+    fn regexp(&mut self) -> Result<Token<'t>, SyntaxError> {
         match delimited(self.rest(), '/') {
             Some(inside) => {
                 self.offset += inside.len() + 2;
                 Ok(Token::Regexp(inside))
             }
-            None => self.error("Encountered a regular expression without its end"),
+            None => self.without_end("Encountered a regular expression without its end", "/"),
         }
     }
 
-    fn range(&mut self, lower_inclusive: bool) -> Result<Token<'t>, LexError> {
+    /// What begins here goes on to the end of the text.
+    fn without_end<T>(&self, message: &str, end: &str) -> Result<T, SyntaxError> {
+        Err(SyntaxError {
+            at: self.offset..self.text.len(),
+            message: message.to_owned(),
+            expected: vec![end.to_owned()],
+        })
+    }
+
+    fn range(&mut self, lower_inclusive: bool) -> Result<Token<'t>, SyntaxError> {
         self.offset += 1;
         let lower = self.bound()?;
         self.skip_space();
         match self.rest().strip_prefix("TO") {
             Some(rest) if rest.starts_with(is_space) => self.offset += 2,
-            _ => return self.error("Encountered a range without \"TO\""),
+            _ => return self.error("Encountered a range without \"TO\"", &["TO"]),
         }
         let upper = self.bound()?;
         self.skip_space();
         let upper_inclusive = match self.rest().chars().next() {
             Some(']') => true,
             Some('}') => false,
-            _ => return self.error("Encountered a range without its end"),
+            _ => return self.error("Encountered a range without its end", &["]", "}"]),
         };
         self.offset += 1;
         Ok(Token::Range(RangeToken {
@@ -241,7 +269,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// A side of a range: quoted, or anything up to a space or the end of the range.
-    fn bound(&mut self) -> Result<Bound<'t>, LexError> {
+    fn bound(&mut self) -> Result<Bound<'t>, SyntaxError> {
         self.skip_space();
         let rest = self.rest();
         if rest.starts_with('"')
@@ -254,7 +282,7 @@ impl<'t> Lexer<'t> {
             .find(|c: char| is_space(c) || matches!(c, ']' | '}'))
             .unwrap_or(rest.len());
         if length == 0 {
-            return self.error("Encountered a range without a bound");
+            return self.error("Encountered a range without a bound", &["value", "*"]);
         }
         self.offset += length;
         Ok(Bound {

@@ -1,5 +1,6 @@
 //! `query_string`: Lucene's query syntax in a parameter.
 
+mod completion;
 mod lexer;
 mod syntax;
 
@@ -20,6 +21,7 @@ use super::{Budget, Query, weighted_fields};
 use crate::json::print_f32;
 use crate::{Error, Result};
 
+pub use completion::{complete, write_field, write_value};
 pub(super) use syntax::Syntax;
 #[cfg(test)]
 pub(super) use syntax::tests::show;
@@ -67,6 +69,19 @@ impl QueryString {
     pub fn new(query: &str) -> Result<Self> {
         let body = Value::Object([("query".to_owned(), Value::from(query))].into_iter().collect());
         read(&body)
+    }
+
+    /// A text in these fields. `lenient`: those that cannot hold what is looked for are passed over.
+    pub(super) fn in_fields(text: &str, fields: Vec<String>, lenient: bool, zone: Option<&str>) -> Result<Self> {
+        let mut query = Self {
+            query: text.to_owned(),
+            default_fields: fields.into_iter().map(|field| (field, 1.0)).collect(),
+            time_zone: zone.map(str::to_owned),
+            ..Self::empty()
+        };
+        query.options.lenient = lenient;
+        query.parsed = query.parse()?;
+        Ok(query)
     }
 
     /// A text with all defaults, not yet parsed.
@@ -147,7 +162,7 @@ impl QueryString {
 }
 
 /// Puts a `\` before every character that means something.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         if "\\+-!():^[]\"{}~*?|&/".contains(letter) {

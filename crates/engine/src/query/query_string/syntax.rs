@@ -5,10 +5,12 @@
 //! not operators with precedence but marks on the clauses beside them, exactly as there.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use super::lexer::{Bound, LexError, RangeToken, Token, tokens};
+use super::lexer::{Bound, RangeToken, Token, tokens};
 use crate::query::CLAUSES_MAX;
 use crate::query::fuzziness::Fuzziness;
+use crate::query::syntax_error::{SyntaxError, line_and_column};
 use crate::{Error, ErrorKind, Result};
 
 /// How deep parentheses nest. Nobody writes ten.
@@ -163,24 +165,32 @@ impl Syntax<'_> {
         };
         let node = parser.query(None).map_err(|error| failed(text, &error))?;
         if parser.position < parser.tokens.len() {
-            return Err(failed(text, &parser.encountered()));
+            return Err(failed(text, &parser.encountered(AFTER)));
         }
         Ok(node)
     }
 }
 
+/// What may begin a clause.
+const CLAUSE: &[&str] = &["field name", "value", "(", "NOT"];
+/// What may follow one.
+const AFTER: &[&str] = &["AND", "OR", "value", "end of input"];
+
 /// How much of the text an error repeats, in characters.
 const SHOWN_LENGTH: usize = 1000;
 
-fn failed(text: &str, error: &LexError) -> Error {
-    let before = text.get(..error.offset).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+/// The cause tells the place: in words as Lucene does, and as every [`SyntaxError`] does.
+fn failed(text: &str, error: &SyntaxError) -> Error {
+    let (line, column) = line_and_column(text, error.at.start);
     let shown: String = text.chars().take(SHOWN_LENGTH).collect();
-    Error::new(ErrorKind::QueryShard, format!("Failed to parse query [{shown}]")).caused_by(Error::parsing(format!(
+    let told = error.clone().into_error(text);
+    let cause = Error::parsing(format!(
         "Cannot parse '{shown}': {} at line {line}, column {column}.",
         error.message
-    )))
+    ))
+    .with_position(line, column)
+    .with_details(told.details().cloned().unwrap_or_default());
+    Error::new(ErrorKind::QueryShard, format!("Failed to parse query [{shown}]")).caused_by(cause)
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -200,7 +210,7 @@ enum Occurrence {
 struct Parser<'t> {
     syntax: &'t Syntax<'t>,
     end: usize,
-    tokens: Vec<(usize, Token<'t>)>,
+    tokens: Vec<(Range<usize>, Token<'t>)>,
     position: usize,
     operator_and: bool,
     depth: usize,
@@ -216,26 +226,36 @@ impl<'t> Parser<'t> {
         self.tokens.get(self.position + count).map(|(_, token)| token)
     }
 
-    fn error<T>(&self, message: impl Into<String>) -> Result<T, LexError> {
-        Err(LexError {
-            offset: self.tokens.get(self.position).map_or(self.end, |(offset, _)| *offset),
+    /// Where the next token is, or would be.
+    fn here(&self) -> Range<usize> {
+        self.tokens
+            .get(self.position)
+            .map_or(self.end..self.end, |(at, _)| at.clone())
+    }
+
+    fn error<T>(&self, message: impl Into<String>) -> Result<T, SyntaxError> {
+        Err(SyntaxError {
+            at: self.here(),
             message: message.into(),
+            expected: Vec::new(),
         })
     }
 
-    fn encountered(&self) -> LexError {
+    /// The next token, or the lack of one, is none of these.
+    fn encountered(&self, expected: &[&str]) -> SyntaxError {
         let message = match self.peek() {
             None => "Encountered \"<EOF>\"".to_owned(),
             Some(token) => format!("Encountered {}", describe(token)),
         };
-        LexError {
-            offset: self.tokens.get(self.position).map_or(self.end, |(offset, _)| *offset),
+        SyntaxError {
+            at: self.here(),
             message,
+            expected: expected.iter().map(|name| (*name).to_owned()).collect(),
         }
     }
 
     /// Clauses up to a closing parenthesis or the end.
-    fn query(&mut self, field: Option<&str>) -> Result<Node, LexError> {
+    fn query(&mut self, field: Option<&str>) -> Result<Node, SyntaxError> {
         let mut clauses: Vec<(Occurrence, Node)> = Vec::new();
         // One clause without a mark stands for itself.
         let mut plain = true;
@@ -343,7 +363,7 @@ impl<'t> Parser<'t> {
         Some(words.join(" "))
     }
 
-    fn take_clause(&mut self) -> Result<(), LexError> {
+    fn take_clause(&mut self) -> Result<(), SyntaxError> {
         self.clauses += 1;
         if self.clauses > CLAUSES_MAX {
             return self.error(format!(
@@ -354,7 +374,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `field:` and a term, a range, a phrase, or parentheses; then maybe a boost.
-    fn clause(&mut self, outer_field: Option<&str>) -> Result<Node, LexError> {
+    fn clause(&mut self, outer_field: Option<&str>) -> Result<Node, SyntaxError> {
         self.take_clause()?;
         let own_field = match (self.peek(), self.peek_after(1)) {
             (Some(Token::Term(name)), Some(Token::Colon)) => match unescape(name) {
@@ -377,7 +397,7 @@ impl<'t> Parser<'t> {
             let node = self.query(field)?;
             self.depth -= 1;
             if self.peek() != Some(&Token::Close) {
-                return Err(self.encountered());
+                return Err(self.encountered(&[")"]));
             }
             self.position += 1;
             (node, self.boost())
@@ -420,9 +440,9 @@ impl<'t> Parser<'t> {
     }
 
     /// One term, range or phrase with its `~` and `^`, in either order.
-    fn leaf(&mut self, field: Option<&str>) -> Result<(Node, Option<f32>), LexError> {
+    fn leaf(&mut self, field: Option<&str>) -> Result<(Node, Option<f32>), SyntaxError> {
         let Some((_, token)) = self.tokens.get(self.position).cloned() else {
-            return Err(self.encountered());
+            return Err(self.encountered(CLAUSE));
         };
         if let Token::Range(range) = &token {
             self.position += 1;
@@ -434,7 +454,7 @@ impl<'t> Parser<'t> {
             Token::Term(_) | Token::Star | Token::Prefix(_) | Token::Wildcard(_) | Token::Regexp(_) | Token::Quoted(_)
         );
         if !is_term {
-            return Err(self.encountered());
+            return Err(self.encountered(CLAUSE));
         }
         self.position += 1;
         let mut tilde = self.tilde();
@@ -475,7 +495,7 @@ impl<'t> Parser<'t> {
                     None => self.word(field, word),
                 }
             }
-            _ => return Err(self.encountered()),
+            _ => return Err(self.encountered(CLAUSE)),
         };
         Ok((node, boost))
     }
@@ -503,7 +523,7 @@ impl<'t> Parser<'t> {
         Node::Range { lower, upper }
     }
 
-    fn range(&self, range: &RangeToken<'_>) -> Result<Node, LexError> {
+    fn range(&self, range: &RangeToken<'_>) -> Result<Node, SyntaxError> {
         let side = |bound: &Bound<'_>, inclusive| {
             if bound.text == "*" && !bound.quoted {
                 return Ok(None);
@@ -517,7 +537,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The edit distance that `~`, `~2` or `~0.8` means for a word.
-    fn distance(&self, word: &str, tail: &str) -> Result<u8, LexError> {
+    fn distance(&self, word: &str, tail: &str) -> Result<u8, SyntaxError> {
         let length = word.chars().count();
         if tail.is_empty() {
             return Ok(self.syntax.fuzziness.edits(length));
@@ -540,7 +560,7 @@ impl<'t> Parser<'t> {
         Ok(((1.0 - f64::from(similarity)) * length as f64).min(2.0) as u8)
     }
 
-    fn unescaped(&self, text: &str) -> Result<String, LexError> {
+    fn unescaped(&self, text: &str) -> Result<String, SyntaxError> {
         match unescape(text) {
             Some(text) => Ok(text),
             None => self.error("Encountered an escape that is not a character"),
@@ -555,7 +575,7 @@ fn after<'w>(word: &'w str, operator: &str) -> Option<&'w str> {
 
 /// Resolves `\x` and `\u0041`. `None`: a `\u` without four hexadecimal digits, half of a
 /// surrogate pair, or a `\` at the end.
-fn unescape(text: &str) -> Option<String> {
+pub(super) fn unescape(text: &str) -> Option<String> {
     if !text.contains('\\') {
         return Some(text.to_owned());
     }

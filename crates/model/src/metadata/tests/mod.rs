@@ -437,11 +437,11 @@ fn newer_formats_are_refused() {
     let mut world = World::new();
     world.ok(create("a"));
     let mut json = world.index("a").to_json();
-    json["format"] = json!(3);
+    json["format"] = json!(4);
     let error = IndexMetadata::from_json(&json).unwrap_err();
     assert_eq!(
         error.reason(),
-        "stored metadata has format [3], this firn reads up to [2]"
+        "stored metadata has format [4], this firn reads up to [3]"
     );
     let error = IndexMetadata::from_json(&json!({"format": 1})).unwrap_err();
     assert_eq!(error.reason(), "stored metadata lacks a valid [aliases]");

@@ -287,3 +287,29 @@ fn the_tenant_field_is_an_exact_keyword() {
          names of tenants may be",
     );
 }
+
+#[test]
+fn an_event_that_comes_late_for_a_read_only_index_goes_to_another_of_its_time() {
+    let mut world = World::new();
+    let settings = json!({"index.period": "day", "index.lifecycle.name": "example"});
+    world.ok(put_template("events", template(settings)));
+    world.ok(auto_create("events"));
+    let yesterday = THURSDAY_MS - DAY_MS;
+    world.ok(backing(&[yesterday]));
+    let at = |world: &World, ms: i64| {
+        let stream = &world.metadata.data_streams["events"];
+        world.metadata.backing_index_at(stream, ms).map(str::to_owned)
+    };
+    let first = at(&world, yesterday).unwrap();
+    world.ok(put_settings(&[&first], json!({"index.blocks.write": true})));
+    assert_eq!(at(&world, yesterday), None);
+    world.ok(backing(&[yesterday]));
+    let second = at(&world, yesterday).unwrap();
+    assert_ne!(first, second);
+    assert_eq!(indices(&world).len(), 3);
+    // Of an index without a policy somebody wanted nothing written.
+    let mut world = with_period("day");
+    let today = at(&world, THURSDAY_MS).unwrap();
+    world.ok(put_settings(&[&today], json!({"index.blocks.write": true})));
+    assert_eq!(at(&world, THURSDAY_MS), Some(today));
+}

@@ -1,6 +1,7 @@
 //! Queries beside the trees they become, written as compact text.
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
 
@@ -268,10 +269,34 @@ fn clauses_are_bounded() {
     assert!(parse(&"a:b ".repeat(CLAUSES_MAX + 1), false).is_err());
 }
 
+#[test]
+fn mistakes_are_told_where_they_are() {
+    let check = |text: &str, start: u64, end: u64, expected: &[&str]| {
+        let error = parse(text, false).unwrap_err();
+        let details = error.cause().unwrap().details().unwrap();
+        assert_eq!(details["position"], json!({"start": start, "end": end}), "{text}");
+        assert_eq!(details["expected"], json!(expected), "{text}");
+    };
+    let clause = ["field name", "value", "(", "NOT"];
+    check("a AND", 5, 5, &clause);
+    check("a AND OR b", 6, 8, &clause);
+    check("(a", 2, 2, &[")"]);
+    check("a)", 1, 2, &["AND", "OR", "value", "end of input"]);
+    check("😀 \"x", 3, 5, &["\""]);
+    check("a:[1 2]", 5, 6, &["TO"]);
+    check("a:[1 TO 2", 9, 9, &["]", "}"]);
+    check("a^x", 2, 3, &["number"]);
+}
+
 proptest! {
     #[test]
     fn no_text_panics(text in "\\PC{0,40}", operator_and: bool) {
-        let _ = parse(&text, operator_and);
+        if let Err(error) = parse(&text, operator_and) {
+            let position = &error.cause().unwrap().details().unwrap()["position"];
+            let length = text.encode_utf16().count() as u64;
+            prop_assert!(position["start"].as_u64() <= position["end"].as_u64());
+            prop_assert!(position["end"].as_u64() <= Some(length));
+        }
     }
 
     #[test]
