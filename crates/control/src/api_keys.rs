@@ -22,12 +22,22 @@ use crate::control::Control;
 use crate::identity::{Identity, Principal};
 use crate::privilege::Privilege;
 use crate::roles::{self, Grants, RoleDescriptor};
+use crate::room::{self, Room};
 use crate::users;
 
 /// Invalidated and expired keys are told about for so long, as in Elasticsearch.
 const KEPT_AFTER_END_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// Keys at most: all of them are in memory, and in the file that every change replaces (some 400 bytes each).
-const KEYS_MAX: usize = 20_000;
+const ROOM: Room = Room {
+    what: "API key",
+    all: 20_000,
+    of_tenant: 1_000,
+    for_operators: 2_000,
+};
+/// Role descriptors of one key at most: each request that comes with it is held against them.
+const DESCRIPTORS_MAX: usize = 64;
+/// Bytes of all of them, as JSON.
+const DESCRIPTORS_BYTES_MAX: usize = 16 << 10;
 /// Random bytes of an id, which need not be secret.
 const ID_BYTES: usize = 15;
 /// Random bytes of a secret.
@@ -131,9 +141,7 @@ impl Control {
                 "api key name is required and must be at most [{NAME_BYTES_MAX}] bytes long"
             )]));
         }
-        for descriptor in new.role_descriptors.values() {
-            roles::check_own(descriptor)?;
-        }
+        check_descriptors(&new.role_descriptors)?;
         users::check_metadata(&new.metadata)?;
         let tenant = users::claim(asker, &mut new.metadata)?;
         if let Principal::ApiKey(_) = asker.principal()
@@ -149,12 +157,12 @@ impl Control {
         let random = self.draw();
         self.change(|state, now_ms| {
             state.check_tenant(tenant.as_ref())?;
-            if state.api_keys.len() >= KEYS_MAX {
-                return Err(Error::illegal_argument(format!(
-                    "cannot make API key [{}]: there are [{KEYS_MAX}], the most there may be",
-                    new.name
-                )));
-            }
+            // Those that ended long ago are forgotten already; the others are kept, and so they count.
+            let own = tenant.as_ref().map(|tenant| {
+                let keys = state.api_keys.values();
+                (tenant, keys.filter(|key| key.tenant() == Some(tenant)).count())
+            });
+            ROOM.check(&new.name, state.api_keys.len(), own)?;
             let created = ApiKey::create(new, owner, asker.descriptors(), now_ms, random)?;
             state.api_keys.insert(created.key.id.clone(), Arc::clone(&created.key));
             Ok(created)
@@ -195,6 +203,18 @@ impl Control {
     pub fn time_ms(&self) -> i64 {
         self.now_ms()
     }
+}
+
+/// Refuses descriptors that nobody may hand on, and more than can be kept.
+fn check_descriptors(descriptors: &BTreeMap<String, RoleDescriptor>) -> Result<()> {
+    if descriptors.len() > DESCRIPTORS_MAX {
+        return Err(Error::validation(&[format!(
+            "[role_descriptors] has [{}] entries and must have at most [{DESCRIPTORS_MAX}]",
+            descriptors.len()
+        )]));
+    }
+    room::check_size("role_descriptors", descriptors, DESCRIPTORS_BYTES_MAX)?;
+    descriptors.values().try_for_each(roles::check_own)
 }
 
 /// Whether a key is there for `asker`: everybody's, his tenant's, his own; for a key, itself.
@@ -380,6 +400,24 @@ mod tests {
         let mut random = [0; ID_BYTES + SECRET_BYTES];
         random.iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
         ApiKey::create(new, "me", BTreeMap::new(), 1000, random).unwrap()
+    }
+
+    #[test]
+    fn descriptors_are_few_and_small() {
+        let many = |count: usize, bytes: usize| -> BTreeMap<String, RoleDescriptor> {
+            let descriptor = RoleDescriptor {
+                metadata: Map::from_iter([("a".to_owned(), "x".repeat(bytes).into())]),
+                ..RoleDescriptor::default()
+            };
+            (0..count)
+                .map(|number| (number.to_string(), descriptor.clone()))
+                .collect()
+        };
+        check_descriptors(&many(64, 10)).unwrap();
+        let error = check_descriptors(&many(65, 10)).unwrap_err();
+        assert!(error.to_string().contains("must have at most [64]"), "{error}");
+        let error = check_descriptors(&many(2, 10_000)).unwrap_err();
+        assert!(error.to_string().contains("must be at most [16384] bytes"), "{error}");
     }
 
     #[test]

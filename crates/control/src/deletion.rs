@@ -33,6 +33,13 @@ pub struct Deletion {
     pub users: u64,
     /// All indices that hold events by tenant, as long as it runs; then those that held any of it.
     pub indices: Vec<IndexDeletion>,
+    /// Snapshots that held events of the tenant when it began, then when it ended. Nothing changes a snapshot: whoever
+    /// wants those events gone deletes it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<SnapshotLeft>,
+    /// Where snapshots could not be looked at then, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots_unread: Vec<(String, String)>,
     /// Why the last attempt did not finish; it is tried again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -50,6 +57,21 @@ pub struct IndexDeletion {
     pub segments: u32,
     /// What has become of them.
     pub state: IndexState,
+}
+
+/// A snapshot that holds events of the tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotLeft {
+    /// Where it lies.
+    pub repository: String,
+    /// Its name.
+    pub snapshot: String,
+    /// Its indices that hold such events.
+    pub indices: Vec<String>,
+    /// How many, as far as it says.
+    pub documents: u64,
+    /// Whether this node may not remove it.
+    pub is_readonly: bool,
 }
 
 /// What has become of a tenant's events in an index.

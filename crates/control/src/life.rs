@@ -10,6 +10,7 @@ use std::sync::Arc;
 use firn_engine::admin::PurgeRequest;
 use firn_engine::query::{Query, Term};
 use firn_engine::search::{IndexTarget, SearchRequest};
+use firn_engine::snapshot::HoldingSnapshot;
 use firn_engine::{Engine, RequestContext};
 use firn_model::metadata::{Command, IndexMetadata, Metadata, RolloverFacts};
 use firn_model::names::IndicesOptions;
@@ -19,12 +20,14 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::control::Control;
-use crate::deletion::{Deletion, IndexState};
+use crate::deletion::{Deletion, IndexState, SnapshotLeft};
 use crate::retention::{Due, TenantRetention, due};
 
 /// A write that was on its way when its tenant was closed has ended after this. Only then it is looked
 /// whether anything is left.
 const WRITES_END_AFTER_MS: i64 = 5_000;
+/// Snapshots that a statement names: it is part of the control file, and whoever has more deletes them by a pattern.
+const SNAPSHOTS_NAMED_MAX: usize = 1000;
 
 /// Carries out lifecycles, retention and deletions.
 pub struct Life {
@@ -173,6 +176,7 @@ impl Life {
             // Deleted events stay in files until a merge, so no index is left out because nothing can be
             // found in it.
             self.find_events(&ctx, tenant, deletion, true).await?;
+            self.find_snapshots(&ctx, tenant, deletion).await?;
             deletion.started_ms = Some(now_ms);
             self.control.note_deletion(tenant, deletion.clone())?;
         }
@@ -184,8 +188,24 @@ impl Life {
         }
         if self.find_events(&ctx, tenant, deletion, false).await? == 0 {
             self.engine.clear_cache(&ctx, everything()).await?;
+            self.find_snapshots(&ctx, tenant, deletion).await?;
             deletion.finish(now_ms);
         }
+        Ok(())
+    }
+
+    /// Notes which snapshots hold events of the tenant.
+    async fn find_snapshots(&self, ctx: &RequestContext, tenant: &TenantId, deletion: &mut Deletion) -> Result<()> {
+        let found = self.engine.snapshots_of_tenant(ctx, tenant).await?;
+        let left = |held: HoldingSnapshot| SnapshotLeft {
+            repository: held.repository,
+            snapshot: held.snapshot,
+            indices: held.indices,
+            documents: held.documents,
+            is_readonly: held.is_readonly,
+        };
+        deletion.snapshots = found.holding.into_iter().map(left).take(SNAPSHOTS_NAMED_MAX).collect();
+        deletion.snapshots_unread = found.unread.into_iter().take(SNAPSHOTS_NAMED_MAX).collect();
         Ok(())
     }
 
@@ -248,7 +268,8 @@ impl Life {
         Ok(response.total.map_or(0, |total| total.value))
     }
 
-    /// Removes what was found, index by index, and writes down each.
+    /// Removes what was found, index by index, and writes down each. An index that cannot be done holds up no other;
+    /// the first such error comes back.
     async fn remove_found(&self, ctx: &RequestContext, tenant: &TenantId, deletion: &mut Deletion) -> Result<()> {
         let waiting: Vec<String> = deletion
             .indices
@@ -256,34 +277,44 @@ impl Life {
             .filter(|index| index.state == IndexState::Waiting)
             .map(|index| index.index.clone())
             .collect();
+        let mut failure = None;
         for name in waiting {
-            let metadata = self.engine.metadata(ctx).await?;
-            let (state, segments) = match metadata.indices.get(&name) {
-                // Somebody else removed it.
-                None => (IndexState::Dropped, 0),
-                Some(index) if is_own(index, tenant) => {
-                    self.engine.execute(ctx, removal_of(index, &metadata)).await?;
-                    (IndexState::Dropped, 0)
+            match self.remove_from(ctx, tenant, &name).await {
+                Ok((state, segments)) => {
+                    deletion.note_done(&name, state, segments);
+                    self.control.note_deletion(tenant, deletion.clone())?;
                 }
-                Some(_) => {
-                    let request = PurgeRequest {
-                        index: Some(name.clone()),
-                        ..PurgeRequest::all_of(tenant.clone())
-                    };
-                    let outcome = self.engine.purge_tenant(ctx, request).await?;
-                    if let Some((_, _, error)) = outcome.shards.failures.into_iter().next() {
-                        return Err(error);
-                    }
-                    (
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Removes a tenant's events from an index. What became of it, and how many segments were written anew.
+    async fn remove_from(&self, ctx: &RequestContext, tenant: &TenantId, name: &str) -> Result<(IndexState, u32)> {
+        let metadata = self.engine.metadata(ctx).await?;
+        match metadata.indices.get(name) {
+            // Somebody else removed it.
+            None => Ok((IndexState::Dropped, 0)),
+            Some(index) if is_own(index, tenant) => {
+                self.engine.execute(ctx, removal_of(index, &metadata)).await?;
+                Ok((IndexState::Dropped, 0))
+            }
+            Some(_) => {
+                let request = PurgeRequest {
+                    index: Some(name.to_owned()),
+                    ..PurgeRequest::all_of(tenant.clone())
+                };
+                let outcome = self.engine.purge_tenant(ctx, request).await?;
+                match outcome.shards.failures.into_iter().next() {
+                    Some((_, _, error)) => Err(error),
+                    None => Ok((
                         IndexState::Purged,
                         outcome.indices.iter().map(|index| index.segments).sum(),
-                    )
+                    )),
                 }
-            };
-            deletion.note_done(&name, state, segments);
-            self.control.note_deletion(tenant, deletion.clone())?;
+            }
         }
-        Ok(())
     }
 }
 

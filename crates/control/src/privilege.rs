@@ -24,6 +24,10 @@ use firn_model::{Error, ErrorKind, Result};
 /// | `ManageTemplates` | – | – | – | templates, which hold for all tenants |
 /// | `ManageApiKeys`, `ManageSecurity` | – | – | – | keys, users and roles of everybody |
 /// | `ManageCluster` | – | – | – | settings of the node, tenants, placement |
+/// | `ReadIlm`, `ReadSlm` | – | – | – | lifecycle policies of indices, of snapshots |
+/// | `ManageIlm`, `ManageSlm` | – | – | – | making and changing those |
+/// | `MonitorSnapshot` | – | – | – | what repositories and snapshots there are |
+/// | `CreateSnapshot` | – | – | – | making a snapshot |
 ///
 /// Operators have all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +50,12 @@ pub enum Privilege {
     ManageApiKeys,
     ManageSecurity,
     ManageCluster,
+    ReadIlm,
+    ReadSlm,
+    ManageIlm,
+    ManageSlm,
+    MonitorSnapshot,
+    CreateSnapshot,
 }
 
 use Privilege as P;
@@ -170,6 +180,12 @@ const ALL: &[Privilege] = &[
     P::ManageApiKeys,
     P::ManageSecurity,
     P::ManageCluster,
+    P::ReadIlm,
+    P::ReadSlm,
+    P::ManageIlm,
+    P::ManageSlm,
+    P::MonitorSnapshot,
+    P::CreateSnapshot,
 ];
 
 const ALL_OF_INDICES: PrivilegeSet = PrivilegeSet::of(&[
@@ -219,7 +235,16 @@ const OTHER_INDEX_NAMES: &[&str] = &[
 const CLUSTER_NAMES: &[(&str, PrivilegeSet)] = &[
     ("manage_own_api_key", PrivilegeSet::of(&[P::ManageOwnKeys])),
     ("manage_tenant", PrivilegeSet::of(&[P::ManageTenant])),
-    ("monitor", PrivilegeSet::of(&[P::Monitor])),
+    ("monitor", PrivilegeSet::of(&[P::Monitor, P::ReadIlm, P::ReadSlm])),
+    ("read_ilm", PrivilegeSet::of(&[P::ReadIlm])),
+    ("read_slm", PrivilegeSet::of(&[P::ReadSlm])),
+    ("manage_ilm", PrivilegeSet::of(&[P::ReadIlm, P::ManageIlm])),
+    ("manage_slm", PrivilegeSet::of(&[P::ReadSlm, P::ManageSlm])),
+    ("monitor_snapshot", PrivilegeSet::of(&[P::MonitorSnapshot])),
+    (
+        "create_snapshot",
+        PrivilegeSet::of(&[P::MonitorSnapshot, P::CreateSnapshot]),
+    ),
     ("manage_index_templates", PrivilegeSet::of(&[P::ManageTemplates])),
     (
         "manage_api_key",
@@ -231,7 +256,7 @@ const CLUSTER_NAMES: &[(&str, PrivilegeSet)] = &[
     ),
     (
         "manage",
-        PrivilegeSet::of(&[P::Monitor, P::ManageTemplates, P::ManageCluster]),
+        PrivilegeSet::of(&[P::Monitor, P::ManageTemplates, P::ManageCluster]).and(LIFECYCLES_AND_SNAPSHOTS),
     ),
     ("none", PrivilegeSet::of(&[])),
     (
@@ -244,23 +269,34 @@ const CLUSTER_NAMES: &[(&str, PrivilegeSet)] = &[
             P::ManageApiKeys,
             P::ManageSecurity,
             P::ManageCluster,
-        ]),
+        ])
+        .and(LIFECYCLES_AND_SNAPSHOTS),
     ),
 ];
 
+/// What managing the cluster includes.
+const LIFECYCLES_AND_SNAPSHOTS: PrivilegeSet = PrivilegeSet::of(&[
+    P::ReadIlm,
+    P::ReadSlm,
+    P::ManageIlm,
+    P::ManageSlm,
+    P::MonitorSnapshot,
+    P::CreateSnapshot,
+]);
+
 #[rustfmt::skip]
 const OTHER_CLUSTER_NAMES: &[&str] = &[
-    "cancel_task", "create_snapshot", "cross_cluster_replication", "cross_cluster_search", "delegate_pki",
+    "cancel_task", "cross_cluster_replication", "cross_cluster_search", "delegate_pki",
     "grant_api_key", "manage_autoscaling", "manage_behavioral_analytics", "manage_ccr", "manage_connector",
-    "manage_data_frame_transforms", "manage_data_stream_global_retention", "manage_enrich", "manage_ilm",
+    "manage_data_frame_transforms", "manage_data_stream_global_retention", "manage_enrich",
     "manage_inference", "manage_ingest_pipelines", "manage_logstash_pipelines", "manage_ml", "manage_oidc",
     "manage_pipeline", "manage_rollup", "manage_saml", "manage_search_application", "manage_search_query_rules",
-    "manage_search_synonyms", "manage_service_account", "manage_slm", "manage_token", "manage_transform",
+    "manage_search_synonyms", "manage_service_account", "manage_token", "manage_transform",
     "manage_user_profile", "manage_watcher", "monitor_connector", "monitor_data_frame_transforms",
     "monitor_data_stream_global_retention", "monitor_enrich", "monitor_inference", "monitor_ml", "monitor_rollup",
-    "monitor_snapshot", "monitor_stats", "monitor_text_structure", "monitor_transform", "monitor_watcher",
-    "post_behavioral_analytics_event", "read_ccr", "read_connector_secrets", "read_fleet_secrets", "read_ilm",
-    "read_pipeline", "read_security", "read_slm", "transport_client", "write_connector_secrets",
+    "monitor_stats", "monitor_text_structure", "monitor_transform", "monitor_watcher",
+    "post_behavioral_analytics_event", "read_ccr", "read_connector_secrets", "read_fleet_secrets",
+    "read_pipeline", "read_security", "transport_client", "write_connector_secrets",
     "write_fleet_secrets",
 ];
 
@@ -287,6 +323,28 @@ mod tests {
     }
 
     #[test]
+    fn roles_of_shippers_and_curators_can_be_made() {
+        let set = |names: &[&str]| {
+            let sets = names.iter().map(|name| PrivilegeSet::of_cluster_name(name).unwrap());
+            sets.fold(PrivilegeSet::default(), PrivilegeSet::and)
+        };
+        let setup = set(&["monitor", "manage_ilm", "manage_index_templates"]);
+        assert!(setup.contains(P::ManageIlm) && setup.contains(P::ManageTemplates) && !setup.contains(P::ManageSlm));
+        let reads = set(&["read_ilm", "read_slm"]);
+        assert_eq!(reads.iter().collect::<Vec<_>>(), [P::ReadIlm, P::ReadSlm]);
+        let curator = set(&["create_snapshot", "manage_slm"]);
+        assert!(curator.contains(P::MonitorSnapshot) && curator.contains(P::CreateSnapshot));
+        assert!(!curator.contains(P::ManageCluster) && !curator.contains(P::ManageIlm));
+        assert!(!set(&["monitor_snapshot"]).contains(P::CreateSnapshot));
+        for privilege in LIFECYCLES_AND_SNAPSHOTS.iter() {
+            assert!(
+                set(&["manage"]).contains(privilege) && set(&["all"]).contains(privilege),
+                "{privilege:?}"
+            );
+        }
+    }
+
+    #[test]
     fn what_is_lacking_is_told_from_what_is_unknown() {
         let kind = |name| PrivilegeSet::of_index_name(name).unwrap_err().kind();
         assert_eq!(kind("create_doc"), ErrorKind::NotImplemented);
@@ -302,6 +360,12 @@ mod tests {
             P::ManageSecurity,
             P::Manage,
             P::Maintain,
+            P::ReadIlm,
+            P::ReadSlm,
+            P::ManageIlm,
+            P::ManageSlm,
+            P::MonitorSnapshot,
+            P::CreateSnapshot,
         ] {
             assert!(!PrivilegeSet::within_tenant().contains(privilege), "{privilege:?}");
         }

@@ -277,13 +277,25 @@ fn request_of(stored: &StoredSnapshotPolicy, id: &str, snapshot: &str) -> Create
     }
 }
 
-/// Why a snapshot is none; partial ones were asked for.
+/// Why a snapshot is none that a policy may count on. As in Elasticsearch that is one that lacks a shard, also if
+/// the policy allows `partial` ones: they are kept, but somebody has to hear of them.
 fn failure_of(info: &SnapshotInfo) -> Option<String> {
-    if !matches!(info.state, SnapshotState::Failed | SnapshotState::InProgress) {
-        return None;
-    }
-    let first = info.failures.first().map(|failure| failure.reason.clone());
-    Some(first.unwrap_or_else(|| format!("the snapshot ended as [{}]", info.state.name())))
+    let (total, failed) = (
+        info.total_shards,
+        info.total_shards.saturating_sub(info.successful_shards),
+    );
+    let why = match info.state {
+        _ if failed > 0 => {
+            format!("failed to create snapshot successfully, {failed} out of {total} total shards failed")
+        }
+        SnapshotState::Success => return None,
+        state => match info.failures.first() {
+            Some(failure) => failure.reason.clone(),
+            None => format!("the snapshot ended as [{}]", state.name()),
+        },
+    };
+    let reason = format!("[{}:{}] {why}", info.repository, info.name);
+    Some(json!({"type": "snapshot_exception", "reason": reason}).to_string())
 }
 
 fn candidate<'a>(id: &str, info: &'a SnapshotInfo) -> Option<Candidate<'a>> {
@@ -380,6 +392,16 @@ mod tests {
         assert_eq!(candidate("q", &info), None);
         assert_eq!(failure_of(&info), None);
         info.state = SnapshotState::Failed;
-        assert_eq!(failure_of(&info).as_deref(), Some("the snapshot ended as [FAILED]"));
+        let reason = |info: &SnapshotInfo| {
+            let details: Value = serde_json::from_str(&failure_of(info).unwrap()).unwrap();
+            assert_eq!(details["type"], "snapshot_exception");
+            details["reason"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(reason(&info), "[objects:s-1] the snapshot ended as [FAILED]");
+        (info.state, info.total_shards, info.successful_shards) = (SnapshotState::Partial, 3, 2);
+        assert_eq!(
+            reason(&info),
+            "[objects:s-1] failed to create snapshot successfully, 1 out of 3 total shards failed"
+        );
     }
 }

@@ -168,6 +168,8 @@ pub(crate) fn inherit(own: &TenantSettings, defaults: &TenantSettings) -> Tenant
             stored_bytes: quotas.stored_bytes.or(beneath.stored_bytes),
             concurrent_searches: quotas.concurrent_searches.or(beneath.concurrent_searches),
             search_cpu_share: quotas.search_cpu_share.or(beneath.search_cpu_share),
+            search_repository_bytes: quotas.search_repository_bytes.or(beneath.search_repository_bytes),
+            shared_cache_bytes: quotas.shared_cache_bytes.or(beneath.shared_cache_bytes),
         },
     }
 }
@@ -189,6 +191,10 @@ pub(crate) struct StoredSettings {
     concurrent_searches: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     search_cpu_share: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    search_repository_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shared_cache_bytes: Option<u64>,
 }
 
 impl From<&TenantSettings> for StoredSettings {
@@ -201,6 +207,8 @@ impl From<&TenantSettings> for StoredSettings {
             stored_bytes: settings.quotas.stored_bytes,
             concurrent_searches: settings.quotas.concurrent_searches,
             search_cpu_share: settings.quotas.search_cpu_share,
+            search_repository_bytes: settings.quotas.search_repository_bytes,
+            shared_cache_bytes: settings.quotas.shared_cache_bytes,
         }
     }
 }
@@ -216,6 +224,8 @@ impl From<StoredSettings> for TenantSettings {
                 stored_bytes: stored.stored_bytes,
                 concurrent_searches: stored.concurrent_searches,
                 search_cpu_share: stored.search_cpu_share,
+                search_repository_bytes: stored.search_repository_bytes,
+                shared_cache_bytes: stored.shared_cache_bytes,
             },
         }
     }

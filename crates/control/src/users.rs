@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::control::Control;
 use crate::identity::{Identity, Principal};
 use crate::privilege::Privilege;
+use crate::room::{self, Room};
 use crate::{passwords, roles};
 
 /// The operator who is there from the first start; named as in Elasticsearch, so that tools find him.
@@ -18,7 +19,14 @@ pub(crate) const OPERATOR: &str = "elastic";
 /// Longest name, bytes, as in Elasticsearch.
 const NAME_BYTES_MAX: usize = 507;
 /// Users at most: all of them are in memory and in the control file.
-const USERS_MAX: usize = 10_000;
+const ROOM: Room = Room {
+    what: "user",
+    all: 10_000,
+    of_tenant: 500,
+    for_operators: 1_000,
+};
+/// Bytes of what is told of a user for people, and of the names of his roles, as JSON.
+const PERSON_BYTES_MAX: usize = 16 << 10;
 /// The entry of a user's or API key's metadata that binds it to a tenant.
 const TENANT_ENTRY: &str = "tenant";
 
@@ -106,6 +114,8 @@ impl Control {
     pub fn put_user(&self, asker: &Identity, name: &str, new: NewUser) -> Result<bool> {
         check_name(name)?;
         check_metadata(&new.metadata)?;
+        let person = (&new.roles, &new.full_name, &new.email);
+        room::check_size("roles, full_name, email", &person, PERSON_BYTES_MAX)?;
         let mut metadata = new.metadata;
         let tenant = claim(asker, &mut metadata)?;
         check_roles(&new.roles, tenant.as_ref())?;
@@ -131,10 +141,15 @@ impl Control {
                 (None, Some(user)) => user.password_hash.clone(),
                 (None, None) => return Err(missing()),
             };
-            if present.is_none() && state.users.len() >= USERS_MAX {
-                return Err(Error::illegal_argument(format!(
-                    "cannot make user [{name}]: there are [{USERS_MAX}], the most there may be"
-                )));
+            // One that comes from another tenant is a new one to this.
+            let is_own = |user: &User| user.tenant() == tenant;
+            if !present.is_some_and(|user| is_own(user)) {
+                let own = tenant.as_ref().map(|tenant| {
+                    let users = state.users.values();
+                    (tenant, users.filter(|user| is_own(user)).count())
+                });
+                let others = state.users.len() - usize::from(present.is_some());
+                ROOM.check(name, others, own)?;
             }
             let user = User {
                 name: name.to_owned(),
@@ -245,11 +260,11 @@ fn bind(metadata: &mut Map<String, Value>, tenant: &TenantId) {
     metadata.insert(TENANT_ENTRY.to_owned(), tenant.as_str().into());
 }
 
-/// Refuses metadata with entries that are Elasticsearch's own.
+/// Refuses metadata with entries that are Elasticsearch's own, and more of it than can be kept.
 pub(crate) fn check_metadata(metadata: &Map<String, Value>) -> Result<()> {
     match metadata.keys().find(|key| key.starts_with('_')) {
         Some(_) => Err(Error::validation(&["metadata keys may not start with [_]"])),
-        None => Ok(()),
+        None => room::check_metadata_size(metadata),
     }
 }
 

@@ -9,6 +9,8 @@ use firn_storage::disk::Disk;
 use firn_storage::object::{ObjectStores, StoresConfig};
 use tokio::runtime::Handle;
 
+use crate::tiers::TierPaths;
+
 /// A clock: ms since the epoch in UTC.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
@@ -74,8 +76,15 @@ pub struct EmbeddedConfig {
     /// What the indices of one tenant may take of it
     /// (`xpack.searchable.snapshot.shared_cache.tenant_size`).
     pub shared_cache_tenant_bytes: u64,
-    /// About how much memory splits of mounted indices may take that are open.
+    /// About how much memory splits of mounted indices may take that are open
+    /// (`xpack.searchable.snapshot.open_splits.size`).
     pub open_splits_bytes_max: u64,
+    /// The data paths of tiers beside `path_data`, which is the hot one.
+    pub tiers: TierPaths,
+    /// Above it no shard is moved to a device (`cluster.routing.allocation.disk.watermark.low`).
+    pub low_watermark: Watermark,
+    /// Bytes that one search may fetch from snapshot repositories (`search.max_repository_bytes`); `None`: no limit.
+    pub search_repository_bytes_max: Option<u64>,
     /// `None`: asks the file system of `path_data`.
     pub space: Option<SpaceProbe>,
     /// Opens snapshot repositories.
@@ -119,6 +128,9 @@ impl EmbeddedConfig {
             shared_cache_tenant_bytes: u64::MAX,
             // Some thousand splits: more than one question opens that is about one tenant.
             open_splits_bytes_max: 1 << 30,
+            tiers: TierPaths::default(),
+            low_watermark: Watermark::UsedRatio(0.85),
+            search_repository_bytes_max: None,
             space: None,
             object_stores: Arc::new(ObjectStores::new(StoresConfig::new(seed))),
             io: None,

@@ -12,6 +12,9 @@ use crate::config::{SpaceProbe, Watermark};
 /// second is enough, as no disk takes so much in one.
 const NEAR_BYTES: u64 = 4 << 30;
 
+/// Elasticsearch's `cluster.routing.allocation.disk.watermark.low.max_headroom`.
+const LOW_HEADROOM_BYTES_MAX: u64 = 200 << 30;
+
 /// Watches the file system of the data folder. The ticker calls [`DiskWatch::observe`] each
 /// second; every write asks [`DiskWatch::check`].
 pub(crate) struct DiskWatch {
@@ -119,6 +122,13 @@ impl DiskWatch {
         let required = limits
             .flood_stage
             .free_bytes_required(space.total_bytes, limits.headroom_bytes_max);
+        space.available_bytes.saturating_sub(required)
+    }
+
+    /// What may still be written before another watermark is reached, as of the last look.
+    pub(crate) fn room_below(&self, watermark: Watermark) -> u64 {
+        let space = *self.space.lock();
+        let required = watermark.free_bytes_required(space.total_bytes, LOW_HEADROOM_BYTES_MAX);
         space.available_bytes.saturating_sub(required)
     }
 

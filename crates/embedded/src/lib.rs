@@ -22,6 +22,7 @@ mod parallel;
 pub mod pool;
 pub mod request_cache;
 mod ticker;
+mod tiers;
 
 pub mod analysis;
 mod directory;
@@ -38,3 +39,4 @@ mod varint;
 
 pub use crate::config::{Clock, ContextLimits, EmbeddedConfig, SpaceProbe, Watermark};
 pub use crate::engine::{DamagedShard, Embedded, RecoveryReport};
+pub use crate::tiers::TierPaths;

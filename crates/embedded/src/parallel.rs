@@ -18,7 +18,21 @@ pub(crate) fn run_indexed<T: Send + 'static>(
     count: usize,
     task: impl Fn(usize) -> T + Send + Sync + 'static,
 ) -> Vec<T> {
-    let threads = if count > 1 { pool.thread_count() } else { 1 };
+    run_indexed_within(pool, usize::MAX, count, task)
+}
+
+/// [`run_indexed`] on no more than `threads_max` threads.
+pub(crate) fn run_indexed_within<T: Send + 'static>(
+    pool: &Pool,
+    threads_max: usize,
+    count: usize,
+    task: impl Fn(usize) -> T + Send + Sync + 'static,
+) -> Vec<T> {
+    let threads = if count > 1 {
+        pool.thread_count().min(threads_max)
+    } else {
+        1
+    };
     if threads <= 1 {
         let yielding = |number| {
             yield_now();

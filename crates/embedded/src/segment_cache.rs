@@ -94,6 +94,21 @@ impl SegmentCache {
         drop(gone);
     }
 
+    /// Counts what an entry has grown by since it was put, and lets others go for it.
+    pub(crate) fn grow(&self, key: &CacheKey, bytes: usize) {
+        let mut state = self.state.lock();
+        let Some(entry) = state.entries.get_mut(key) else {
+            return;
+        };
+        entry.bytes += bytes;
+        state.bytes += bytes;
+        if state.bytes > self.limit_bytes {
+            let gone = state.make_room(self.limit_bytes - self.limit_bytes / 8);
+            drop(state);
+            drop(gone);
+        }
+    }
+
     /// Keeps a value of so many bytes, and lets others go for it.
     pub(crate) fn put<T: Send + Sync + 'static>(&self, key: CacheKey, value: Arc<T>, bytes: usize) {
         if bytes > self.entry_bytes_max() {
@@ -161,6 +176,20 @@ mod tests {
             .collect();
         assert_eq!(kept, [true, false, false, true, true]);
         assert_eq!(cache.state.lock().bytes, 75);
+    }
+
+    #[test]
+    fn an_entry_that_grows_pushes_others_out() {
+        let cache = SegmentCache::new(100);
+        cache.put(key(1), Arc::new(1u64), 20);
+        cache.put(key(2), Arc::new(2u64), 20);
+        cache.grow(&key(2), 50);
+        cache.grow(&key(3), 50);
+        assert_eq!(cache.state.lock().bytes, 90);
+        cache.grow(&key(2), 15);
+        assert!(cache.get::<u64>(&key(1)).is_none());
+        assert_eq!(cache.get::<u64>(&key(2)).as_deref(), Some(&2));
+        assert_eq!(cache.state.lock().bytes, 85);
     }
 
     #[test]

@@ -81,10 +81,13 @@ impl Core {
         let slow = number.is_multiple_of(SLOW_EVERY);
         if slow {
             self.disk_watch.observe();
+            self.tiers.observe();
+            self.move_shards();
             self.contexts.expire(self.now_ms());
             if number.is_multiple_of(MOUNTS_EVERY) {
                 self.mounts.tick(self.now_ms());
                 self.copy_mounted();
+                self.pin_mounted();
             }
         }
         let state = self.state();
@@ -125,7 +128,11 @@ impl Core {
             .any(|flag| flag.load(Ordering::Acquire));
         let too_early = tick < slot.reopen_tick.load(Ordering::Relaxed);
         // Opening writes too: on a full disk it would only fail again.
-        if busy || too_early || !slot.reopen.load(Ordering::Acquire) || self.disk_watch.block_reason().is_some() {
+        let is_full = || {
+            self.watch(index.metadata.tier_of(slot.number))
+                .is_some_and(|watch| watch.block_reason().is_some())
+        };
+        if busy || too_early || !slot.reopen.load(Ordering::Acquire) || is_full() {
             return;
         }
         // Each attempt replays the WAL, so they get rarer: 1, 2, 4, … up to 32 seconds apart.
@@ -203,7 +210,8 @@ impl Core {
     /// Looks for a merge where segments came; one at a time per shard, and none while the disk is
     /// past its watermark, as a merge needs room for what it writes.
     fn merge_in_background(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>) {
-        if self.disk_watch.block_reason().is_some()
+        let tier = index.metadata.tier_of(slot.number);
+        if self.watch(tier).is_some_and(|watch| watch.block_reason().is_some())
             || !slot.changed.load(Ordering::Relaxed)
             || slot.merging.swap(true, Ordering::AcqRel)
         {
@@ -218,7 +226,7 @@ impl Core {
                 return;
             }
             // A merge writes what it reads before that can go; without room for it, it waits.
-            let has_room = |bytes: u64| bytes.min(MERGED_BYTES_MAX) <= core.disk_watch.room_bytes();
+            let has_room = |bytes: u64| bytes.min(MERGED_BYTES_MAX) <= core.room_bytes(tier);
             let merged = shared
                 .shard()
                 .and_then(|shard| match has_room(shard.stats().store_bytes) {
@@ -265,7 +273,7 @@ impl Core {
                 "write out",
                 |slot| &slot.writing_out,
                 |slot| {
-                    slot.shard()?.write_out_buffers()?;
+                    slot.on_shard(crate::shard::Shard::write_out_buffers)?;
                     slot.changed.store(true, Ordering::Relaxed);
                     Ok(())
                 },

@@ -86,11 +86,17 @@ impl Client {
 
     /// Sends a request; an error means that no answer came.
     pub fn send(&self, method: &str, path: &str, content_type: Option<&str>, body: &[u8]) -> Result<Answer> {
+        let headers: Vec<_> = content_type.map(|kind| ("content-type", kind)).into_iter().collect();
+        self.with_headers(method, path, &headers, body)
+    }
+
+    /// The same with these headers, and without following where an answer leads.
+    pub fn with_headers(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer> {
         let mut request = ureq::http::Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.base));
-        if let Some(content_type) = content_type {
-            request = request.header("content-type", content_type);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
@@ -98,7 +104,9 @@ impl Client {
         let configured = self
             .agent
             .configure_request(request.body(body.to_vec())?)
-            .allow_non_standard_methods(true);
+            .allow_non_standard_methods(true)
+            .max_redirects(0)
+            .max_redirects_will_error(false);
         let mut response = self
             .agent
             .run(configured.build())

@@ -68,6 +68,8 @@ pub struct IndexSize {
     pub shard_docs_max: u64,
     /// Segments of the shard that has most.
     pub shard_segments_max: u64,
+    /// Shards that do not lie where they belong yet.
+    pub shards_to_move: u64,
 }
 
 /// [`Effects`] on an engine.
@@ -111,6 +113,7 @@ impl Effects for EngineEffects {
         let mut size = IndexSize::default();
         for shard in stats.iter().flat_map(|index| &index.shards) {
             size.shard_docs_max = size.shard_docs_max.max(shard.doc_count);
+            size.shards_to_move += u64::from(shard.moves_to.is_some());
             size.shard_segments_max = size.shard_segments_max.max(shard.segments.len() as u64);
         }
         Ok(size)

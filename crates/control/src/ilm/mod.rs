@@ -15,6 +15,7 @@ mod perform;
 mod searchable;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 pub use effects::{Effects, EngineEffects, IndexSize, MountedAs};
+pub use turns::{Turn, Turns};
 
 use crate::control::Clock;
 use decide::{Decision, decide};
@@ -34,21 +36,28 @@ use perform::{Outcome, perform};
 /// Steps of one index in a row. A policy has fewer, so whoever needs more goes round in a circle.
 const STEPS_MAX: usize = 128;
 
-/// Two kinds of work, so that a rollover never waits for somebody's snapshot.
+/// Two kinds of work, so that a rollover never waits for somebody's snapshot or for a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// Only what is done in no time.
+    /// Only what is done in no time, on this node alone.
     Light,
-    /// Also what reads or writes all of an index.
+    /// Also what reads or writes all of an index, or asks a repository, which may take its time to answer.
     Heavy,
 }
 
 impl Lane {
     fn of(key: Option<&StepKey>) -> Self {
-        match key.map(|key| key.step.as_str()) {
-            Some("forcemerge" | "create-snapshot" | "mount-snapshot" | "wait-for-index-color" | "check-migration") => {
-                Self::Heavy
-            }
+        let Some(key) = key else { return Self::Light };
+        match key.step.as_str() {
+            // That of a deletion asks nobody: the snapshot is removed later.
+            "cleanup-snapshot" if key.action == "delete" => Self::Light,
+            "forcemerge"
+            | "cleanup-snapshot"
+            | "create-snapshot"
+            | "mount-snapshot"
+            | "wait-for-index-color"
+            | "wait-for-snapshot"
+            | "check-migration" => Self::Heavy,
             _ => Self::Light,
         }
     }
@@ -223,6 +232,15 @@ impl Ilm {
                 Ok(false)
             }
             Ok(Outcome::Gone) => Ok(false),
+            Ok(Outcome::Back { step, error }) => {
+                tracing::warn!(index = index.name, step = %execution.key, back_to = step, %error, "a lifecycle goes back");
+                let back = Execution {
+                    key: StepKey::new(&execution.key.phase, &execution.key.action, step),
+                    ..execution.clone()
+                };
+                self.record(index, back.failed(self.info(&error), now_ms)).await?;
+                Ok(false)
+            }
             Err(error) => {
                 tracing::warn!(index = index.name, step = %execution.key, %error, "a step of a lifecycle failed");
                 self.record(index, execution.clone().failed(self.info(&error), now_ms))

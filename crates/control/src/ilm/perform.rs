@@ -4,6 +4,7 @@ use firn_model::ilm::{Action, Execution, Phase, ROLLOVER_ALIAS, StepKey};
 use firn_model::metadata::{
     AliasMetadata, Command, IlmCommand, IndexMetadata, Metadata, RolloverFacts, RolloverOutcome,
 };
+use firn_model::tier::TIER_PREFERENCE;
 use firn_model::{Error, Result};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -17,6 +18,14 @@ pub(super) enum Outcome {
     Done(Box<Execution>),
     /// It has to be looked at again later, for this reason.
     Waiting(Option<Value>),
+    /// What it builds on is no good: after this error, the action goes on from an earlier step of its own, with
+    /// the next look, so that what never comes right costs one try a look.
+    Back {
+        /// Where.
+        step: &'static str,
+        /// Why.
+        error: Error,
+    },
     /// The index is no more.
     Gone,
 }
@@ -84,7 +93,9 @@ impl Place<'_> {
                 self.done()
             }
             (Action::Allocate(allocate), "allocate") => self.set_all(allocate.settings().into_iter().collect()).await,
+            (Action::Allocate(_), "check-allocation") => self.check_places("allocate").await,
             (Action::Migrate(_), "migrate") => self.prefer_tier().await,
+            (Action::Migrate(_), "check-migration") => self.check_places("migrate").await,
             (Action::Delete(_), "delete") => self.delete().await,
             (Action::SearchableSnapshot(snapshot), _) => searchable::take(self, snapshot).await,
             (Action::WaitForSnapshot(policy), _) => searchable::wait_for(self, policy).await,
@@ -285,8 +296,31 @@ impl Place<'_> {
             "warm" => "data_warm,data_hot",
             _ => "data_cold,data_warm,data_hot",
         };
-        self.set("index.routing.allocation.include._tier_preference", json!(tiers))
-            .await
+        self.set(TIER_PREFERENCE, json!(tiers)).await
+    }
+
+    /// Whether every shard lies where the settings say.
+    async fn check_places(&self, action: &str) -> Result<Outcome> {
+        if self.is_mounted() {
+            // Its copies are made anew in the new place, and it is searched meanwhile.
+            return self.done();
+        }
+        let left = self.parts.effects.size(&self.index.name).await?.shards_to_move;
+        if left == 0 {
+            return self.done();
+        }
+        let preference = self.index.text_setting(TIER_PREFERENCE).unwrap_or_default();
+        let preference = preference.replace(',', ", ");
+        Ok(Outcome::Waiting(Some(json!({
+            "message": format!(
+                "[{}] lifecycle action [{action}] waiting for [{left}] shards to be moved to the tier or data path that \
+                 its settings name (tier migration preference configuration is [{preference}])",
+                self.index.name
+            ),
+            "shards_left_to_allocate": left,
+            "all_shards_active": true,
+            "number_of_replicas": self.index.settings.number_of_replicas,
+        }))))
     }
 
     async fn delete(&self) -> Result<Outcome> {

@@ -52,7 +52,7 @@ pub(super) async fn take(place: &Place<'_>, action: &SearchableSnapshot) -> Resu
     }
     match place.execution.key.step.as_str() {
         "generate-snapshot-name" => generate_name(place, action),
-        "cleanup-snapshot" => remove_broken(place).await,
+        ANEW => remove_earlier(place).await,
         "create-snapshot" => create(place).await,
         "mount-snapshot" => mount(place, is_partial).await,
         "wait-for-index-color" => compare(place, is_partial).await,
@@ -60,6 +60,9 @@ pub(super) async fn take(place: &Place<'_>, action: &SearchableSnapshot) -> Resu
         _ => place.done(),
     }
 }
+
+/// Where an action goes back to if what it made is of no use.
+const ANEW: &str = "cleanup-snapshot";
 
 fn generate_name(place: &Place<'_>, action: &SearchableSnapshot) -> Result<Outcome> {
     let facts = |repository: &str, snapshot: String, index: &str| Execution {
@@ -82,10 +85,14 @@ fn generate_name(place: &Place<'_>, action: &SearchableSnapshot) -> Result<Outco
         // What is there is mounted another way; nothing has to be copied.
         return Ok(place.done_with(facts(store.repository, store.snapshot.to_owned(), store.index)));
     }
+    Ok(place.done_with(facts(&action.repository, fresh_name(place)?, &index.name)))
+}
+
+/// A name that no snapshot has.
+fn fresh_name(place: &Place<'_>) -> Result<String> {
     let day = DateFormat::new("uuuu.MM.dd")?.print_ms((place.parts.now_ms)(), &Zone::utc());
     let chance = (place.parts.random)();
-    let name = format!("{day}-{}-{}-{chance:016x}", index.name, place.policy()).to_lowercase();
-    Ok(place.done_with(facts(&action.repository, name, &index.name)))
+    Ok(format!("{day}-{}-{}-{chance:016x}", place.index.name, place.policy()).to_lowercase())
 }
 
 /// Repository, snapshot, and the index's name in it, as an earlier step chose them.
@@ -105,15 +112,34 @@ fn chosen<'a>(place: &'a Place<'_>) -> Result<(&'a str, &'a str, &'a str)> {
     }
 }
 
-/// What an earlier try left behind.
-async fn remove_broken(place: &Place<'_>) -> Result<Outcome> {
+/// Removes what an earlier try left behind, whole or not: the index may have changed since. The next one gets
+/// another name.
+async fn remove_earlier(place: &Place<'_>) -> Result<Outcome> {
     let (repository, name, _) = chosen(place)?;
+    // A mounted index lives in the snapshot, which is its own already.
+    if store_of(place.index).is_some() {
+        return place.done();
+    }
     let effects = &place.parts.effects;
-    let left = effects.snapshot(repository, name).await?;
-    if left.is_some_and(|left| matches!(left.state, SnapshotState::Partial | SnapshotState::Failed)) {
+    match effects.snapshot(repository, name).await? {
+        None => return place.done(),
+        // Whoever makes it waits for it.
+        Some(left) if left.state == SnapshotState::InProgress => return place.done(),
+        Some(_) => {}
+    }
+    let metadata = effects.metadata().await?;
+    let is_mounted = metadata
+        .indices
+        .values()
+        .any(|index| store_of(index).is_some_and(|store| (store.repository, store.snapshot) == (repository, name)));
+    // What somebody else has mounted it as stays; then it is his.
+    if !is_mounted {
         effects.delete_snapshot(repository, name).await?;
     }
-    place.done()
+    Ok(place.done_with(Execution {
+        snapshot_name: Some(fresh_name(place)?),
+        ..place.execution.clone()
+    }))
 }
 
 async fn create(place: &Place<'_>) -> Result<Outcome> {
@@ -162,14 +188,13 @@ async fn mount(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
     let (repository, snapshot, index) = chosen(place)?;
     let name = mounted_name(index, is_partial);
     let metadata = place.parts.effects.metadata().await?;
-    if let Some(there) = metadata.indices.get(&name) {
-        let is_ours = store_of(there)
-            .is_some_and(|store| (store.repository, store.snapshot, store.index) == (repository, snapshot, index));
-        if is_ours {
-            return place.done();
+    match mounted(place, &metadata, &name)? {
+        Mounted::Ours => return place.done(),
+        Mounted::Foreign(uuid) => {
+            let reason = format!("index [{name}/{uuid}] already exists");
+            return Err(Error::new(ErrorKind::ResourceAlreadyExists, reason).with_index(name));
         }
-        let reason = format!("index [{name}/{}] already exists", there.uuid);
-        return Err(Error::new(ErrorKind::ResourceAlreadyExists, reason).with_index(name));
+        Mounted::Missing => {}
     }
     let mount = MountedAs {
         repository: repository.to_owned(),
@@ -178,28 +203,82 @@ async fn mount(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
         name,
         partial: is_partial,
     };
-    place.parts.effects.mount(mount).await?;
-    place.done()
+    match place.parts.effects.mount(mount).await {
+        Ok(()) => place.done(),
+        // Somebody removed it; what is on local disk can be put into another one.
+        Err(error) if error.kind() == ErrorKind::SnapshotMissing && store_of(place.index).is_none() => {
+            Ok(Outcome::Back { step: ANEW, error })
+        }
+        Err(error) => Err(error),
+    }
 }
 
-/// Searches both: only what finds every event may take the place of what is on local disk.
+/// What has the name of the mounted index.
+enum Mounted {
+    /// What an earlier step mounted.
+    Ours,
+    /// Something else, of this uuid.
+    Foreign(String),
+    Missing,
+}
+
+fn mounted(place: &Place<'_>, metadata: &Metadata, name: &str) -> Result<Mounted> {
+    let chosen = chosen(place)?;
+    Ok(match metadata.indices.get(name) {
+        None => Mounted::Missing,
+        Some(there) => match store_of(there) {
+            Some(store) if (store.repository, store.snapshot, store.index) == chosen => Mounted::Ours,
+            _ => Mounted::Foreign(there.uuid.clone()),
+        },
+    })
+}
+
+/// The way back for who finds the mounted index gone, or something else in its place. `None`: it is there.
+async fn missing(place: &Place<'_>, name: &str) -> Result<Option<Outcome>> {
+    let metadata = place.parts.effects.metadata().await?;
+    let why = match mounted(place, &metadata, name)? {
+        Mounted::Ours => return Ok(None),
+        Mounted::Foreign(_) => "is not the one",
+        Mounted::Missing => "is not there any more",
+    };
+    let error = Error::new(
+        ErrorKind::Conflict,
+        format!(
+            "index [{name}] {why} that was mounted to take the place of [{}], which is moved anew",
+            place.index.name
+        ),
+    );
+    Ok(Some(Outcome::Back { step: ANEW, error }))
+}
+
+/// Searches both: only what finds every event may take the place of what is on local disk. If it does not, it goes,
+/// and a new snapshot is made of the index as it is now.
 async fn compare(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
     let (_, _, index) = chosen(place)?;
     let name = mounted_name(index, is_partial);
+    if let Some(back) = missing(place, &name).await? {
+        return Ok(back);
+    }
     let effects = &place.parts.effects;
     let (before, after) = (effects.count(&place.index.name).await?, effects.count(&name).await?);
     if before == after {
         return place.done();
     }
-    Err(Error::internal(format!(
+    let error = Error::internal(format!(
         "index [{}] has [{before}] events, but [{name}], mounted from its snapshot, has [{after}]: it stays where it is",
         place.index.name
-    )))
+    ));
+    let names = vec![name];
+    effects.execute(Command::DeleteIndices { names }).await?;
+    Ok(Outcome::Back { step: ANEW, error })
 }
 
 async fn replace(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
     let (repository, snapshot, index) = chosen(place)?;
     let new = mounted_name(index, is_partial);
+    if let Some(back) = missing(place, &new).await? {
+        return Ok(back);
+    }
     let command = IlmCommand::Replace {
         old: place.index.name.clone(),
         new: new.clone(),

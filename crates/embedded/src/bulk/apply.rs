@@ -88,7 +88,8 @@ fn record(applied: Applied, progress: &mut Progress) {
     let (Some(shard), Some(position)) = (applied.shard, applied.position) else {
         return;
     };
-    let key = (applied.index.metadata.uuid.clone(), applied.slot.number);
+    let instance = Arc::as_ptr(&shard) as usize;
+    let key = (applied.index.metadata.uuid.clone(), applied.slot.number, instance);
     let touched = progress.touched.entry(key).or_insert_with(|| Touched {
         index: applied.index,
         slot: applied.slot,
@@ -107,28 +108,28 @@ fn apply_one(core: &Core, scope: &Scope, items: &[BulkItem], work: Work) -> Appl
         scope,
         index: &work.index,
         slot: &work.slot,
+        shard: None,
         results: Vec::with_capacity(work.items.len()),
         batch: Vec::new(),
         batch_items: Vec::new(),
         position: None,
     };
-    let shard = work.slot.shard();
-    match &shard {
-        Ok(shard) => run.all(shard, items, work.items),
+    match work.slot.shard() {
+        Ok(_) => run.all(items, work.items),
         Err(error) => {
             for item in &work.items {
                 run.fail(&items[item.planned.position], item.planned.position, error.clone());
             }
         }
     }
-    let (results, position) = (run.results, run.position);
+    let (results, position, shard) = (run.results, run.position, run.shard);
     work.slot.written_ms.store(core.now_ms(), Ordering::Relaxed);
     work.slot.changed.store(true, Ordering::Relaxed);
     add_us(&work.slot.counters.index_us, started);
     Applied {
         index: work.index,
         slot: work.slot,
-        shard: shard.ok(),
+        shard,
         results,
         position,
     }
@@ -140,31 +141,42 @@ struct Run<'a> {
     scope: &'a Scope,
     index: &'a IndexState,
     slot: &'a ShardSlot,
+    /// The one that took the last batch.
+    shard: Option<Arc<Shard>>,
     results: Vec<(usize, BulkItemResponse)>,
     batch: Vec<ShardOp>,
     /// Position and id (if given) of each operation of `batch`.
     batch_items: Vec<(usize, Option<String>)>,
+    /// In the WAL of `shard`.
     position: Option<Position>,
 }
 
 impl Run<'_> {
-    fn all(&mut self, shard: &Shard, items: &[BulkItem], work: Vec<WorkItem>) {
+    fn all(&mut self, items: &[BulkItem], work: Vec<WorkItem>) {
         for WorkItem { planned, document } in work {
             if self.batch.len() >= STEP_OPS {
-                self.apply_batch(shard);
+                self.apply_batch();
                 yield_now();
             }
             let item = &items[planned.position];
             match (&item.operation, document) {
                 (Operation::Update(changes), _) => {
                     // It reads what the items before it wrote.
-                    self.apply_batch(shard);
+                    self.apply_batch();
                     let id = item.id.clone().unwrap_or_default();
+                    let _held = self.slot.hold();
+                    let shard = match self.shard_of_now() {
+                        Ok(shard) => shard,
+                        Err(error) => {
+                            self.answer(planned.position, id, Err(error));
+                            continue;
+                        }
+                    };
                     let updating = Updating {
                         core: self.core,
                         scope: self.scope,
                         index: self.index,
-                        shard,
+                        shard: &shard,
                         id: &id,
                         key: planned.key.as_deref().unwrap_or(&id),
                         routing: planned.routing.as_deref(),
@@ -205,16 +217,28 @@ impl Run<'_> {
                 }
             }
         }
-        self.apply_batch(shard);
+        self.apply_batch();
     }
 
-    fn apply_batch(&mut self, shard: &Shard) {
+    /// The shard that is here while the slot is held. What another one took before it was exchanged for this one is
+    /// durable.
+    fn shard_of_now(&mut self) -> Result<Arc<Shard>> {
+        let now = self.slot.shard()?;
+        if self.shard.as_ref().is_none_or(|before| !Arc::ptr_eq(before, &now)) {
+            self.position = None;
+        }
+        self.shard = Some(Arc::clone(&now));
+        Ok(now)
+    }
+
+    fn apply_batch(&mut self) {
         let ops = std::mem::take(&mut self.batch);
         let batch_items = std::mem::take(&mut self.batch_items);
         if ops.is_empty() {
             return;
         }
-        match shard.apply(ops) {
+        let _held = self.slot.hold();
+        match self.shard_of_now().and_then(|shard| shard.apply(ops)) {
             Ok(applied) => {
                 self.position = self.position.max(applied.durable);
                 for ((position, id), result) in batch_items.into_iter().zip(applied.results) {

@@ -69,8 +69,8 @@ type Answer = Box<dyn FnOnce(BulkResponse) + Send>;
 pub(crate) struct Progress {
     /// By position; `None`: not done yet.
     pub(crate) responses: Vec<Option<BulkItemResponse>>,
-    /// Shards written to, by index uuid and number.
-    pub(crate) touched: BTreeMap<(String, u32), Touched>,
+    /// Shards written to, by index uuid and number; a shard and its copy on another device are two.
+    pub(crate) touched: BTreeMap<(String, u32, usize), Touched>,
 }
 
 /// A shard that a bulk wrote to.

@@ -83,7 +83,7 @@ struct Stream {
     stream: Arc<DataStream>,
     /// Of `@timestamp`.
     format: Arc<DateFormat>,
-    /// The backing indices with a span of time, the newest first.
+    /// [`Metadata::spans`].
     spans: Vec<(Range<i64>, Arc<str>)>,
     /// Which of them took the event before: most follow each other in time.
     last: usize,
@@ -141,13 +141,9 @@ impl Stream {
     }
 }
 
-/// Where two cover the same time the one made last comes first.
 fn spans_of(metadata: &Metadata, stream: &DataStream) -> Vec<(Range<i64>, Arc<str>)> {
-    let span = |name: &String| {
-        let range = metadata.indices.get(name)?.settings.time_range_ms.clone()?;
-        Some((range, Arc::from(name.as_str())))
-    };
-    stream.indices.iter().rev().filter_map(span).collect()
+    let spans = metadata.spans(stream);
+    spans.map(|(range, name)| (range.clone(), Arc::from(name))).collect()
 }
 
 /// When an event happened, as the mapper will read it, ms; `None`: it does not say, or not in a way that

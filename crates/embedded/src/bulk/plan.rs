@@ -231,7 +231,7 @@ fn check(core: &Core, item: &BulkItem, target: &WriteTarget, index: &IndexState)
     if index.metadata.settings.write_blocked {
         return Err(crate::engine::state::write_blocked_error(&index.name));
     }
-    core.disk_watch.check(&index.name)?;
+    core.check_room(&index.metadata)?;
     check_id(item)
 }
 

@@ -1,6 +1,7 @@
 //! Refresh, flush, force-merge and analyze.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
 use firn_engine::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, ShardsOutcome};
@@ -26,12 +27,13 @@ impl Core {
     /// Lets go what the request cache holds.
     pub(super) fn clear_cache(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<ShardsOutcome> {
         self.for_each_shard(ctx, target, |_, slot| {
-            if slot.mounted().is_some() {
-                // What its splits answered is found by all that mounted them.
-                return Ok(());
-            }
-            let shard = slot.shard()?;
-            for segment in &shard.snapshot().segments {
+            slot.clearings.fetch_add(1, Ordering::Relaxed);
+            let segments = match slot.mounted() {
+                // Others that mounted the same splits find their answers anew as well.
+                Some(shard) => self.mounts.open_segments(&shard, self.now_ms()),
+                None => slot.shard()?.snapshot().segments.clone(),
+            };
+            for segment in &segments {
                 self.request_cache.forget(segment.reader.segment_id());
             }
             Ok(())
@@ -52,12 +54,14 @@ impl Core {
                 return Ok(());
             }
             // A merge needs room for what it writes beside what it reads.
-            self.disk_watch.check(&index.name)?;
-            let shard = slot.shard()?;
-            match (request.max_num_segments, request.only_expunge_deletes) {
-                (None, false) => while shard.merge_tick()? {},
-                (segments_max, expunge) => shard.force_merge(segments_max.unwrap_or(usize::MAX), expunge)?,
-            }
+            self.check_room(&index.metadata)?;
+            slot.on_shard(|shard| {
+                match (request.max_num_segments, request.only_expunge_deletes) {
+                    (None, false) => while shard.merge_tick()? {},
+                    (segments_max, expunge) => shard.force_merge(segments_max.unwrap_or(usize::MAX), expunge)?,
+                }
+                Ok(())
+            })?;
             if request.flush {
                 slot.flush()?;
             }

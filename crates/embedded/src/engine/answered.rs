@@ -9,20 +9,19 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use firn_engine::RequestContext;
-use firn_engine::search::{Hit, SearchRequest, SearchResponse};
+use firn_engine::search::{SearchRequest, SearchResponse};
 use tantivy::index::SegmentId;
 
 use super::Core;
 use super::searching::Addressed;
 use super::state::ShardSlot;
-use crate::request_cache::{Answer, Found, Name, ShardCache, bytes_of_value};
+use crate::mounts::MountedShard;
+use crate::request_cache::{Answer, Found, Name, ShardCache};
 use crate::search::ShardSearch;
 use crate::segment::ShardSnapshot;
 
 /// What is kept is there twice: as values, and printed.
 const FORMS: usize = 2;
-/// Rough bytes of a hit beside its source and its values.
-const HIT_BYTES: usize = 400;
 /// Longer requests are rare, and naming them costs time and memory.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
@@ -38,7 +37,45 @@ pub(crate) struct Answered {
 #[derive(Debug)]
 struct Over {
     slot: Weak<ShardSlot>,
-    snapshot: Weak<ShardSnapshot>,
+    /// [`ShardSlot::clearings`] of then.
+    clearings: u64,
+    seen: Seen,
+}
+
+/// What a search saw of a shard.
+#[derive(Debug)]
+enum Seen {
+    Written(Weak<ShardSnapshot>),
+    /// What is mounted never changes, so it is not asked which of its splits are open.
+    Mounted(Weak<MountedShard>),
+}
+
+impl Over {
+    fn of(slot: &Arc<ShardSlot>, search: &ShardSearch) -> Self {
+        Self {
+            slot: Arc::downgrade(slot),
+            clearings: slot.clearings.load(Ordering::Relaxed),
+            seen: match slot.mounted() {
+                Some(shard) => Seen::Mounted(Arc::downgrade(&shard)),
+                None => Seen::Written(Arc::downgrade(&search.snapshot)),
+            },
+        }
+    }
+
+    /// The shard, if it is as it was.
+    fn unchanged(&self) -> Option<Arc<ShardSlot>> {
+        let slot = self.slot.upgrade()?;
+        let is_same = slot.clearings.load(Ordering::Relaxed) == self.clearings
+            && match &self.seen {
+                Seen::Written(snapshot) => {
+                    let shard = slot.shard().ok()?;
+                    // What waits for a refresh may have to be refreshed first: the long way knows.
+                    std::ptr::eq(Arc::as_ptr(&shard.snapshot()), snapshot.as_ptr()) && !shard.needs_refresh()
+                }
+                Seen::Mounted(shard) => std::ptr::eq(Arc::as_ptr(&slot.mounted()?), shard.as_ptr()),
+            };
+        is_same.then_some(slot)
+    }
 }
 
 /// What names a request's answer; taken before the request is searched.
@@ -47,21 +84,14 @@ pub(super) struct Asked {
 }
 
 impl Answered {
-    /// The segments that it is about.
+    /// The segments that it is about and that may go.
     pub(crate) fn segments(&self) -> impl Iterator<Item = SegmentId> + '_ {
         self.segments.iter().copied()
     }
 
     /// The shards, if all are as they were.
     fn unchanged(&self) -> Option<Vec<Arc<ShardSlot>>> {
-        let is_unchanged = |over: &Over| {
-            let slot = over.slot.upgrade()?;
-            let shard = slot.shard().ok()?;
-            // What waits for a refresh may have to be refreshed first: the long way knows.
-            let is_same = std::ptr::eq(Arc::as_ptr(&shard.snapshot()), over.snapshot.as_ptr());
-            (is_same && !shard.needs_refresh()).then_some(slot)
-        };
-        self.shards.iter().map(is_unchanged).collect()
+        self.shards.iter().map(Over::unchanged).collect()
     }
 }
 
@@ -70,7 +100,7 @@ impl Core {
     /// kept.
     pub(super) fn asked(&self, ctx: &RequestContext, request: &SearchRequest) -> Option<Asked> {
         let has_context = request.point_in_time.is_some() || request.scroll.is_some();
-        if has_context || request.profile || request.request_cache == Some(false) {
+        if has_context || request.profile || !self.may_keep_answer(request) {
             return None;
         }
         // Complete by construction: whatever a request can say is printed.
@@ -84,6 +114,22 @@ impl Core {
         Some(Asked {
             name: Name::of_text(text.into(), tenant.into(), &self.state().metadata),
         })
+    }
+
+    /// False where no answer would be kept: so that no request is printed for nothing. Knows indices by their own
+    /// names only; what aliases and patterns mean is found out by whoever searches.
+    fn may_keep_answer(&self, request: &SearchRequest) -> bool {
+        if !self.request_cache.is_on() || request.request_cache == Some(false) {
+            return false;
+        }
+        let is_asked = request.request_cache == Some(true);
+        let state = self.state();
+        let names = &request.target.expression;
+        let may_keep = |name: &String| match state.indices.get(name) {
+            Some(index) => is_asked || index.metadata.settings.request_cache,
+            None => true,
+        };
+        names.iter().all(may_keep)
     }
 
     /// The answer of then. Cheap enough for any thread.
@@ -110,16 +156,15 @@ impl Core {
         let mut kept = Kept::default();
         for shard in addressed {
             let search = shard.search.as_ref().ok()?;
-            // Whether a mounted shard is as it was is not asked of a slot; its answer would never be given again.
-            shard.slot.shard().ok()?;
             if shard.behind.is_some() || !(is_asked || search.caches_by_default) {
                 return None;
             }
-            kept.shards.push(Over {
-                slot: Arc::downgrade(&shard.slot),
-                snapshot: Arc::downgrade(&search.snapshot),
-            });
-            kept.searches.push(search.clone());
+            let over = Over::of(&shard.slot, search);
+            if let Seen::Written(_) = over.seen {
+                kept.written.push(search.clone());
+            }
+            kept.cache.get_or_insert_with(|| search.cache.clone());
+            kept.shards.push(over);
         }
         Some(kept)
     }
@@ -129,7 +174,10 @@ impl Core {
 #[derive(Default)]
 pub(super) struct Kept {
     shards: Vec<Over>,
-    searches: Vec<ShardSearch>,
+    /// Searches of shards whose segments come and go.
+    written: Vec<ShardSearch>,
+    /// Of the first shard, whose account pays.
+    cache: Option<Option<ShardCache>>,
 }
 
 impl Kept {
@@ -137,17 +185,16 @@ impl Kept {
     pub(super) fn put(self, asked: Asked, response: &SearchResponse) {
         let is_complete =
             !response.timed_out && response.terminated_early.is_none() && response.shards.failures.is_empty();
-        let cache = self.searches.first().and_then(|search| search.cache.as_ref());
-        let (true, Some(cache)) = (is_complete, cache) else {
+        let (true, Some(cache)) = (is_complete, self.cache.flatten()) else {
             return;
         };
-        let segments = || self.searches.iter().flat_map(|search| &search.snapshot.segments);
+        let segments = || self.written.iter().flat_map(|search| &search.snapshot.segments);
         for segment in segments() {
-            ShardCache::watch(cache, segment);
+            cache.watch(segment);
         }
         let answer = Answer {
             total: response.total.map_or(0, |total| total.value),
-            bytes: bytes_of(response) + self.shards.len() * size_of::<Over>(),
+            bytes: size_of::<SearchResponse>() + FORMS * response.bytes() + self.shards.len() * size_of::<Over>(),
             found: Found::Response(Arc::new(Answered {
                 response: SearchResponse {
                     printed: Some(Arc::default()),
@@ -159,19 +206,4 @@ impl Kept {
         };
         cache.put(asked.name, answer);
     }
-}
-
-fn bytes_of(response: &SearchResponse) -> usize {
-    let hits = response.hits.iter().map(bytes_of_hit).sum::<usize>();
-    let aggregations = response.aggregations.as_deref().map_or(0, bytes_of_value);
-    size_of::<SearchResponse>() + FORMS * (hits + aggregations)
-}
-
-fn bytes_of_hit(hit: &Hit) -> usize {
-    let values = hit.fields.values().chain(hit.highlight.values()).chain(&hit.sort);
-    let inner = hit.inner_hits.iter().flat_map(|(_, page)| &page.hits);
-    HIT_BYTES
-        + hit.source.as_ref().map_or(0, |source| source.len())
-        + values.map(bytes_of_value).sum::<usize>()
-        + inner.map(bytes_of_hit).sum::<usize>()
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::Core;
 use crate::config::Watermark;
 
+const LOW_WATERMARK: &str = "cluster.routing.allocation.disk.watermark.low";
 const FLOOD_STAGE: &str = "cluster.routing.allocation.disk.watermark.flood_stage";
 const FLOOD_STAGE_HEADROOM: &str = "cluster.routing.allocation.disk.watermark.flood_stage.max_headroom";
 const MAX_BUCKETS: &str = "search.max_buckets";
@@ -21,6 +22,7 @@ const DEFAULT_KEEP_ALIVE: &str = "search.default_keep_alive";
 /// `None`: not set.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ClusterSettings {
+    low_watermark: Option<Watermark>,
     flood_stage: Option<Watermark>,
     flood_stage_headroom_bytes: Option<u64>,
     search_buckets_max: Option<usize>,
@@ -34,6 +36,7 @@ impl ClusterSettings {
     /// Reads those that are there; fails on the first that makes no sense.
     pub(super) fn read(settings: &SettingsMap) -> Result<Self> {
         Ok(Self {
+            low_watermark: read(settings, LOW_WATERMARK, Watermark::parse)?,
             flood_stage: read(settings, FLOOD_STAGE, Watermark::parse)?,
             flood_stage_headroom_bytes: read(settings, FLOOD_STAGE_HEADROOM, parse_bytes)?,
             search_buckets_max: read(settings, MAX_BUCKETS, whole)?,
@@ -65,12 +68,13 @@ impl Core {
     pub(crate) fn use_cluster_settings(&self, settings: &SettingsMap) -> Result<()> {
         let settings = ClusterSettings::read(settings)?;
         let config = &self.config;
-        self.disk_watch.set_flood_stage(
-            settings.flood_stage.unwrap_or(config.flood_stage),
-            settings
-                .flood_stage_headroom_bytes
-                .unwrap_or(config.flood_stage_headroom_bytes_max),
-        );
+        let flood_stage = settings.flood_stage.unwrap_or(config.flood_stage);
+        let headroom = settings
+            .flood_stage_headroom_bytes
+            .unwrap_or(config.flood_stage_headroom_bytes_max);
+        self.disk_watch.set_flood_stage(flood_stage, headroom);
+        let low = settings.low_watermark.unwrap_or(config.low_watermark);
+        self.tiers.set_watermarks(low, flood_stage, headroom);
         self.search_buckets_max.store(
             settings.search_buckets_max.unwrap_or(config.search_buckets_max),
             Ordering::Relaxed,

@@ -45,7 +45,7 @@ impl Core {
         let key = located.key.as_deref().unwrap_or(&request.id);
         let found = match slot.mounted() {
             Some(shard) => self.get_mounted(ctx, index, slot, &shard, &request.id)?,
-            None => slot.shard()?.get(key, request.realtime)?,
+            None => slot.on_shard(|shard| shard.get(key, request.realtime))?,
         };
         if let (Some(wanted), Some(document)) = (request.version, &found)
             && wanted != document.version

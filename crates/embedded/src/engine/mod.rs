@@ -12,14 +12,17 @@ mod cluster_settings;
 mod command_queue;
 mod commands;
 mod contexts;
+mod costing;
 mod fields_in_use;
 mod get;
 pub(crate) mod ids;
 pub(crate) mod mapping;
+mod matches;
 mod mounting;
 mod open;
 mod paging;
 mod purge;
+mod recoveries;
 pub(crate) mod searching;
 mod snapshots;
 pub(crate) mod state;
@@ -40,9 +43,11 @@ use firn_engine::admin::{
 use firn_engine::context::{
     CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
 };
+use firn_engine::cost::SearchCost;
 use firn_engine::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
 use firn_engine::query::Query;
+use firn_engine::recovery::ShardRecovery;
 use firn_engine::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_engine::{Engine, RequestContext, TenantUsage};
@@ -67,8 +72,9 @@ use crate::mounts::Mounts;
 use crate::pool::{Flow, Pool};
 use crate::request_cache::RequestCache;
 use crate::search::NodeMemory;
-use crate::snapshots::Repositories;
+use crate::snapshots::{Repositories, check_operator};
 use crate::ticker::Ticker;
+use crate::tiers::Tiers;
 
 /// The engine on Tantivy: one machine, one data folder, one process.
 ///
@@ -96,6 +102,10 @@ pub(crate) struct Core {
     pub(crate) get_pool: Pool,
     pub(crate) maintenance_pool: Pool,
     pub(crate) merge_pool: Pool,
+    /// Moves of shards between devices.
+    pub(crate) move_pool: Pool,
+    /// The devices beside the one of the data folder.
+    pub(crate) tiers: Tiers,
     /// Snapshots and restores, which take long and mostly wait.
     pub(crate) snapshot_pool: Pool,
     pub(crate) repositories: Repositories,
@@ -117,6 +127,8 @@ pub(crate) struct Core {
     pub(crate) contexts: Contexts,
     /// Picks the shard of documents whose id firn makes.
     pub(crate) next_shard: AtomicU64,
+    /// When the engine was opened, ms since epoch UTC.
+    started_ms: i64,
     closing: AtomicBool,
     /// Closed although a merge was still running.
     merges_left_behind: AtomicBool,
@@ -206,6 +218,7 @@ impl Embedded {
         self.core.get_pool.close();
         self.core.maintenance_pool.close();
         self.core.merge_pool.close();
+        self.core.move_pool.close();
         self.core.repositories.stop();
         self.core.snapshot_pool.close();
         self.core.search_pool.close();
@@ -307,6 +320,11 @@ impl Engine for Embedded {
         Ok(response)
     }
 
+    async fn search_cost(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchCost> {
+        self.core.check_open()?;
+        searching::on_search_pool(&self.core, ctx, move |core, ctx| core.search_cost(ctx, &request)).await
+    }
+
     async fn fields_in_use(&self, ctx: &RequestContext, request: FieldsInUseRequest) -> Result<Vec<FieldsInUse>> {
         self.core.check_open()?;
         searching::on_search_pool(&self.core, ctx, move |core, ctx| core.fields_in_use(ctx, &request)).await
@@ -382,6 +400,12 @@ impl Engine for Embedded {
     async fn stats(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>> {
         let (core, its) = (Arc::clone(&self.core), ctx.clone());
         run_on(&self.core.get_pool, ctx, move || core.stats(&its, &target)).await
+    }
+
+    async fn recoveries(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<ShardRecovery>> {
+        check_operator(ctx)?;
+        let (core, its) = (Arc::clone(&self.core), ctx.clone());
+        run_on(&self.core.get_pool, ctx, move || core.recoveries(&its, &target)).await
     }
 
     async fn node_stats(&self, _ctx: &RequestContext) -> Result<NodeStats> {

@@ -14,13 +14,15 @@ use firn_engine::search::{IndexTarget, SearchRequest};
 use firn_model::metadata::{Command, IndexMetadata, MountIndex};
 use firn_model::names::resolve;
 use firn_model::settings::{SnapshotStore, flatten};
-use firn_model::{Error, Result};
+use firn_model::tenant::TenantId;
+use firn_model::{Error, ErrorKind, Result};
 use firn_storage::split::PartKind;
 use serde_json::json;
 
+use super::matches::Matches;
 use super::state::{IndexState, Served, ShardSlot};
 use super::{Core, Embedded, panicked, run_on};
-use crate::mounts::{Conditions, MountedIndex, MountedShard};
+use crate::mounts::{MountedIndex, MountedShard};
 use crate::search::search_page;
 use crate::snapshots::check_operator;
 
@@ -36,13 +38,14 @@ impl Core {
         let settings = flatten(&request.index_settings, true)?;
         let repository = self.repository(&request.repository)?;
         let manifests = &self.mounts.manifests;
-        let snapshot = manifests.snapshot(&repository, &request.snapshot).await?;
+        let state = repository.state().await?;
+        let snapshot = manifests.snapshot(&repository, &state, &request.snapshot).await?;
         let Some(entry) = snapshot.indices.get(&request.index) else {
             return Err(Error::index_not_found(&request.index));
         };
         let store = SnapshotStore {
             repository: request.repository.clone(),
-            repository_uuid: repository.state().await?.uuid.clone(),
+            repository_uuid: state.uuid.clone(),
             snapshot: request.snapshot.clone(),
             snapshot_uuid: snapshot.uuid.clone(),
             index: request.index.clone(),
@@ -50,6 +53,7 @@ impl Core {
             partial: request.storage == Storage::SharedCache,
         };
         let (index, manifest) = manifests.source(&store, &repository).await?;
+        self.open_tables(&manifest, &repository).await;
         Ok(Planned {
             command: MountIndex {
                 name: request.renamed_index.clone().unwrap_or_else(|| request.index.clone()),
@@ -77,7 +81,7 @@ impl Core {
     }
 
     fn mounted_shard(&self, index: &IndexMetadata, store: &Arc<SnapshotStore>, number: u32) -> Arc<MountedShard> {
-        let dir = self.factory.index_dir(&index.uuid).join(number.to_string());
+        let dir = self.factory.mounted_dir(index, number);
         let shard = MountedShard::new(index, store, number, dir);
         if let Some(known) = self.mounts.manifests.known(store) {
             shard.learn(known);
@@ -120,20 +124,17 @@ impl Core {
         id: &str,
     ) -> Result<Option<StoredDocument>> {
         let tenant = super::searching::restriction(ctx, index).flatten();
-        let conditions = Conditions {
-            window: None,
-            tenants: tenant.as_ref().map(|own| Arc::from([own.tenant.as_str().to_owned()])),
-        };
-        let opened = self.open_mounted(&[(Arc::clone(shard), conditions)], &ctx.cancel)?;
-        let opened = opened.into_iter().next().ok_or_else(panicked)??;
-        let Some(snapshot) = opened.snapshot else {
-            return Ok(None);
-        };
         let body = json!({
             "query": {"ids": {"values": [id]}}, "size": 1, "version": true, "seq_no_primary_term": true,
             "track_total_hits": false,
         });
         let mut request = SearchRequest::parse(IndexTarget::default(), Some(&body))?;
+        let conditions = self.conditions(ctx, index, &[], Some(Matches::of(&request)), self.now_ms());
+        let opened = self.open_mounted(&[(Arc::clone(shard), Arc::new(conditions))], &ctx.cancel)?;
+        let opened = opened.into_iter().next().ok_or_else(panicked)??;
+        let Some(snapshot) = opened.snapshot else {
+            return Ok(None);
+        };
         request.allow_partial_results = false;
         let search = self.shard_search(index, slot, snapshot, &[], tenant);
         let limits = self.search_limits();
@@ -165,6 +166,37 @@ impl Core {
         let indices = resolved.iter().filter_map(|target| state.indices.get(&target.name));
         let slots = indices.flat_map(|index| index.shards.iter());
         Ok(slots.filter_map(|slot| slot.mounted()).collect())
+    }
+
+    /// See [`SearchableSnapshots::pin_shared_cache`].
+    fn pin_shared_cache(&self, ctx: &RequestContext, target: &IndexTarget, pinned: bool) -> Result<Vec<(String, u64)>> {
+        let mut shards = self.mounted_of(ctx, target)?;
+        shards.retain(|shard| shard.store.partial);
+        let mut names: Vec<String> = shards.iter().map(|shard| shard.index.to_string()).collect();
+        names.dedup();
+        if names.is_empty() {
+            let reason = "No searchable snapshots indices found that are mounted as [shared_cache]";
+            return Err(Error::new(ErrorKind::ResourceNotFound, reason));
+        }
+        self.execute(Command::PutSettings {
+            names: names.clone(),
+            settings: json!({"index.store.snapshot.cache.pinned": pinned}),
+            preserve_existing: false,
+        })?;
+        // What is not known yet of what they read is pinned once it is.
+        let _ = self.learn_manifests(&shards.iter().collect::<Vec<_>>(), &ctx.cancel)?;
+        self.pin_mounted();
+        let bytes_of = |name: &String| {
+            let own = shards.iter().filter(|shard| *shard.index == **name);
+            own.map(|shard| self.local_bytes(shard)).sum()
+        };
+        Ok(names
+            .into_iter()
+            .map(|name| {
+                let bytes = bytes_of(&name);
+                (name, bytes)
+            })
+            .collect())
     }
 
     fn mounted_stats(&self, shard: &Arc<MountedShard>) -> MountedShardStats {
@@ -251,6 +283,9 @@ impl SearchableSnapshots for Embedded {
         let queued = self.core.queue_command(Command::MountIndex(Box::new(planned.command)));
         let core = Arc::clone(&self.core);
         run_on(&self.core.maintenance_pool, ctx, move || core.finish_command(queued)).await?;
+        let ahead = Arc::clone(&self.core).bring_footers(index.clone());
+        // Whatever became of them, it is mounted.
+        let _ = io.spawn(ahead).await;
         Ok(Mounted {
             snapshot,
             index,
@@ -274,6 +309,28 @@ impl SearchableSnapshots for Embedded {
         match self.core.mounts.regions().is_ok() {
             true => self.core.shared_cache_stats().map(Some),
             false => Ok(None),
+        }
+    }
+
+    async fn pin_shared_cache(
+        &self,
+        ctx: &RequestContext,
+        target: IndexTarget,
+        pinned: bool,
+    ) -> Result<Vec<(String, u64)>> {
+        self.core.check_open()?;
+        check_operator(ctx)?;
+        self.core.mounts.regions()?;
+        let (core, its) = (Arc::clone(&self.core), ctx.clone());
+        run_on(&self.core.maintenance_pool, ctx, move || {
+            core.pin_shared_cache(&its, &target, pinned)
+        })
+        .await
+    }
+
+    fn set_shared_cache_quota(&self, tenant: &TenantId, bytes: Option<u64>) {
+        if let Ok(regions) = self.core.mounts.regions() {
+            regions.set_quota(tenant, bytes);
         }
     }
 

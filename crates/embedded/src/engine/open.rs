@@ -29,6 +29,7 @@ use crate::request_cache::RequestCache;
 use crate::search::NodeMemory;
 use crate::shard::Shard;
 use crate::snapshots::{Repositories, scratch_dir};
+use crate::tiers::{Tiers, no_device};
 
 /// What opening found, for the log.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +66,8 @@ const GET_THREADS: usize = 2;
 const MAINTENANCE_THREADS: usize = 2;
 /// Snapshots and restores at a time.
 const SNAPSHOT_THREADS: usize = 2;
+/// Moves of shards between devices.
+const MOVE_THREADS: usize = 1;
 /// So that ids drawn for repositories are not those drawn for indices.
 const REPOSITORIES_SEED: u64 = 0x7265_706f_7369_746f;
 /// Requests that wait for the two pools above, and force-merges.
@@ -94,6 +97,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
 
     let mut random = fastrand::Rng::with_seed(config.seed ^ (config.now_ms)() as u64);
     let metadata = load_metadata(&mut catalog, &mut random)?;
+    let tiers = Tiers::open(&config, &metadata.cluster_uuid)?;
     let factory = shard_factory(&config);
     config.disk.create_dir_all(&factory.indices_dir())?;
     config.disk.sync_dir(path)?;
@@ -123,6 +127,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         ],
     );
     let core = Arc::new(Core {
+        started_ms: (config.now_ms)(),
         factory,
         state: ArcSwap::from_pointee(state),
         command_queue: CommandQueue::default(),
@@ -136,6 +141,8 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         get_pool: Pool::new("get", GET_THREADS, QUEUE_LIMIT),
         maintenance_pool: Pool::new("maintenance", MAINTENANCE_THREADS, QUEUE_LIMIT),
         merge_pool: Pool::new("merge", config.merge_threads, QUEUE_LIMIT),
+        move_pool: Pool::new("move", MOVE_THREADS, QUEUE_LIMIT),
+        tiers,
         snapshot_pool: Pool::new("snapshot", SNAPSHOT_THREADS, QUEUE_LIMIT),
         repositories: Repositories::new(
             Arc::clone(&config.object_stores),
@@ -187,6 +194,7 @@ fn shard_factory(config: &EmbeddedConfig) -> ShardFactory {
     let buffers_max = config.write_threads.clamp(1, 8);
     ShardFactory {
         path_data: config.path_data.clone(),
+        tiers: config.tiers.clone(),
         disk: Arc::clone(&config.disk),
         syncer: Arc::new(Syncer::new(SYNC_THREADS)),
         buffers_max,
@@ -247,17 +255,22 @@ impl Core {
         if let Some(store) = &index.metadata.settings.snapshot {
             return self.open_mounted_slot(index, store, slot);
         }
-        if slot.shard().is_ok_and(|shard| shard.failure().is_none()) {
+        let why_closed = match slot.shard() {
+            Ok(shard) => shard.failure(),
+            Err(error) => Some(error),
+        };
+        let Some(why_closed) = why_closed else {
             slot.reopen.store(false, Ordering::Release);
             return Ok(());
-        }
-        // What was there has failed, or this would not be called; two shards may never write to
-        // the same files.
-        let being_opened = Error::new(ErrorKind::ShardDamaged, "the shard is being opened").with_index(&*index.name);
-        slot.replace(Err(being_opened));
+        };
+        // Two shards may never write to the same files. Whoever comes meanwhile hears why there is none: a disk that is
+        // full is something else to a client than damage.
+        slot.replace(Err(why_closed));
         slot.reopen.store(false, Ordering::Release);
         slot.end_retired();
-        let opened = self.open_shard_files(index, slot.number);
+        let opened = self
+            .settle(index, slot)
+            .and_then(|()| self.open_shard_files(index, slot.number));
         let mut result = opened.as_ref().map(|_| ()).map_err(Error::clone);
         if let Err(error) = &result
             && matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::Internal)
@@ -285,7 +298,7 @@ impl Core {
     }
 
     /// Whether the index is there and open now, whatever it was when `index` was read.
-    pub(super) fn check_wanted(&self, index: &IndexState) -> Result<()> {
+    pub(crate) fn check_wanted(&self, index: &IndexState) -> Result<()> {
         match self.state().indices.get(&index.name) {
             Some(now) if now.metadata.uuid != index.metadata.uuid => Err(Error::index_not_found(&*index.name)),
             None => Err(Error::index_not_found(&*index.name)),
@@ -294,9 +307,15 @@ impl Core {
         }
     }
 
-    fn open_shard_files(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
+    pub(crate) fn open_shard_files(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
         self.check_wanted(index)?;
-        let config = self.factory.shard_config(&index.metadata, number);
+        // Where it lies now: it may have been moved since `index` was read.
+        let state = self.state();
+        let metadata = &state.index(&index.name)?.metadata;
+        let config = self
+            .factory
+            .shard_config(metadata, number)
+            .map_err(|_| no_device(&index.name, number, metadata.tier_of(number)))?;
         if !Shard::exists(&*self.config.disk, &config.dir)? {
             return Err(Error::new(
                 ErrorKind::ShardDamaged,
@@ -341,7 +360,8 @@ impl Core {
         self.commands.lock().catalog = None;
         // What a merge has written so far is removed at the next start. The folder stays locked
         // while one runs, which at the end of the process is no time at all.
-        if self.merge_pool.close_within(MERGE_PATIENCE) {
+        let moved = self.move_pool.close_within(MERGE_PATIENCE);
+        if self.merge_pool.close_within(MERGE_PATIENCE) && moved {
             *self.lock.lock() = None;
         } else {
             self.merges_left_behind.store(true, Ordering::Release);
@@ -350,5 +370,53 @@ impl Core {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use firn_model::metadata::Command;
+    use firn_storage::disk::Disk;
+    use firn_storage::sim::SimDisk;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn whoever_comes_while_a_shard_is_opened_again_hears_why_it_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = SimDisk::new();
+        disk.create_dir_all(folder.path()).unwrap();
+        let mut config = EmbeddedConfig::new(folder.path(), Arc::new(disk.clone()), Arc::new(|| 0), 7);
+        config.space = Some(Arc::new(|| Ok((1 << 40, 1 << 39))));
+        let (core, _) = open(config).unwrap();
+        let create = Command::CreateIndex {
+            name: "logs".to_owned(),
+            settings: json!({}),
+            mappings: None,
+            aliases: None,
+        };
+        core.finish_command(core.queue_command(create)).unwrap();
+        let state = core.state();
+        let index = state.index("logs").unwrap();
+        let slot = Arc::clone(&index.shards[0]);
+        slot.replace(Err(Error::new(ErrorKind::DiskFull, "no space is left")));
+        // A torn tail, so that opening has something to write.
+        let wal = core.factory.shard_config(&index.metadata, 0).unwrap().dir.join("wal");
+        let file = disk.list(&wal).unwrap().pop().unwrap();
+        disk.damage(&wal.join(file.name), |bytes| bytes.extend(b"torn"))
+            .unwrap();
+
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let (listener, heard_by) = (Arc::clone(&slot), Arc::clone(&heard));
+        disk.set_hook(Some(Arc::new(move |_, _| {
+            heard_by.lock().extend(listener.shard().err().map(|error| error.kind()));
+        })));
+        core.open_shard(index, &slot).unwrap();
+        disk.set_hook(None);
+        assert!(slot.shard().is_ok());
+        let heard = heard.lock();
+        assert!(!heard.is_empty(), "opening writes");
+        assert!(heard.iter().all(|kind| *kind == ErrorKind::DiskFull), "{heard:?}");
     }
 }

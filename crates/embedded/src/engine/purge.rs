@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
 use firn_engine::admin::{PurgeOutcome, PurgeRequest, PurgedIndex};
+use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 
 use super::Core;
@@ -35,15 +36,18 @@ impl Core {
                 ctx.cancel.check()?;
                 if let Some(shard) = slot.mounted() {
                     outcome.shards.total += 1;
-                    match self.check_purged(ctx, &shard, request) {
+                    // What is only too old for a tenant goes with its index, when the policy drops that.
+                    if request.before_ms.is_some() {
+                        outcome.shards.successful += 1;
+                        continue;
+                    }
+                    match self.check_purged(ctx, &shard, &request.tenant) {
                         Ok(()) => outcome.shards.successful += 1,
                         Err(error) => outcome.shards.failures.push((purged.index.clone(), slot.number, error)),
                     }
                     continue;
                 }
-                let result = slot
-                    .shard()
-                    .and_then(|shard| shard.purge_tenant(request.tenant.as_str(), request.before_ms));
+                let result = slot.on_shard(|shard| shard.purge_tenant(request.tenant.as_str(), request.before_ms));
                 match result {
                     Ok(own) => {
                         slot.changed.store(true, Ordering::Relaxed);
@@ -67,16 +71,20 @@ impl Core {
     }
 
     /// A snapshot cannot be changed: an index that is mounted from it must hold nothing of the tenant, or go.
-    fn check_purged(&self, ctx: &RequestContext, shard: &Arc<MountedShard>, request: &PurgeRequest) -> Result<()> {
+    fn check_purged(&self, ctx: &RequestContext, shard: &Arc<MountedShard>, tenant: &TenantId) -> Result<()> {
         self.learn_manifests(&[shard], &ctx.cancel)?
             .into_iter()
             .collect::<Result<Vec<()>>>()?;
         let conditions = Conditions {
-            window: request.before_ms.map(|before_ms| (i64::MIN, before_ms - 1)),
-            tenants: Some(Arc::from([request.tenant.as_str().to_owned()])),
+            tenants: Some(Arc::from([tenant.as_str().to_owned()])),
+            ..Conditions::default()
         };
         let segments = shard.segments().map_or(&[][..], |segments| &segments.segments);
-        match segments.iter().any(|segment| conditions.may_match(&segment.split)) {
+        let may_match = |segment: &Arc<_>| {
+            let segment: &firn_storage::repository::SnapshotSegment = segment;
+            conditions.prune(shard.number, &segment.split).is_none()
+        };
+        match segments.iter().any(may_match) {
             false => Ok(()),
             true => Err(Error::new(
                 ErrorKind::IndexBlocked,

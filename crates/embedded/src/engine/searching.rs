@@ -9,17 +9,21 @@ use firn_engine::search::{FieldSpec, IndexTarget, QueryExplanation, SearchReques
 use firn_engine::{Cancel, RequestContext};
 use firn_model::metadata::IndexMetadata;
 use firn_model::names::{ResolvedIndex, resolve};
-use firn_model::{Error, Result};
+use firn_model::{Error, ErrorKind, Result};
 
 use super::answered::Asked;
+use super::matches::{Matches, matching_shards};
 use super::state::{IndexState, Served, ShardSlot, add_us};
 use super::{Core, run_on};
 use crate::due::is_search_idle;
 use crate::mounts::{Conditions, MountedShard, Opened};
 use crate::pool::yield_now;
 use crate::request_cache::ShardCache;
-use crate::search::{After, FailedShard, SearchLimits, ShardSearch, TenantRestriction, describe, narrow, search_page};
+use crate::search::{
+    After, FailedShard, NotOpened, SearchLimits, ShardSearch, TenantRestriction, describe, narrow, search_page,
+};
 use crate::segment::ShardSnapshot;
+use crate::splits::reads::metered;
 use crate::ticker::{policy_of, view_of};
 
 /// Stops the search when the future that waits for it is dropped: the client is gone.
@@ -62,7 +66,7 @@ pub(super) struct Wanted<'a> {
     /// They are held against each index's limit.
     docvalue_fields: &'a [FieldSpec],
     /// Shards that hold none of its matches are left out. `None`: all shards.
-    query: Option<&'a Query>,
+    query: Option<Matches<'a>>,
 }
 
 impl<'a> Wanted<'a> {
@@ -76,9 +80,9 @@ impl<'a> Wanted<'a> {
     }
 
     /// What a search asks, without the shards that its conditions on time and tenant leave nothing of.
-    fn narrowed(request: &'a SearchRequest) -> Self {
+    pub(super) fn narrowed(request: &'a SearchRequest) -> Self {
         Self {
-            query: (!narrow::looks_past_query(&request.aggs)).then_some(&request.query),
+            query: (!narrow::looks_past_query(&request.aggs)).then(|| Matches::of(request)),
             ..Self::of(request)
         }
     }
@@ -150,6 +154,9 @@ impl Core {
         asked: Option<Asked>,
     ) -> Result<SearchResponse> {
         request.check_context()?;
+        let patient = ctx.patient(request.timeout);
+        let ctx = &patient;
+        self.check_cost(ctx, &request)?;
         self.resolve_boosts(ctx, &mut request)?;
         if request.point_in_time.is_some() {
             return self.search_point_in_time(ctx, request);
@@ -163,12 +170,12 @@ impl Core {
         let asked = asked.zip(self.over(&addressed, &request));
         let (slots, shards, behind) = split(addressed);
         if let Some(progress) = &ctx.progress {
-            progress.skip(skipped);
+            progress.skip(skipped.count, skipped.untold);
         }
         let (mut response, _) = self.search_shards(&slots, shards, Arc::new(request), ctx, now_ms, None)?;
-        response.shards.total += skipped;
-        response.shards.successful += skipped;
-        response.shards.skipped += skipped;
+        response.shards.total += skipped.count;
+        response.shards.successful += skipped.count;
+        response.shards.skipped += skipped.count - skipped.untold;
         let response = with_failures(response, behind);
         if let Some((asked, over)) = asked {
             over.put(asked, &response);
@@ -204,7 +211,12 @@ impl Core {
     ) -> Result<(SearchResponse, Option<After>)> {
         let started = Instant::now();
         let limits = self.search_limits();
-        let outcome = search_page(shards, request, &self.search_pool, ctx, now_ms, limits, after);
+        let work = Arc::clone(&ctx.work);
+        let run = || search_page(shards, request, &self.search_pool, ctx, now_ms, limits, after);
+        let mut outcome = metered(&work, run);
+        if let Ok((response, _)) = &mut outcome {
+            response.timed_out |= ctx.waiting().is_timed_out();
+        }
         for slot in slots {
             slot.counters.search_total.fetch_add(1, Ordering::Relaxed);
             add_us(&slot.counters.search_us, started);
@@ -229,18 +241,18 @@ impl Core {
 
     /// The shards that are wanted, as they are now, and how many [`Wanted::query`] left out. If it leaves
     /// nothing one shard stays, so that the shape of the answer is known.
-    fn address_narrowed(
+    pub(super) fn address_narrowed(
         &self,
         ctx: &RequestContext,
         wanted: &Wanted<'_>,
         now_ms: i64,
-    ) -> Result<(Vec<Addressed>, u32)> {
+    ) -> Result<(Vec<Addressed>, Skipped)> {
         let state = self.state();
         let view = self.view(&state, &ctx.scope);
         let target = wanted.target;
         check_routing(ctx, wanted.routing)?;
         let mut places: Vec<Place<'_>> = Vec::new();
-        let mut skipped: Vec<Place<'_>> = Vec::new();
+        let mut skipped = SkippedPlaces::default();
         let resolved = resolve(&target.expression, target.options, &view, now_ms)?;
         for target in &resolved {
             let index = state.index(&target.name)?;
@@ -252,7 +264,7 @@ impl Core {
             let filters = target.filters.iter().map(Query::parse).collect::<Result<Vec<_>>>()?;
             let matching = wanted
                 .query
-                .and_then(|query| matching_shards(ctx, index, query, now_ms));
+                .and_then(|matches| matching_shards(ctx, index, matches.query, now_ms));
             for number in shard_numbers(target, wanted.routing, tenant.as_ref(), &index.metadata) {
                 if !wanted.only_shards.is_empty() && !wanted.only_shards.contains(&number) {
                     continue;
@@ -264,19 +276,21 @@ impl Core {
                     tenant: tenant.clone(),
                 };
                 match &matching {
-                    Some(numbers) if !numbers.contains(&number) => skipped.push(place),
+                    Some(numbers) if !numbers.contains(&number) => skipped.places.push(place),
                     _ => places.push(place),
                 }
             }
         }
         let mut addressed = self.open_places(ctx, places, wanted.query, now_ms, &mut skipped)?;
         if addressed.is_empty()
-            && let Some(place) = skipped.pop()
+            && let Some(place) = skipped.places.pop()
         {
             addressed.push(self.open_place(place, now_ms, None));
         }
         self.narrow_mappings(&mut addressed)?;
-        Ok((addressed, skipped.len() as u32))
+        let count = skipped.places.len() as u32;
+        let untold = skipped.untold.min(count);
+        Ok((addressed, Skipped { count, untold }))
     }
 
     /// Opens shards; those that are mounted all at once, as each may have to wait for an object store. Of them those that
@@ -285,20 +299,33 @@ impl Core {
         &self,
         ctx: &RequestContext,
         places: Vec<Place<'a>>,
-        query: Option<&Query>,
+        matches: Option<Matches<'_>>,
         now_ms: i64,
-        skipped: &mut Vec<Place<'a>>,
+        skipped: &mut SkippedPlaces<'a>,
     ) -> Result<Vec<Addressed>> {
-        let mounted: Vec<_> = places
-            .iter()
-            .filter_map(|place| {
-                let shard = place.index.shards[place.number as usize].mounted()?;
-                Some((shard, conditions(ctx, place, query, now_ms)))
-            })
-            .collect();
+        let mut mounted = Vec::new();
+        // Shards of one index have the same, and mostly those of the next have, too.
+        let mut last: Option<(&IndexState, Arc<Conditions>)> = None;
+        for place in &places {
+            let Some(shard) = place.index.shards[place.number as usize].mounted() else {
+                continue;
+            };
+            let conditions = match last.take() {
+                Some((index, known)) if std::ptr::eq(index, &**place.index) => known,
+                before => {
+                    let own = self.conditions(ctx, place.index, &place.filters, matches, now_ms);
+                    match before {
+                        Some((_, known)) if *known == own => known,
+                        _ => Arc::new(own),
+                    }
+                }
+            };
+            mounted.push((shard, Arc::clone(&conditions)));
+            last = Some((place.index, conditions));
+        }
         let mut opened = match mounted.is_empty() {
             true => Vec::new(),
-            false => self.open_mounted(&mounted, &ctx.cancel)?,
+            false => self.open_in_time(ctx, &mounted)?,
         }
         .into_iter();
         let mut of_mounted = mounted.iter().peekable();
@@ -313,11 +340,40 @@ impl Core {
                 None => None,
             };
             match outcome {
-                Some(Ok(Opened { snapshot: None, .. })) if query.is_some() => skipped.push(place),
+                Some(Ok(Opened {
+                    snapshot: None,
+                    not_opened,
+                })) if matches.is_some() => {
+                    // What values others have beside a tenant's own is not to be learned from counts.
+                    skipped.untold += u32::from(ctx.scope.tenant_id().is_some() && not_opened.by_value > 0);
+                    skipped.places.push(place);
+                }
                 outcome => addressed.push(self.open_place(place, now_ms, outcome)),
             }
         }
         Ok(addressed)
+    }
+
+    /// Opens mounted shards. Those whose footers have not come when the time of the search is over are searched as if they were
+    /// empty, and the answer says that its time was over.
+    fn open_in_time(
+        &self,
+        ctx: &RequestContext,
+        mounted: &[(Arc<MountedShard>, Arc<Conditions>)],
+    ) -> Result<Vec<Result<Opened>>> {
+        let opened = metered(&ctx.work, || self.open_mounted(mounted, ctx.waiting()));
+        match opened {
+            Err(error) if error.kind() == ErrorKind::Timeout => {
+                let empty = |(shard, _): &(Arc<MountedShard>, Arc<Conditions>)| {
+                    Ok(Opened {
+                        snapshot: Some(shard.snapshot(Vec::new())),
+                        ..Opened::default()
+                    })
+                };
+                Ok(mounted.iter().map(empty).collect())
+            }
+            opened => opened,
+        }
     }
 
     /// `opened` is what was opened of a mounted shard.
@@ -359,15 +415,14 @@ impl Core {
             Served::Written(shard) => shard,
             Served::Mounted(shard) => {
                 slot.searched_ms.store(now_ms, Ordering::Relaxed);
-                let snapshot = match opened.transpose().map_err(failed)? {
-                    Some(Opened {
-                        snapshot: Some(snapshot),
-                        ..
-                    }) => snapshot,
-                    _ => shard.snapshot(Vec::new()),
-                };
+                let opened = opened.transpose().map_err(failed)?.unwrap_or_default();
+                let snapshot = opened.snapshot.unwrap_or_else(|| shard.snapshot(Vec::new()));
+                let search = self.shard_search(index, slot, snapshot, filters, tenant);
                 return Ok(Searchable {
-                    search: self.shard_search(index, slot, snapshot, filters, tenant),
+                    search: ShardSearch {
+                        not_opened: opened.not_opened,
+                        ..search
+                    },
                     behind: None,
                 });
             }
@@ -384,6 +439,12 @@ impl Core {
         // acknowledged, and missing from the answer.
         if behind.is_none() && shard.needs_refresh() {
             behind = shard.failure();
+        }
+        let is_closed = behind
+            .as_ref()
+            .is_some_and(|error| error.kind() == ErrorKind::IndexClosed);
+        if is_closed && slot.was_moved(&shard) {
+            return self.searchable(index, slot, filters, tenant, now_ms, None);
         }
         Ok(Searchable {
             search: self.shard_search(index, slot, shard.snapshot(), filters, tenant),
@@ -413,8 +474,23 @@ impl Core {
             cache: Some(ShardCache::new(&self.request_cache, &slot.cache_account)),
             caches_by_default: settings.request_cache,
             first_segment: None,
+            not_opened: NotOpened::default(),
         }
     }
+}
+
+/// Shards that were left out of a search.
+#[derive(Clone, Copy)]
+pub(super) struct Skipped {
+    pub(super) count: u32,
+    /// Of them those that count as searched.
+    pub(super) untold: u32,
+}
+
+#[derive(Default)]
+struct SkippedPlaces<'a> {
+    places: Vec<Place<'a>>,
+    untold: u32,
 }
 
 /// A shard that may be searched.
@@ -423,51 +499,6 @@ struct Place<'a> {
     number: u32,
     filters: Vec<Query>,
     tenant: Option<TenantRestriction>,
-}
-
-/// What every match in a mounted shard has, so that splits that hold none need not be opened.
-fn conditions(ctx: &RequestContext, place: &Place<'_>, query: Option<&Query>, now_ms: i64) -> Conditions {
-    let metadata = &place.index.metadata;
-    let own = place
-        .tenant
-        .as_ref()
-        .map(|restriction| restriction.tenant.as_str().to_owned());
-    let tenants = match (own, query) {
-        (Some(own), _) => Some(vec![own]),
-        (None, Some(query)) if ctx.scope.tenant_id().is_none() => metadata
-            .settings
-            .tenant_field
-            .as_deref()
-            .and_then(|field| narrow::tenants(field, query)),
-        _ => None,
-    };
-    Conditions {
-        window: query.and_then(|query| narrow::window(&metadata.mapping, query, now_ms)),
-        tenants: tenants.map(Arc::from),
-    }
-}
-
-/// The shards of an index that may hold a match, by what the query says of time and tenant; `None`: all.
-/// What a tenant's own query says of tenants is not looked at: what is left out is counted in the answer,
-/// and would tell who lies where.
-fn matching_shards(ctx: &RequestContext, index: &IndexState, query: &Query, now_ms: i64) -> Option<Vec<u32>> {
-    let metadata = &index.metadata;
-    if let Some(range) = &metadata.settings.time_range_ms
-        && let Some((first, last)) = narrow::window(&metadata.mapping, query, now_ms)
-        && (last < range.start || first >= range.end || first > last)
-    {
-        return Some(Vec::new());
-    }
-    if ctx.scope.tenant_id().is_some() {
-        return None;
-    }
-    let tenants = narrow::tenants(metadata.settings.tenant_field.as_deref()?, query)?;
-    Some(
-        tenants
-            .iter()
-            .flat_map(|tenant| metadata.shards_of_routing(tenant))
-            .collect(),
-    )
 }
 
 /// A tenant's documents lie where the tenant does. Another routing would tell who else lies there.

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use firn_engine::snapshot::{
     AnalyzeRepository, CleanupOutcome, CloneSnapshot, CreateSnapshot, PutRepository, Repository, RestoreSnapshot,
-    Restored, SnapshotInfo, SnapshotNames, SnapshotStatus, Snapshots,
+    Restored, SnapshotInfo, SnapshotNames, SnapshotStatus, Snapshots, TenantSnapshots,
 };
-use firn_engine::{Cancel, RequestContext, Result};
+use firn_engine::{RequestContext, Result};
+use firn_model::tenant::TenantId;
 use serde_json::{Map, Value};
 
 use super::{Core, Embedded, panicked, run_on};
@@ -104,6 +105,18 @@ impl Snapshots for Embedded {
         .await
     }
 
+    async fn snapshots_of_tenant(&self, ctx: &RequestContext, tenant: &TenantId) -> Result<TenantSnapshots> {
+        if self.core.io().is_err() {
+            return Ok(TenantSnapshots::default());
+        }
+        let tenant = tenant.clone();
+        self.on_io(
+            ctx,
+            |core| async move { core.snapshots_of_tenant(tenant.as_str()).await },
+        )
+        .await
+    }
+
     async fn snapshot_status(
         &self,
         ctx: &RequestContext,
@@ -138,16 +151,25 @@ impl Snapshots for Embedded {
         check_operator(ctx)?;
         let core = Arc::clone(&self.core);
         // The restore goes on when the client goes away, as Elasticsearch's does.
-        let cancel = Cancel::default();
+        let task = ctx.lasting.clone();
+        let go_on = move |core: &Core| {
+            core.check_open()?;
+            task.as_ref().map_or(Ok(()), |task| task.cancel.check())
+        };
         if request.wait {
-            return run_on(&self.core.snapshot_pool, ctx, move || core.restore(&request, &cancel)).await;
+            let work = move || core.restore(&request, &|| go_on(&core));
+            return run_on(&self.core.snapshot_pool, ctx, work).await;
         }
+        // What cannot be restored is told before it is said to have begun; the work plans anew, by what is there then.
+        let (planner, asked) = (Arc::clone(&self.core), request.clone());
+        let checked = self.core.io()?.spawn_blocking(move || planner.check_restore(&asked));
+        checked.await.unwrap_or_else(|_| Err(panicked()))?;
         let begun = Restored {
             snapshot: request.snapshot.clone(),
             ..Restored::default()
         };
         self.core.snapshot_pool.spawn(&crate::pool::Flow::of(&ctx.scope), move || {
-            if let Err(error) = core.restore(&request, &cancel) {
+            if let Err(error) = core.restore(&request, &|| go_on(&core)) {
                 tracing::warn!(repository = request.repository, snapshot = request.snapshot, %error, "a restore failed");
             }
         })?;

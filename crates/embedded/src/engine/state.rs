@@ -1,6 +1,7 @@
 //! What the engine knows at one moment: metadata, and for each index its compiled mapping and its
 //! shards. A state never changes; commands publish the next one.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -10,16 +11,19 @@ use arc_swap::ArcSwap;
 use firn_model::ids::AutoId;
 use firn_model::metadata::{IndexMetadata, Metadata};
 use firn_model::shared_map::{Difference, SharedMap};
+use firn_model::tier::Tier;
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::backoff::Backoff;
 use crate::mapper::CompiledMapping;
 use crate::mounts::MountedShard;
+use crate::pool::wait_for_others;
 use crate::request_cache::Account;
 use crate::shard::{Shard, ShardConfig};
+use crate::tiers::{TierPaths, no_tier};
 
 /// Metadata and everything derived from it.
 pub(crate) struct State {
@@ -122,6 +126,11 @@ impl State {
         self.slots().filter(|(index, _)| index.metadata.settings.is_mounted())
     }
 
+    /// Whether any index is mounted rather than written to.
+    pub(crate) fn has_mounted(&self) -> bool {
+        self.indices.len() > self.written.len()
+    }
+
     /// Every slot of a shard that has files of its own.
     pub(crate) fn written_slots(&self) -> impl Iterator<Item = (&Arc<IndexState>, &Arc<ShardSlot>)> {
         slots_of(&self.written)
@@ -139,6 +148,9 @@ fn slots_of(indices: &SharedMap<Arc<IndexState>>) -> impl Iterator<Item = (&Arc<
 const FLUSH_PAUSE_S_MAX: u64 = 32;
 /// Longest pause between two attempts of a merge that keeps failing: each reads whole segments.
 const MERGE_PAUSE_S_MAX: u64 = 256;
+
+/// Longest pause between two attempts of a move that keeps failing: each copies the whole shard.
+const MOVE_PAUSE_S_MAX: u64 = 256;
 
 /// What a slot serves.
 #[derive(Clone)]
@@ -158,12 +170,16 @@ impl From<Arc<Shard>> for Served {
 /// A place for a shard: it may be open, damaged or closed.
 pub(crate) struct ShardSlot {
     pub(crate) number: u32,
+    /// When it was made: by its index, or by the start. ms since epoch UTC.
+    pub(crate) opened_ms: i64,
     shard: ArcSwap<Result<Served>>,
     /// Shards that were here before and may still be at work on the same files.
     retired: Mutex<Vec<Arc<Shard>>>,
     pub(crate) counters: Counters,
     /// What the request cache did for it.
     pub(crate) cache_account: Arc<Account>,
+    /// How often it was to be let go of; answers of before are not given any more.
+    pub(crate) clearings: AtomicU64,
     /// ms since epoch UTC.
     pub(crate) searched_ms: AtomicI64,
     /// ms since epoch UTC.
@@ -190,7 +206,13 @@ pub(crate) struct ShardSlot {
     pub(crate) flush_backoff: Backoff,
     /// Puts off merges after failed ones.
     pub(crate) merge_backoff: Backoff,
-    /// Held while the shard is being opened, and while its files are being removed. Opening may
+    /// Puts off moves after failed ones.
+    pub(crate) move_backoff: Backoff,
+    /// Nobody knows for certain on which device the catalog has the shard ([`super::Core::settle`]).
+    pub(crate) unsettled: AtomicBool,
+    /// Held by whoever needs the shard to stay what it is, and alone by whoever exchanges it for its copy.
+    standing_still: RwLock<()>,
+    /// Held while the shard is being opened or moved, and while its files are being removed. Opening may
     /// take a command, so nobody waits for this with [`super::Core::commands`] held.
     pub(crate) opening: Mutex<()>,
     /// Called after the next refresh.
@@ -225,10 +247,12 @@ impl ShardSlot {
     pub(crate) fn new(number: u32, shard: Result<Served>, now_ms: i64) -> Arc<Self> {
         Arc::new(Self {
             number,
+            opened_ms: now_ms,
             shard: ArcSwap::from_pointee(shard),
             retired: Mutex::new(Vec::new()),
             counters: Counters::default(),
             cache_account: Arc::default(),
+            clearings: AtomicU64::new(0),
             // Nobody has searched it yet: loading a new index should not make a segment a second.
             searched_ms: AtomicI64::new(0),
             written_ms: AtomicI64::new(now_ms),
@@ -243,6 +267,9 @@ impl ShardSlot {
             reopen_tick: AtomicU64::new(0),
             flush_backoff: Backoff::new(FLUSH_PAUSE_S_MAX),
             merge_backoff: Backoff::new(MERGE_PAUSE_S_MAX),
+            move_backoff: Backoff::new(MOVE_PAUSE_S_MAX),
+            unsettled: AtomicBool::new(false),
+            standing_still: RwLock::new(()),
             opening: Mutex::new(()),
             waiters: Mutex::new(Vec::new()),
         })
@@ -260,6 +287,39 @@ impl ShardSlot {
             Ok(Served::Mounted(shard)) => Err(write_blocked_error(&shard.index)),
             Err(error) => Err(error.clone()),
         }
+    }
+
+    /// While this is held the shard is not exchanged for its copy on another device. For as long as one batch takes, and
+    /// never across [`crate::pool::yield_now`], as writes of others wait for a move that waits for this.
+    pub(crate) fn hold(&self) -> RwLockReadGuard<'_, ()> {
+        let held = self.standing_still.try_read();
+        held.unwrap_or_else(|| wait_for_others(|| self.standing_still.read()))
+    }
+
+    /// Waits until nobody holds the shard; whoever wants to, waits until this is dropped.
+    pub(crate) fn stand_still(&self) -> RwLockWriteGuard<'_, ()> {
+        self.standing_still.write()
+    }
+
+    /// Works on the shard, and again from the start on the one in its place if it was moved to another device under the
+    /// work: what may be done twice and takes long.
+    pub(crate) fn on_shard<T>(&self, work: impl Fn(&Shard) -> Result<T>) -> Result<T> {
+        loop {
+            let shard = self.shard()?;
+            let result = work(&shard);
+            let is_closed = result
+                .as_ref()
+                .is_err_and(|error| error.kind() == ErrorKind::IndexClosed);
+            if !is_closed || !self.was_moved(&shard) {
+                return result;
+            }
+        }
+    }
+
+    /// Whether a shard that is closed was exchanged for its copy on another device; waits for that to be through.
+    pub(crate) fn was_moved(&self, shard: &Arc<Shard>) -> bool {
+        drop(self.hold());
+        self.shard().is_ok_and(|now| !Arc::ptr_eq(&now, shard))
     }
 
     /// The shard, if it reads a snapshot.
@@ -318,7 +378,7 @@ impl ShardSlot {
         let waiters = std::mem::take(&mut *self.waiters.lock());
         self.refreshed_ms.store(now_ms, Ordering::Relaxed);
         let started = Instant::now();
-        let result = self.shard().and_then(|shard| shard.refresh());
+        let result = self.on_shard(Shard::refresh);
         add_us(&self.counters.refresh_us, started);
         self.changed.store(true, Ordering::Relaxed);
         for waiter in waiters {
@@ -332,9 +392,8 @@ impl ShardSlot {
         if self.mounted().is_some() {
             return Ok(false);
         }
-        let shard = self.shard()?;
         let started = Instant::now();
-        let result = shard.flush();
+        let result = self.on_shard(Shard::flush);
         add_us(&self.counters.flush_us, started);
         self.changed.store(true, Ordering::Relaxed);
         result
@@ -375,6 +434,7 @@ pub(crate) fn add_us(counter: &AtomicU64, started: Instant) {
 #[derive(Clone)]
 pub(crate) struct ShardFactory {
     pub(crate) path_data: PathBuf,
+    pub(crate) tiers: TierPaths,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) syncer: Arc<Syncer>,
     pub(crate) buffers_max: usize,
@@ -387,15 +447,47 @@ impl ShardFactory {
         self.path_data.join("indices")
     }
 
-    /// The folder of an index.
+    /// The folder of an index in `path.data`.
     pub(crate) fn index_dir(&self, uuid: &str) -> PathBuf {
         self.indices_dir().join(uuid)
     }
 
-    /// What a shard is opened with.
-    pub(crate) fn shard_config(&self, index: &IndexMetadata, number: u32) -> ShardConfig {
+    /// The folder of an index on a device.
+    fn index_dir_on(&self, uuid: &str, tier: Tier) -> Result<PathBuf> {
+        let path = match tier {
+            Tier::Hot => &self.path_data,
+            tier => self.tiers.of(tier).ok_or_else(|| no_tier(tier))?,
+        };
+        Ok(path.join("indices").join(uuid))
+    }
+
+    /// The devices that the node has.
+    fn devices(&self) -> impl Iterator<Item = Tier> {
+        Tier::ALL.into_iter().filter(|tier| self.tiers.has(*tier))
+    }
+
+    /// The device on which the copies of a shard lie whose index is mounted, wholly copied.
+    pub(crate) fn tier_of_mounted(&self, index: &IndexMetadata) -> Tier {
+        let target = index.settings.allocation.target(Tier::Hot, |tier| self.tiers.has(tier));
+        target.unwrap_or_default()
+    }
+
+    /// The folder of a shard whose index is mounted.
+    pub(crate) fn mounted_dir(&self, index: &IndexMetadata, number: u32) -> PathBuf {
+        let dir = self.index_dir_on(&index.uuid, self.tier_of_mounted(index));
+        dir.unwrap_or_else(|_| self.index_dir(&index.uuid))
+            .join(number.to_string())
+    }
+
+    /// What a shard is opened with where the catalog has it.
+    pub(crate) fn shard_config(&self, index: &IndexMetadata, number: u32) -> Result<ShardConfig> {
+        self.shard_config_on(index, number, index.tier_of(number))
+    }
+
+    /// What a shard is opened with on a device.
+    pub(crate) fn shard_config_on(&self, index: &IndexMetadata, number: u32, tier: Tier) -> Result<ShardConfig> {
         let settings = &index.settings;
-        let dir = self.index_dir(&index.uuid).join(number.to_string());
+        let dir = self.index_dir_on(&index.uuid, tier)?.join(number.to_string());
         let mut config = ShardConfig::new(
             index.name.as_str(),
             index.uuid.as_str(),
@@ -412,12 +504,12 @@ impl ShardFactory {
         config.best_compression = settings.best_compression;
         config.buffers_max = self.buffers_max;
         config.buffer_bytes_max = self.buffer_bytes_max;
-        config
+        Ok(config)
     }
 
     /// Whether a restore has made the files of a new index.
     pub(crate) fn is_restored(&self, index: &IndexMetadata) -> Result<bool> {
-        Shard::exists(&*self.disk, &self.shard_config(index, 0).dir)
+        Shard::exists(&*self.disk, &self.shard_config(index, 0)?.dir)
     }
 
     /// Opens the shards that a restore made.
@@ -425,7 +517,7 @@ impl ShardFactory {
         self.disk.sync_dir(&self.indices_dir())?;
         let nothing_to_replay = |_: &_| Err(Error::internal("a restored shard has an operation in its WAL"));
         (0..index.settings.number_of_shards)
-            .map(|number| Shard::open(self.shard_config(index, number), &nothing_to_replay))
+            .map(|number| Shard::open(self.shard_config(index, number)?, &nothing_to_replay))
             .collect()
     }
 
@@ -447,33 +539,80 @@ impl ShardFactory {
         self.disk.create_dir_all(dir)?;
         let mut shards = Vec::new();
         for number in 0..index.settings.number_of_shards {
-            shards.push(Shard::create(self.shard_config(index, number))?);
+            shards.push(Shard::create(self.shard_config(index, number)?)?);
         }
         self.disk.sync_dir(dir)?;
         self.disk.sync_dir(&self.indices_dir())?;
         Ok(shards)
     }
 
-    /// Removes an index's folder; what cannot be removed now is removed at the next start.
+    /// Removes an index's folders; what cannot be removed now is removed at the next start.
     pub(crate) fn remove(&self, uuid: &str) {
-        let dir = self.index_dir(uuid);
-        match self.disk.remove_dir_all(&dir) {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => {
-                tracing::warn!(path = %dir.display(), %error, "cannot remove a deleted index's files yet");
+        for tier in self.devices() {
+            if let Ok(dir) = self.index_dir_on(uuid, tier) {
+                self.remove_dir(&dir);
             }
         }
     }
 
-    /// Removes the folders under `indices` that no index refers to: left by a crash between
-    /// making files and storing the index, or between deleting it and removing them.
+    /// Removes what there is of a shard on devices where the catalog does not have it, in so far as that can be done now.
+    pub(crate) fn remove_elsewhere(&self, index: &IndexMetadata, number: u32) {
+        for tier in self.devices().filter(|tier| *tier != index.tier_of(number)) {
+            if let Ok(dir) = self.index_dir_on(&index.uuid, tier) {
+                self.remove_dir(&dir.join(number.to_string()));
+            }
+        }
+    }
+
+    fn remove_dir(&self, dir: &Path) {
+        match self.disk.remove_dir_all(dir) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                tracing::warn!(path = %dir.display(), %error, "cannot remove files that nothing needs any more yet");
+            }
+        }
+    }
+
+    /// Removes the folders below `indices` of every device that the catalog does not name: left by a crash between
+    /// making files and storing the index, or between deleting it and removing them, or while a shard was moved.
     pub(crate) fn remove_unreferenced(&self, metadata: &Metadata) -> Result<usize> {
+        let by_uuid: HashMap<&str, &IndexMetadata> = metadata
+            .indices
+            .values()
+            .map(|index| (index.uuid.as_str(), &**index))
+            .collect();
         let mut removed = 0;
-        for entry in self.disk.list(&self.indices_dir())? {
-            let referenced = metadata.indices.values().any(|index| index.uuid == entry.name);
-            if entry.is_dir && !referenced {
-                self.remove(&entry.name);
+        for tier in self.devices() {
+            let indices = self.index_dir_on("", tier)?;
+            for entry in self.disk.list(&indices)?.iter().filter(|entry| entry.is_dir) {
+                let dir = indices.join(&entry.name);
+                match by_uuid.get(entry.name.as_str()) {
+                    None => {
+                        self.remove_dir(&dir);
+                        removed += 1;
+                    }
+                    Some(index) => removed += self.remove_shards_elsewhere(index, tier, &dir)?,
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes the folders of shards in `dir`, on this device, that do not lie here.
+    fn remove_shards_elsewhere(&self, index: &IndexMetadata, tier: Tier, dir: &Path) -> Result<usize> {
+        let lies_on = |number: u32| match index.settings.is_mounted() {
+            true => self.tier_of_mounted(index),
+            false => index.tier_of(number),
+        };
+        let mut removed = 0;
+        // Where there is one device nothing can lie on another.
+        if self.devices().count() == 1 {
+            return Ok(removed);
+        }
+        for entry in self.disk.list(dir)? {
+            if entry.name.parse().is_ok_and(|number| lies_on(number) != tier) {
+                self.remove_dir(&dir.join(&entry.name));
                 removed += 1;
             }
         }

@@ -11,7 +11,7 @@ use firn_model::names::resolve;
 
 use super::Core;
 use super::searching::restriction;
-use super::state::{Served, ShardSlot};
+use super::state::{IndexState, Served, ShardSlot};
 use crate::mounts::MountedShard;
 use crate::search::{TenantRestriction, count_of_tenant};
 use crate::segment::Segment;
@@ -36,7 +36,7 @@ impl Core {
             .map(|index| {
                 let shards = index.shards.iter().map(|slot| match restriction(ctx, index).flatten() {
                     Some(tenant) => share_of(slot, &tenant),
-                    None => Ok(self.shard_stats(slot)),
+                    None => Ok(self.shard_stats(index, slot)),
                 });
                 Ok(IndexStats {
                     index: index.name.to_string(),
@@ -49,12 +49,17 @@ impl Core {
         Ok(indices)
     }
 
-    fn shard_stats(&self, slot: &Arc<ShardSlot>) -> ShardStats {
+    fn shard_stats(&self, index: &IndexState, slot: &Arc<ShardSlot>) -> ShardStats {
         let counters = &slot.counters;
         let ms = |counter: &AtomicU64| counter.load(Ordering::Relaxed) / 1000;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut stats = ShardStats {
             shard: slot.number,
+            tier: match index.metadata.settings.is_mounted() {
+                true => self.factory.tier_of_mounted(&index.metadata),
+                false => index.metadata.tier_of(slot.number),
+            },
+            moves_to: self.move_of(index, slot.number),
             max_seq_no: -1,
             indexing_time_ms: ms(&counters.index_us),
             search_total: count(&counters.search_total),
@@ -86,6 +91,7 @@ impl Core {
         let numbers = shard.stats();
         stats.failure = shard.failure().map(|error| error.to_string());
         stats.store_size_bytes = numbers.store_bytes;
+        stats.data_set_size_bytes = numbers.store_bytes;
         stats.translog_size_bytes = numbers.wal_bytes;
         stats.translog_operations = numbers.wal_ops;
         stats.max_seq_no = numbers.max_seq_no.map_or(-1, |seq_no| seq_no as i64);
@@ -144,6 +150,7 @@ impl Core {
             };
             stats.doc_count += own.doc_count;
             stats.deleted_count += own.deleted_count;
+            stats.data_set_size_bytes += own.size_bytes;
             let last = i64::try_from(segment.split.seq_no_range.1).unwrap_or(i64::MAX);
             stats.max_seq_no = stats.max_seq_no.max(last);
             stats.segments.push(own);
@@ -169,6 +176,7 @@ impl Core {
             disk_total_bytes: space.total_bytes,
             disk_available_bytes: space.available_bytes,
             write_block: self.disk_watch.block_reason(),
+            devices: self.device_stats(),
             search_active: search.active,
             search_queued: search.queued,
             search_rejected: search.rejected,
@@ -203,8 +211,13 @@ fn share_of(slot: &ShardSlot, tenant: &TenantRestriction) -> Result<ShardStats> 
             for (segment, docs) in own {
                 stats.doc_count += docs;
                 let part = u128::from(segment.split.len) * u128::from(docs);
-                stats.store_size_bytes += (part / u128::from(segment.split.docs.max(1))) as u64;
+                stats.data_set_size_bytes += (part / u128::from(segment.split.docs.max(1))) as u64;
             }
+            // What of it is on this node right now tells how far others have come with it.
+            stats.store_size_bytes = match shard.store.partial {
+                true => 0,
+                false => stats.data_set_size_bytes,
+            };
             return Ok(stats);
         }
         Err(_) => {
@@ -218,6 +231,7 @@ fn share_of(slot: &ShardSlot, tenant: &TenantRestriction) -> Result<ShardStats> 
         stats.store_size_bytes +=
             (u128::from(segment.size_bytes) * u128::from(own) / u128::from(segment.max_doc.max(1))) as u64;
     }
+    stats.data_set_size_bytes = stats.store_size_bytes;
     Ok(stats)
 }
 

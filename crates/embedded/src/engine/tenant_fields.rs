@@ -104,16 +104,14 @@ impl Core {
     ) -> Result<Vec<Arc<ShardSnapshot>>> {
         let mut snapshots = Vec::new();
         let mut mounted = Vec::new();
+        let conditions = Arc::new(Conditions {
+            tenants: Some(Arc::from([restriction.tenant.as_str().to_owned()])),
+            ..Conditions::default()
+        });
         for slot in shards {
             match slot.served() {
                 Ok(Served::Written(shard)) => snapshots.push(shard.snapshot()),
-                Ok(Served::Mounted(shard)) => {
-                    let conditions = Conditions {
-                        window: None,
-                        tenants: Some(Arc::from([restriction.tenant.as_str().to_owned()])),
-                    };
-                    mounted.push((shard, conditions));
-                }
+                Ok(Served::Mounted(shard)) => mounted.push((shard, Arc::clone(&conditions))),
                 Err(_) => {}
             }
         }

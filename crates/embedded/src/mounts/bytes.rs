@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 
 use super::local::LocalSplit;
 use crate::pool::wait_for_others;
+use crate::splits::reads::note_fetched;
 use crate::splits::{SplitBytes, Wanted};
 
 /// Reads a split from the copy on this node if there is one, else through the shared cache.
@@ -35,22 +36,32 @@ impl fmt::Debug for MountedBytes {
 }
 
 impl MountedBytes {
-    fn whole(&self) -> Option<Arc<crate::splits::WholeSplit>> {
-        self.local.as_ref()?.whole()
+    /// Whether a whole copy is here.
+    fn is_here(&self) -> bool {
+        self.local.as_ref().is_some_and(|local| local.is_whole())
+    }
+
+    /// As [`SplitBytes::read`], for those who may wait for many at once.
+    pub(super) async fn read_soon(&self, kind: PartKind, logical: Range<u64>) -> Result<Bytes> {
+        if let Some(bytes) = self.read_copy(&logical) {
+            return Ok(bytes);
+        }
+        let physical = pages::physical(&logical);
+        let bytes = self.cache.read(&self.object, kind, physical.clone()).await?;
+        Ok(pages::payload(physical.start, &bytes, &logical))
+    }
+
+    /// Out of the copy on this node, if that is whole and sound.
+    fn read_copy(&self, logical: &Range<u64>) -> Option<Bytes> {
+        self.local.as_ref().and_then(|local| local.read(logical))
     }
 }
 
 #[async_trait]
 impl SplitBytes for MountedBytes {
     fn read(&self, kind: PartKind, logical: Range<u64>) -> Result<Bytes> {
-        if let Some(local) = &self.local
-            && let Some(whole) = local.whole()
-        {
-            match whole.read(kind, logical.clone()) {
-                Ok(bytes) => return Ok(bytes),
-                // The repository has what was there; the copy is made again.
-                Err(error) => local.is_damaged(&error),
-            }
+        if let Some(bytes) = self.read_copy(&logical) {
+            return Ok(bytes);
         }
         let physical = pages::physical(&logical);
         let read = self.cache.read(&self.object, kind, physical.clone());
@@ -59,7 +70,7 @@ impl SplitBytes for MountedBytes {
     }
 
     async fn fetch(&self, wanted: &[Wanted]) -> Result<()> {
-        if self.whole().is_some() {
+        if self.is_here() {
             return Ok(());
         }
         self.cache.fetch(&self.object, &physical(wanted)).await?;
@@ -67,17 +78,25 @@ impl SplitBytes for MountedBytes {
     }
 
     fn missing(&self, wanted: &[Wanted]) -> (u64, u64) {
-        if self.whole().is_some() {
+        if self.is_here() {
             return (0, 0);
         }
         let cost = self.cache.missing(&self.object, &physical(wanted));
         (cost.requests, cost.bytes)
     }
 
+    fn missing_by_kind(&self, wanted: &[Wanted]) -> [(u64, u64); PartKind::ALL.len()] {
+        if self.is_here() {
+            return Default::default();
+        }
+        let costs = self.cache.missing_by_kind(&self.object, &physical(wanted));
+        costs.map(|cost| (cost.requests, cost.bytes))
+    }
+
     fn io(&self) -> Option<&Handle> {
-        match self.whole() {
-            Some(_) => None,
-            None => Some(&self.io),
+        match self.is_here() {
+            true => None,
+            false => Some(&self.io),
         }
     }
 }
@@ -94,5 +113,7 @@ fn wait_for(io: &Handle, read: impl Future<Output = Result<Bytes, ObjectError>>)
     if let Poll::Ready(outcome) = read.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         return Ok(outcome?);
     }
-    Ok(wait_for_others(|| io.block_on(read))?)
+    let bytes = wait_for_others(|| io.block_on(read))?;
+    note_fetched((1, bytes.len() as u64));
+    Ok(bytes)
 }

@@ -33,10 +33,8 @@ impl Core {
                 continue;
             };
             let is_whole = || {
-                shard
-                    .copies(&self.config.disk)
-                    .iter()
-                    .all(|copy| copy.whole().is_some())
+                let copies = shard.copies(&self.config.disk);
+                copies.iter().all(|copy| copy.is_whole())
             };
             if shard.known().is_some() && is_whole() {
                 continue;
@@ -62,6 +60,7 @@ impl Core {
             core.mounts.copying.shards.lock().remove(&key);
             match copied {
                 Ok(()) => {
+                    shard.note_copied(core.now_ms());
                     tracing::info!(index = &*shard.index, shard = shard.number, "a mounted shard is here as a whole copy");
                 }
                 Err(error) if error.kind() == ErrorKind::Cancelled => {}

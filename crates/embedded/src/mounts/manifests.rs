@@ -12,9 +12,11 @@ use firn_model::metadata::IndexMetadata;
 use firn_model::settings::SnapshotStore;
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::disk::Disk;
-use firn_storage::repository::{IndexManifest, Repository, SnapshotManifest, SnapshotSegment};
+use firn_storage::repository::{IndexManifest, Repository, SnapshotManifest, SnapshotSegment, State};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
+
+use super::tables::{MountedTable, MountedTables};
 
 /// Manifests of snapshots that are kept beyond their use: whoever mounts one index of a snapshot often mounts the next.
 const SNAPSHOTS_KEPT: usize = 4;
@@ -25,6 +27,8 @@ const SOURCES_KEPT: usize = 64;
 #[derive(Debug)]
 pub(crate) struct MountedIndex {
     pub(crate) shards: Vec<MountedSegments>,
+    /// Tables that have filters of its splits.
+    pub(super) tables: Vec<Arc<MountedTable>>,
 }
 
 /// A shard in a snapshot.
@@ -37,7 +41,7 @@ pub(crate) struct MountedSegments {
 }
 
 impl MountedIndex {
-    fn new(manifest: IndexManifest) -> Self {
+    fn new(manifest: IndexManifest, tables: &MountedTables) -> Self {
         let mut shards = manifest.shards;
         shards.sort_by_key(|shard| shard.shard);
         let shards = shards.into_iter().map(|shard| {
@@ -50,6 +54,7 @@ impl MountedIndex {
         });
         Self {
             shards: shards.collect(),
+            tables: manifest.filters.into_iter().map(|table| tables.get(table)).collect(),
         }
     }
 }
@@ -74,6 +79,7 @@ pub(crate) struct Manifests {
     sources: Mutex<Vec<(Key, Arc<IndexMetadata>)>>,
     /// The last ones, newest at the end, by id.
     snapshots: Mutex<Vec<(String, Arc<Cell<SnapshotManifest>>)>>,
+    tables: MountedTables,
 }
 
 impl Manifests {
@@ -86,6 +92,7 @@ impl Manifests {
             reading: Mutex::default(),
             sources: Mutex::default(),
             snapshots: Mutex::default(),
+            tables: MountedTables::default(),
         }
     }
 
@@ -117,17 +124,31 @@ impl Manifests {
                         manifest
                     }
                 };
-                Ok::<_, Error>(Arc::new(MountedIndex::new(manifest)))
+                Ok::<_, Error>(self.share(&key, manifest))
             })
             .await?;
-        self.indices.lock().insert(key.clone(), Arc::downgrade(index));
         self.reading.lock().remove(&key);
         Ok(Arc::clone(index))
     }
 
-    /// The manifest of a snapshot of which the log of its repository says the rest.
-    pub(crate) async fn snapshot(&self, repository: &Repository, name: &str) -> Result<Arc<SnapshotManifest>> {
-        let state = repository.state().await?;
+    /// What all mounts share of a manifest that was read: what others made of it meanwhile, if they did.
+    fn share(&self, key: &Key, manifest: IndexManifest) -> Arc<MountedIndex> {
+        let mut indices = self.indices.lock();
+        if let Some(known) = indices.get(key).and_then(Weak::upgrade) {
+            return known;
+        }
+        let index = Arc::new(MountedIndex::new(manifest, &self.tables));
+        indices.insert(key.clone(), Arc::downgrade(&index));
+        index
+    }
+
+    /// The manifest of a snapshot that the log of its repository names.
+    pub(crate) async fn snapshot(
+        &self,
+        repository: &Repository,
+        state: &State,
+        name: &str,
+    ) -> Result<Arc<SnapshotManifest>> {
         let Some(entry) = state.snapshots.get(name) else {
             return Err(firn_model::repository::snapshot_missing(repository.name(), name));
         };
@@ -153,7 +174,8 @@ impl Manifests {
 
     /// The manifest of an index from its repository, with its metadata.
     pub(crate) async fn fetch_from(&self, store: &SnapshotStore, repository: &Repository) -> Result<IndexManifest> {
-        let snapshot = self.snapshot(repository, &store.snapshot).await?;
+        let state = repository.state().await?;
+        let snapshot = self.snapshot(repository, &state, &store.snapshot).await?;
         let is_other = snapshot.uuid != store.snapshot_uuid;
         let entry = snapshot.indices.get(&store.index).filter(|_| !is_other);
         match entry.filter(|entry| entry.uuid == store.index_uuid) {
@@ -187,11 +209,7 @@ impl Manifests {
         let manifest = self.fetch_from(store, repository).await?;
         let source = Arc::new(IndexMetadata::from_json(&manifest.index)?);
         self.keep(store, &manifest);
-        let index = match self.known(store) {
-            Some(known) => known,
-            None => Arc::new(MountedIndex::new(manifest)),
-        };
-        self.indices.lock().insert(key.clone(), Arc::downgrade(&index));
+        let index = self.share(&key, manifest);
         let mut sources = self.sources.lock();
         sources.retain(|(own, _)| *own != key);
         sources.push((key, Arc::clone(&source)));

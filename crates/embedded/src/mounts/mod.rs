@@ -3,19 +3,25 @@
 //! A mounted index is an entry of the catalog whose settings name a snapshot. Its slots hold a [`MountedShard`] each,
 //! which knows little more than its name until somebody searches it. Then the **manifest** says which splits there are,
 //! once for all mounts of a snapshot; what it says of their time and tenants decides which of them can hold a match at
-//! all, without a request; and the footers of those that can are fetched, all at once, to open them. An open split is a
+//! all, without a request, and filters of exact values with a few ([`filtering`]); and the footers of those that can are fetched, all at once, to open them. An open split is a
 //! [`Segment`] like any other, shared by all that mounted it, and closed when nobody has used it for a while.
 //!
 //! What surprises: nothing here is durable but copies. What a crash leaves of them is used if it is whole.
 
+mod ahead;
 mod bytes;
 mod copying;
+mod filtering;
+mod left;
 mod local;
 mod manifests;
 mod open_splits;
 mod opening;
+mod pinning;
 mod pruning;
+mod sampling;
 mod shard;
+mod tables;
 
 use std::sync::Arc;
 
@@ -30,11 +36,13 @@ pub(crate) use self::copying::Copying;
 pub(crate) use self::manifests::{Manifests, MountedIndex};
 use self::open_splits::{OpenSplits, SplitKey};
 pub(crate) use self::opening::Opened;
+use self::pinning::Pinned;
 pub(crate) use self::pruning::Conditions;
+pub(crate) use self::sampling::{LeftOut, sampled};
 pub(crate) use self::shard::MountedShard;
 use crate::config::EmbeddedConfig;
 use crate::engine::Core;
-use crate::splits::SplitBytes;
+use crate::segment::Segment;
 
 /// A split that nobody has used for so long is closed. Opening it again takes its footer out of the cache.
 const IDLE_MS: i64 = 5 * 60 * 1000;
@@ -46,6 +54,7 @@ pub(crate) struct Mounts {
     regions: Option<Arc<RegionCache>>,
     open: OpenSplits,
     pub(crate) copying: Copying,
+    pinned: Pinned,
 }
 
 impl Mounts {
@@ -56,6 +65,7 @@ impl Mounts {
             regions,
             open: OpenSplits::new(config.open_splits_bytes_max),
             copying: Copying::default(),
+            pinned: Pinned::default(),
         }
     }
 
@@ -83,7 +93,16 @@ impl Mounts {
         self.open.close(|key| key.copy_of.as_deref() == Some(uuid));
     }
 
-    /// Of a shard's segments, those that are open now.
+    /// A shard's segments that are open now.
+    pub(crate) fn open_segments(&self, shard: &MountedShard, now_ms: i64) -> Vec<Arc<Segment>> {
+        let segments = shard.segments().map_or(&[][..], |segments| &segments.segments);
+        let open = segments
+            .iter()
+            .map(|segment| self.open.get(&key_of(shard, segment), now_ms));
+        open.flatten().collect()
+    }
+
+    /// Of a shard's segments, how many are open now.
     pub(crate) fn open_count(&self, shard: &MountedShard) -> u64 {
         let segments = shard.segments().map_or(&[][..], |segments| &segments.segments);
         let is_open = |segment: &&Arc<SnapshotSegment>| self.open.is_open(&key_of(shard, segment));
@@ -101,7 +120,7 @@ pub(crate) fn open_regions(config: &EmbeddedConfig) -> Result<Option<Arc<RegionC
         owner_bytes_max: config.shared_cache_tenant_bytes,
         ..RegionCacheOptions::default()
     };
-    let folder = config.path_data.join("regions");
+    let folder = config.tiers.frozen().unwrap_or(&config.path_data).join("regions");
     let cache = RegionCache::open(Arc::clone(&config.disk), &folder, options)?;
     Ok(Some(Arc::new(cache)))
 }
@@ -133,7 +152,7 @@ impl Core {
     }
 
     /// Where a segment of a mounted shard is read.
-    fn bytes_of(&self, shard: &MountedShard, place: usize, segment: &SnapshotSegment) -> Result<Arc<dyn SplitBytes>> {
+    fn bytes_of(&self, shard: &MountedShard, place: usize, segment: &SnapshotSegment) -> Result<Arc<MountedBytes>> {
         let repository = self.repository(&shard.store.repository)?;
         let split = &segment.split;
         let id = ObjectId::parse(&split.id).ok_or_else(|| {
@@ -162,12 +181,7 @@ impl Core {
     fn owner_of(&self, shard: &MountedShard) -> Option<TenantId> {
         let state = self.state();
         let index = state.index(&shard.index).ok()?;
-        let owner = TenantId::parse(index.metadata.settings.tenant_owner.as_deref()?).ok()?;
-        let quota = self.config.shared_cache_tenant_bytes;
-        if let Ok(regions) = self.mounts.regions() {
-            regions.set_quota(&owner, (quota < self.config.shared_cache_bytes).then_some(quota));
-        }
-        Some(owner)
+        TenantId::parse(index.metadata.settings.tenant_owner.as_deref()?).ok()
     }
 }
 

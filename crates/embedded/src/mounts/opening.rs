@@ -14,22 +14,28 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use tokio::runtime::Handle;
 
-use super::{Conditions, MountedShard, OpenSplits, SplitKey, key_of};
+use super::left::Left;
+use super::{Conditions, MountedShard, OpenSplits, SplitKey, key_of, sampling};
 use crate::engine::Core;
 use crate::pool::{wait_for_others, yield_now};
+use crate::search::NotOpened;
 use crate::segment::{Segment, ShardSnapshot};
+use crate::splits::reads::note_fetched;
 use crate::splits::{SplitBytes, open_split};
 
 /// Manifests and footers that one search asks for at a time. How many requests are under way on the whole node has its
 /// own limit, where object stores are reached.
-const REQUESTS_MAX: usize = 128;
+pub(super) const REQUESTS_MAX: usize = 128;
 /// How often whoever waits for object stores looks whether the client has gone.
 const CANCEL_EVERY: Duration = Duration::from_millis(100);
 
 /// What a search sees of a mounted shard.
+#[derive(Default)]
 pub(crate) struct Opened {
     /// `None`: nothing in it can match.
     pub(crate) snapshot: Option<Arc<ShardSnapshot>>,
+    /// The segments that are not in it.
+    pub(crate) not_opened: NotOpened,
 }
 
 /// A segment that has to be opened.
@@ -64,19 +70,18 @@ impl Core {
     /// meanwhile.
     pub(crate) fn open_mounted(
         &self,
-        wanted: &[(Arc<MountedShard>, Conditions)],
+        wanted: &[(Arc<MountedShard>, Arc<Conditions>)],
         cancel: &Cancel,
     ) -> Result<Vec<Result<Opened>>> {
         let shards: Vec<&Arc<MountedShard>> = wanted.iter().map(|(shard, _)| shard).collect();
         let learned = self.learn_manifests(&shards, cancel)?;
+        let mut left = Left::of(wanted.iter().map(|(shard, conditions)| (shard, conditions)));
+        self.ask_filters(&mut left, cancel)?;
         let now_ms = self.now_ms();
         let mut segments: HashMap<SplitKey, Result<Arc<Segment>>> = HashMap::new();
         let mut closed: HashMap<SplitKey, Closed> = HashMap::new();
-        for ((shard, conditions), learned) in wanted.iter().zip(&learned) {
-            if learned.is_err() {
-                continue;
-            }
-            for (place, segment) in kept(shard, conditions) {
+        for (asked, shard) in shards.iter().enumerate() {
+            for (place, segment) in kept(shard, asked, &left) {
                 let key = key_of(shard, segment);
                 if segments.contains_key(&key) || closed.contains_key(&key) {
                     continue;
@@ -102,6 +107,11 @@ impl Core {
                 }
             }
         }
+        let footer = |closed: &Closed| {
+            let footer = (PartKind::Footer, closed.segment.split.footer_logical());
+            closed.bytes.missing(&[footer])
+        };
+        let closed = sampling::leave_out(closed, footer, &mut segments);
         let closed = self.fetch_footers(wanted, closed, cancel)?;
         for closed in closed {
             yield_now();
@@ -109,11 +119,11 @@ impl Core {
             let key = closed.key.clone();
             segments.insert(key, self.open_closed(closed, now_ms));
         }
-        let outcomes = wanted.iter().zip(learned);
+        let outcomes = shards.iter().enumerate().zip(learned);
         Ok(outcomes
-            .map(|((shard, conditions), learned)| {
+            .map(|((asked, shard), learned)| {
                 learned?;
-                opened(shard, conditions, &segments)
+                opened(shard, asked, &left, &segments)
             })
             .collect())
     }
@@ -121,7 +131,7 @@ impl Core {
     /// Brings the footers and deletes of splits here, all at once.
     fn fetch_footers(
         &self,
-        wanted: &[(Arc<MountedShard>, Conditions)],
+        wanted: &[(Arc<MountedShard>, Arc<Conditions>)],
         closed: HashMap<SplitKey, Closed>,
         cancel: &Cancel,
     ) -> Result<Vec<Closed>> {
@@ -136,6 +146,10 @@ impl Core {
                 (name, repository)
             })
             .collect();
+        for closed in closed.values() {
+            let footer = (PartKind::Footer, closed.segment.split.footer_logical());
+            note_fetched(closed.bytes.missing(&[footer]));
+        }
         let fetch = |mut closed: Closed| {
             let repository = repositories.get(&closed.key.repository).cloned();
             async move {
@@ -175,21 +189,21 @@ impl Core {
     }
 }
 
-/// The segments of a shard that can hold a match, with their places.
+/// The segments that may hold a match of the shard that was asked for at a place, with their own places.
 fn kept<'a>(
     shard: &'a MountedShard,
-    conditions: &'a Conditions,
+    asked: usize,
+    left: &'a Left,
 ) -> impl Iterator<Item = (usize, &'a Arc<SnapshotSegment>)> {
     let segments = shard.segments().map_or(&[][..], |segments| &segments.segments);
-    segments
-        .iter()
-        .enumerate()
-        .filter(|(_, segment)| conditions.may_match(&segment.split))
+    let places = left.of_shard(asked, shard.number).map_or(&[][..], |left| &left.places);
+    places.iter().map(|place| (*place, &segments[*place]))
 }
 
 fn opened(
     shard: &MountedShard,
-    conditions: &Conditions,
+    asked: usize,
+    left: &Left,
     segments: &HashMap<SplitKey, Result<Arc<Segment>>>,
 ) -> Result<Opened> {
     let Some(all) = shard.segments().filter(|segments| !segments.missing) else {
@@ -202,7 +216,7 @@ fn opened(
         ));
     };
     let mut own = Vec::new();
-    for (_, segment) in kept(shard, conditions) {
+    for (_, segment) in kept(shard, asked, left) {
         match segments.get(&key_of(shard, segment)) {
             Some(Ok(open)) => own.push(Arc::clone(open)),
             Some(Err(error)) => return Err(error.clone()),
@@ -214,11 +228,15 @@ fn opened(
             true => None,
             false => Some(shard.snapshot(own)),
         },
+        not_opened: left
+            .of_shard(asked, shard.number)
+            .map(|left| left.pruned)
+            .unwrap_or_default(),
     })
 }
 
 /// Waits for object stores; others run meanwhile. Fails when the client has gone.
-fn wait_for<T>(io: &Handle, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T> {
+pub(super) fn wait_for<T>(io: &Handle, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T> {
     wait_for_others(|| {
         io.block_on(async {
             let mut work = std::pin::pin!(work);

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use firn_storage::split::SplitRef;
 
+use crate::search::NotOpened;
+use crate::search::exact::{AnyOf, Sought};
+
 /// What every match of a search has in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Conditions {
@@ -11,21 +14,51 @@ pub(crate) struct Conditions {
     pub(crate) window: Option<(i64, i64)>,
     /// One of these tenants; `None`: any.
     pub(crate) tenants: Option<Arc<[String]>>,
+    /// One value of each of these.
+    pub(crate) exact: Vec<AnyOf>,
+    /// Matches are scored, for which all splits of a shard count: filters leave out whole shards alone.
+    pub(crate) scored: bool,
+}
+
+/// By what splits are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pruned {
+    /// They have nothing in the window.
+    Time,
+    /// They have nothing of the tenants.
+    Tenant,
+    /// They have none of the values: of ids that are numbers the manifest tells, of others filters.
+    Value,
+}
+
+impl Pruned {
+    /// Counts one more for this reason.
+    pub(super) fn count(self, counts: &mut NotOpened) {
+        match self {
+            Self::Time => counts.by_time += 1,
+            Self::Tenant => counts.by_tenant += 1,
+            Self::Value => counts.by_value += 1,
+        }
+    }
 }
 
 impl Conditions {
-    /// Whether a split may hold a match. False is certain.
-    pub(crate) fn may_match(&self, split: &SplitRef) -> bool {
+    /// Why a split of a shard holds no match. `None`: it may hold one.
+    pub(crate) fn prune(&self, shard: u32, split: &SplitRef) -> Option<Pruned> {
         if !self.is_within(split.time_range_ms) {
-            return false;
+            return Some(Pruned::Time);
         }
-        let (Some(tenants), Some(_)) = (&self.tenants, &split.tenants) else {
-            return true;
-        };
-        tenants.iter().any(|tenant| {
-            let part = split.tenant(tenant);
-            part.is_some_and(|part| self.is_within(part.time_range_ms))
-        })
+        if let (Some(tenants), Some(_)) = (&self.tenants, &split.tenants) {
+            let mut parts = tenants.iter().filter_map(|tenant| split.tenant(tenant)).peekable();
+            if parts.peek().is_none() {
+                return Some(Pruned::Tenant);
+            }
+            if !parts.any(|part| self.is_within(part.time_range_ms)) {
+                return Some(Pruned::Time);
+            }
+        }
+        let is_met = |one: &AnyOf| one.iter().any(|sought| may_hold(shard, split, sought));
+        (!self.exact.iter().all(is_met)).then_some(Pruned::Value)
     }
 
     fn is_within(&self, range: Option<(i64, i64)>) -> bool {
@@ -33,6 +66,17 @@ impl Conditions {
             (None, _) => true,
             (Some(_), None) => false,
             (Some((min, max)), Some((first, last))) => min <= max && first <= max && min <= last,
+        }
+    }
+}
+
+/// Whether a split of a shard may hold a value as far as its manifest tells.
+pub(super) fn may_hold(shard: u32, split: &SplitRef, sought: &Sought) -> bool {
+    match sought {
+        Sought::Term { .. } => true,
+        Sought::Made { shard: own, seq_no } => {
+            let (first, last) = split.seq_no_range;
+            *own == shard && (first..=last).contains(seq_no)
         }
     }
 }
@@ -70,8 +114,9 @@ mod tests {
         let conditions = Conditions {
             window,
             tenants: tenants.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+            ..Conditions::default()
         };
-        assert_eq!(conditions.may_match(&split()), expect, "{conditions:?}");
+        assert_eq!(conditions.prune(0, &split()).is_none(), expect, "{conditions:?}");
     }
 
     #[test]
@@ -94,20 +139,44 @@ mod tests {
             ..split()
         };
         let conditions = Conditions {
-            window: None,
             tenants: Some(Arc::from(["c".to_owned()])),
+            ..Conditions::default()
         };
-        assert!(conditions.may_match(&unknown));
+        assert_eq!(conditions.prune(0, &unknown), None);
         let timeless = SplitRef {
             time_range_ms: None,
             tenants: None,
             ..split()
         };
-        assert!(Conditions::default().may_match(&timeless));
+        assert_eq!(Conditions::default().prune(0, &timeless), None);
         let window = Conditions {
             window: Some((0, 100)),
-            tenants: None,
+            ..Conditions::default()
         };
-        assert!(!window.may_match(&timeless));
+        assert_eq!(window.prune(0, &timeless), Some(Pruned::Time));
+    }
+
+    #[test]
+    fn a_made_id_is_in_one_shard_and_among_its_numbers() {
+        let check = |exact: &[AnyOf], expect| {
+            let conditions = Conditions {
+                exact: exact.to_vec(),
+                ..Conditions::default()
+            };
+            // Numbers 0 and 1.
+            assert_eq!(conditions.prune(3, &split()), expect, "{exact:?}");
+        };
+        let made = |shard, seq_no| Sought::Made { shard, seq_no };
+        let term = Sought::Term {
+            field: "f".to_owned(),
+            term: "t".to_owned(),
+        };
+        check(&[vec![made(3, 1)]], None);
+        check(&[vec![made(3, 2)]], Some(Pruned::Value));
+        check(&[vec![made(2, 1)]], Some(Pruned::Value));
+        check(&[vec![made(2, 1), made(3, 0)]], None);
+        check(&[vec![made(2, 1), term.clone()]], None);
+        check(&[vec![term], vec![made(2, 1)]], Some(Pruned::Value));
+        check(&[vec![]], Some(Pruned::Value));
     }
 }

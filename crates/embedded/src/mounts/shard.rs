@@ -1,6 +1,7 @@
 //! A shard that reads a snapshot.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use firn_model::ids::AutoId;
@@ -24,6 +25,8 @@ pub(crate) struct MountedShard {
     /// Where whole copies go; `None`: it reads through the shared cache.
     folder: Option<PathBuf>,
     copies: OnceLock<Vec<Arc<LocalSplit>>>,
+    /// When the last copy came, ms since epoch UTC; 0: none has come since the start.
+    copied_ms: AtomicI64,
 }
 
 impl MountedShard {
@@ -39,6 +42,7 @@ impl MountedShard {
             manifest: OnceLock::new(),
             folder: (!store.partial).then_some(dir),
             copies: OnceLock::new(),
+            copied_ms: AtomicI64::new(0),
         }
     }
 
@@ -70,6 +74,22 @@ impl MountedShard {
             };
             segments.segments.iter().map(copy).collect()
         })
+    }
+
+    /// Of each segment of which there is to be a whole copy its bytes, and whether the copy is here.
+    pub(crate) fn copied(&self, disk: &Arc<dyn Disk>) -> Vec<(u64, bool)> {
+        let copies = self.copies(disk).iter();
+        copies.map(|copy| (copy.len(), copy.is_whole())).collect()
+    }
+
+    /// When the last copy came that this process made; `None`: it made none.
+    pub(crate) fn copied_ms(&self) -> Option<i64> {
+        Some(self.copied_ms.load(Ordering::Relaxed)).filter(|at| *at > 0)
+    }
+
+    /// Notes that all copies are here now.
+    pub(super) fn note_copied(&self, now_ms: i64) {
+        self.copied_ms.store(now_ms, Ordering::Relaxed);
     }
 
     /// What a search sees of it.

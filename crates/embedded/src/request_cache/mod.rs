@@ -34,23 +34,6 @@ const ENTRY_SHARE_MAX: usize = 8;
 /// Rough bytes of an entry beside its name and what it answers: its places in the tables.
 const ENTRY_BYTES: usize = 300;
 
-/// Rough bytes of a JSON value, beside those of its texts.
-const VALUE_BYTES: usize = 64;
-
-/// Rough bytes of a JSON value that is kept.
-pub(crate) fn bytes_of_value(value: &Value) -> usize {
-    VALUE_BYTES
-        + match value {
-            Value::String(text) => text.len(),
-            Value::Array(values) => values.iter().map(bytes_of_value).sum(),
-            Value::Object(fields) => fields
-                .iter()
-                .map(|(name, value)| name.len() + bytes_of_value(value))
-                .sum(),
-            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        }
-}
-
 /// What was answered.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -152,6 +135,11 @@ impl RequestCache {
             limit_bytes,
             state: Mutex::default(),
         })
+    }
+
+    /// Whether it ever holds anything.
+    pub(crate) fn is_on(&self) -> bool {
+        self.limit_bytes > 0
     }
 
     /// Bytes of a tenant's entries.

@@ -9,15 +9,16 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use firn_model::{Error, Result};
-use tantivy::columnar::StrColumn;
 use tantivy::columnar::{Column, ColumnIndex, ColumnType, MonotonicallyMappableToU64, NumericalType};
 use tantivy::{DocId, SegmentReader};
 
 use super::paths;
+use super::strings::StrColumn;
 pub(super) use crate::derived::is_full;
 use crate::schema::Class;
 use crate::segment_cache::{CACHE, CacheKey};
-use crate::splits::read_bytes;
+use crate::splits::reads::{self, Rows};
+use crate::splits::{RunValues, StoredRuns, read_bytes};
 
 /// Turns a failure of the segment library into ours.
 pub(crate) fn failed(error: tantivy::TantivyError) -> Error {
@@ -120,16 +121,22 @@ impl NumColumn {
 
     /// A column by its full name.
     pub(super) fn open_named(reader: &SegmentReader, name: &str) -> Result<Option<Self>> {
-        once_opened(reader, "num", name, || {
-            let found = reader
-                .fast_fields()
-                .u64_lenient_for_type(Some(&NUMERIC), name)
-                .map_err(failed)?;
-            Ok(found.and_then(|(column, column_type)| {
-                let kind = column_type.numerical_type()?;
-                Some(Self { column, kind })
-            }))
-        })
+        let opened = once_opened(reader, "num", name, |key| {
+            let handles = reader.fast_fields().dynamic_column_handles(name).map_err(failed)?;
+            let Some(handle) = handles.iter().find(|handle| NUMERIC.contains(&handle.column_type())) else {
+                return Ok(None);
+            };
+            let column = match StoredRuns::behind(handle.file_slice()) {
+                Some(runs) => Some(runs.values(key.clone())?),
+                None => handle.open_u64_lenient()?,
+            };
+            let kind = handle.column_type().numerical_type();
+            Ok(column.zip(kind).map(|(column, kind)| Self { column, kind }))
+        })?;
+        if let Some(opened) = &opened {
+            note_rows(&opened.column);
+        }
+        Ok(opened)
     }
 
     /// The value of a raw one.
@@ -226,7 +233,7 @@ fn once_opened<T: Clone + Send + Sync + 'static>(
     reader: &SegmentReader,
     kind: &str,
     name: &str,
-    open: impl FnOnce() -> Result<Option<T>>,
+    open: impl FnOnce(&CacheKey) -> Result<Option<T>>,
 ) -> Result<Option<T>> {
     let key = CacheKey {
         segment: reader.segment_id(),
@@ -236,7 +243,7 @@ fn once_opened<T: Clone + Send + Sync + 'static>(
         return Ok(column.as_ref().clone());
     }
     let before = read_bytes();
-    let column = open()?;
+    let column = open(&key)?;
     let bytes = (read_bytes() - before) as usize + COLUMN_BYTES + reader.max_doc() as usize / HEAD_DOCS * HEAD_BYTES;
     CACHE.put(key, Arc::new(column.clone()), bytes);
     Ok(column)
@@ -249,9 +256,39 @@ const HEAD_BYTES: usize = 48;
 
 /// The strings of a field; `None`: the segment has none, or the class has no column.
 pub(super) fn open_strings(reader: &SegmentReader, class: Class, path: &str) -> Result<Option<StrColumn>> {
-    match paths::string_column_name(class, path) {
-        Some(name) => once_opened(reader, "str", &name, || reader.fast_fields().str(&name).map_err(failed)),
-        None => Ok(None),
+    let Some(name) = paths::string_column_name(class, path) else {
+        return Ok(None);
+    };
+    let opened = once_opened(reader, "str", &name, |key| {
+        let fields = reader.fast_fields();
+        let Some(handle) = fields.dynamic_column_handle(&name, ColumnType::Str).map_err(failed)? else {
+            return Ok(None);
+        };
+        if let Some(runs) = StoredRuns::behind(handle.file_slice()) {
+            // Of a try, both are to be noted.
+            let (dictionary, ords) = (runs.dictionary(), runs.values(key.clone()));
+            return Ok(Some(StrColumn::new(dictionary?, ords?)));
+        }
+        Ok(fields.str(&name).map_err(failed)?.map(StrColumn::from))
+    })?;
+    if let Some(opened) = &opened {
+        note_rows(opened.ords());
+    }
+    Ok(opened)
+}
+
+/// Of a try ([`crate::splits::reads`]), notes what reading the values of the rows at hand would wait for.
+fn note_rows(column: &Column<u64>) {
+    if !reads::is_collecting() {
+        return;
+    }
+    if let Some(values) = column.values.downcast_ref::<RunValues>() {
+        match reads::rows() {
+            Rows::All => values.note(0..column.values.num_vals()),
+            Rows::Of(docs) => docs
+                .iter()
+                .for_each(|docs| values.note(column.index.docid_range_to_rowids(docs.clone()))),
+        }
     }
 }
 

@@ -95,6 +95,7 @@ impl Compiler<'_> {
             Query::ConstantScore(part) => Ok(self.filter().compile(&part.filter)?.constant(part.boost, scoring)),
             Query::QueryString(part) => query::query_string::compile(self, part),
             Query::SimpleQueryString(part) => query::query_string::compile_simple(self, part),
+            Query::Kql(part) => self.compile(&part.lower(self.mapping)?),
             Query::Prefix(part) => query::prefix::compile(self, part),
             Query::Wildcard(part) => query::wildcard::compile(self, part),
             Query::Regexp(part) => query::regexp::compile(self, part),

@@ -78,6 +78,7 @@ impl Compiler<'_> {
                 };
                 boosted(&self.node(&scope, &part.parsed)?, part.boost)
             }
+            Query::Kql(part) => self.describe(&part.lower(self.mapping)?)?,
             Query::Prefix(part) => self.pattern(part, |value| format!("{value}*")),
             Query::Wildcard(part) => self.pattern(part, str::to_owned),
             Query::Regexp(part) => self.pattern(&part.pattern, |value| format!("/{value}/")),

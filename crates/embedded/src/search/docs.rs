@@ -78,6 +78,16 @@ impl Reach {
         }
     }
 
+    /// The documents that have to be looked at; `None`: all.
+    pub(super) fn docs(&self) -> Option<Vec<Range<DocId>>> {
+        match self {
+            Self::Nothing => Some(Vec::new()),
+            Self::All { .. } => None,
+            Self::Rows(span) => Some(vec![span.rows.clone()]),
+            Self::Runs { runs, .. } => Some(runs.docs().collect()),
+        }
+    }
+
     /// How many rows at most have to be read.
     pub(super) fn row_count(&self, segment: &Segment) -> u64 {
         match self {
@@ -324,6 +334,28 @@ impl Docs {
         };
         let runs = self.runs.as_ref();
         (Some(source), runs.and_then(|runs| Some(runs.current()?.start)))
+    }
+
+    /// Whether a query tells which documents match, and not their place alone.
+    pub(super) fn is_asked(&self) -> bool {
+        matches!(self.source, Source::Scorer(_))
+    }
+
+    /// The documents, if a query tells them and they are so few.
+    pub(super) fn few(self, count_max: usize) -> Option<Vec<Range<DocId>>> {
+        let Source::Scorer(mut scorer) = self.source else {
+            return None;
+        };
+        let mut found = Vec::new();
+        let mut doc = scorer.doc();
+        while doc != TERMINATED {
+            if found.len() == count_max {
+                return None;
+            }
+            found.push(doc..doc + 1);
+            doc = scorer.advance();
+        }
+        Some(found)
     }
 
     /// How many alive documents are to come, where that is known without reading them.

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::answer::Answering;
 use super::collapse::GroupField;
+use super::cost::SearchReads;
 use super::guard::Stop;
 use super::memory::Memory;
 use super::prepare::prepare;
@@ -21,13 +22,13 @@ use super::repeat::Asked;
 use super::second_run::second_run;
 use super::segment_run::{self, Known, ShardPlan, Shared, Top, fails_request};
 use super::sort::ShardKey;
-use super::warm::{self, SearchReads};
+use super::warm::{self, Reading};
 use super::whole::Whole;
 use super::{After, FailedShard, SearchLimits, ShardSearch, prune};
-use crate::parallel::run_indexed;
+use crate::parallel::run_indexed_within;
 use crate::pool::Pool;
 use crate::segment::Segment;
-use crate::splits::reads::collect;
+use crate::splits::reads::{catch, collect, metered};
 
 /// Elasticsearch looks at time ranges up front from this many shards on, and reports what it
 /// skipped only then (`pre_filter_shard_size`).
@@ -272,6 +273,7 @@ fn attempt(
     let shared = Arc::new(Shared {
         ctx: ctx.clone(),
         deadline,
+        threads_max: request.concurrent_shards_max.map_or(usize::MAX, |max| max as usize),
         memory,
         track_total_hits: request.track_total_hits,
         min_score: request.min_score,
@@ -355,7 +357,7 @@ pub(super) fn cost(
     let memory = Memory::new(limits.memory_bytes_max, limits.node_memory.clone(), ctx.cancel.clone());
     let stop = Stop::new(ctx, None, &memory);
     let asked = Asked::of(request);
-    let columns = warm::columns(request);
+    let reading = Reading::estimated(request);
     let mut failure = None;
     let mut searched = 0;
     let first = collect(|| {
@@ -371,7 +373,7 @@ pub(super) fn cost(
             for segment in segments.filter(|segment| segment.derived.split().is_some()) {
                 if is_searched(&plan, segment, bounds) {
                     searched += 1;
-                    warm::segment(shard, &plan, segment, &columns);
+                    warm::segment(shard, &plan, segment, &reading);
                 }
             }
         }
@@ -379,7 +381,7 @@ pub(super) fn cost(
     match failure {
         // What is only not here yet is no failure: it is what was asked for.
         Some(error) if first.is_empty() => Err(error),
-        _ => Ok(SearchReads::of(first, searched, request)),
+        _ => Ok(SearchReads::of(first, searched)),
     }
 }
 
@@ -445,7 +447,7 @@ fn run_segments(
     let mut rows = 0;
     for task in tasks.iter() {
         let shard = &ready[task.shard];
-        match segment_run::run_again(shared, &shard.plan, &task.segment) {
+        match catch(|| segment_run::run_again(shared, &shard.plan, &task.segment)) {
             Ok(Known::Partials(partials)) => {
                 shard.merge(partials, shared)?;
                 report(ready, task, shared);
@@ -480,7 +482,7 @@ pub(super) fn run(
 ) -> Result<()> {
     let count = tasks.len();
     let (ready, tasks, shared) = (Arc::clone(ready), Arc::clone(tasks), Arc::clone(shared));
-    let outcomes = run_indexed(pool, count, move |number| -> Result<()> {
+    let outcomes = run_indexed_within(pool, shared.threads_max, count, move |number| -> Result<()> {
         let task = &tasks[number];
         run_in(&ready, task, &shared, step)
     });
@@ -493,7 +495,7 @@ fn run_in(ready: &Arc<Vec<Ready>>, task: &Task, shared: &Shared, step: Step) -> 
     if shard.failure.lock().is_some() {
         return Ok(());
     }
-    shard.fail_with(run_task(shared, shard, task, step))?;
+    shard.fail_with(metered(&shared.ctx.work, || run_task(shared, shard, task, step)))?;
     report(ready, task, shared);
     Ok(())
 }
@@ -509,7 +511,7 @@ fn report(ready: &Arc<Vec<Ready>>, task: &Task, shared: &Shared) {
 /// not the process.
 fn run_task(shared: &Shared, shard: &Ready, task: &Task, step: Step) -> Result<()> {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        step(shared, &shard.plan, &task.segment, task.order)
+        catch(|| step(shared, &shard.plan, &task.segment, task.order))
     }));
     let partials = match outcome {
         Ok(partials) => partials?,

@@ -212,7 +212,7 @@ struct HitReader<'a> {
     documents: Documents<'a>,
     seq_no: Option<NumColumn>,
     version: Option<NumColumn>,
-    ignored: Option<tantivy::columnar::StrColumn>,
+    ignored: Option<crate::search::StrColumn>,
     docvalues: docvalues::DocValues,
     matched: Option<Matched<'a>>,
 }

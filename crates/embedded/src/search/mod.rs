@@ -11,8 +11,10 @@ mod collapse;
 mod column;
 mod compile;
 mod conditions;
+mod cost;
 mod describe;
 mod docs;
+pub(crate) mod exact;
 mod execute;
 mod fetch;
 mod field;
@@ -41,6 +43,7 @@ mod segment_run;
 mod slice;
 mod sort;
 mod statistics;
+mod strings;
 mod tenant_rows;
 mod terms_enum;
 mod text;
@@ -64,6 +67,7 @@ use firn_model::{Error, Result};
 
 pub(crate) use self::column::{NumColumn, docs_with_value, failed};
 use self::compile::Compiler;
+pub use self::cost::SearchReads;
 pub(crate) use self::fetch::Stored;
 pub use self::fields_in_use::has_values;
 use self::guard::{Guard, Stop};
@@ -72,11 +76,12 @@ pub use self::memory::NodeMemory;
 pub use self::owned::{count as count_of_tenant, fields_of};
 pub(crate) use self::paths::{column_name, end_of, term as path_term};
 pub(crate) use self::prune::TIMESTAMP;
+pub(crate) use self::strings::StrColumn;
 pub use self::terms_enum::FoundTerms;
-pub use self::warm::SearchReads;
 use crate::pool::Pool;
 use crate::request_cache::ShardCache;
 use crate::segment::ShardSnapshot;
+use crate::splits::reads::catch;
 
 /// One shard to search, at one moment.
 #[derive(Clone)]
@@ -106,6 +111,19 @@ pub struct ShardSearch {
     /// The number of its first segment among all of the search, by which hits that are equal
     /// otherwise are ordered. `None`: after those of the shards before it.
     pub first_segment: Option<u32>,
+    /// Segments that are not in the snapshot, because they hold no match.
+    pub not_opened: NotOpened,
+}
+
+/// How many segments of a mounted shard were left out before they were opened, by reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NotOpened {
+    /// They have nothing in the window.
+    pub by_time: u64,
+    /// They have nothing of the tenants.
+    pub by_tenant: u64,
+    /// They have none of the exact values that a match has: filters told.
+    pub by_value: u64,
 }
 
 impl ShardSearch {
@@ -187,7 +205,7 @@ pub fn search_page(
     limits: SearchLimits,
     after: Option<&After>,
 ) -> Result<(SearchResponse, Option<After>)> {
-    execute::search(shards, request, pool, ctx, now_ms, limits, after)
+    catch(|| execute::search(shards, request, pool, ctx, now_ms, limits, after))
 }
 
 /// Memory for expanding the patterns of an `index_filter`, which picks indices by time or tenant.

@@ -6,11 +6,13 @@
 
 use firn_engine::aggs::{AggregationKind, Aggregations};
 use firn_engine::query::{Query, TextOptions, TextQuery};
+use firn_engine::search::{SearchRequest, SortBy};
 use firn_model::dates::DateFormat;
 use firn_model::mapping::{Mapping, Resolved};
 use serde_json::Value;
 
 use super::field::{NANOS, scalar_text};
+use super::prepare::constant_score;
 use super::prune::TIMESTAMP;
 use super::query::range;
 
@@ -90,6 +92,18 @@ pub(crate) fn looks_past_query(aggs: &Aggregations) -> bool {
         };
     });
     looks
+}
+
+/// Whether scores of documents are told or sorted by, in which all documents of a shard count.
+pub(crate) fn scores(request: &SearchRequest) -> bool {
+    let by_score = request.sort.is_empty() || request.sort.iter().any(|key| key.by == SortBy::Score);
+    let mut aggregated = false;
+    request.aggs.visit(&mut |_, aggregation| {
+        let kind = &aggregation.kind;
+        aggregated |= matches!(kind, AggregationKind::TopHits(_) | AggregationKind::TopMetrics(_));
+    });
+    let wanted = by_score && request.size > 0 || request.track_scores || request.min_score.is_some() || aggregated;
+    wanted && constant_score(&request.query).is_none()
 }
 
 #[cfg(test)]

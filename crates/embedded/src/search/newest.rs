@@ -102,6 +102,29 @@ fn collect_ordered(
     Ok(())
 }
 
+/// The rows that the first hits are probably among, for a split to fetch before it is read.
+pub(super) fn first_rows(plan: &ShardPlan, segment: &Segment, reach: &Reach) -> Option<Range<DocId>> {
+    let descending = is_descending(plan);
+    if let Reach::Rows(span) = reach
+        && span.newest_first
+    {
+        let rows = &span.rows;
+        return Some(match descending {
+            true => rows.start..rows.start.saturating_add(ORDERED_DOCS_MIN).min(rows.end),
+            false => rows.end.saturating_sub(ORDERED_DOCS_MIN).max(rows.start)..rows.end,
+        });
+    }
+    let zones = segment.derived.split()?.zones()?;
+    let docs = PART_DOCS.max(segment.max_doc.div_ceil(PARTS_MAX));
+    let parts = (0..segment.max_doc)
+        .step_by(docs as usize)
+        .map(|start| start..start.saturating_add(docs).min(segment.max_doc));
+    match descending {
+        true => parts.max_by_key(|part| zones.bounds(part.start, part.end - 1).1),
+        false => parts.min_by_key(|part| zones.bounds(part.start, part.end - 1).0),
+    }
+}
+
 fn is_descending(plan: &ShardPlan) -> bool {
     plan.keys.first().is_some_and(|key| key.descending)
 }

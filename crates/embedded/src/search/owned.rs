@@ -17,6 +17,7 @@ use super::{TenantRestriction, paths};
 use crate::schema::{self, Class};
 use crate::segment::{Segment, ShardSnapshot};
 use crate::segment_cache::{CACHE, CacheKey};
+use crate::splits::reads::catch;
 
 /// The documents of a tenant in a segment, deleted ones included, ascending; `None`: it has none.
 pub(super) fn docs(reader: &SegmentReader, restriction: &TenantRestriction) -> Result<Option<SegmentPostings>> {
@@ -47,6 +48,10 @@ pub(super) fn for_each(
 
 /// How many live documents of a tenant a segment has.
 pub fn count(segment: &Segment, restriction: &TenantRestriction) -> Result<u64> {
+    catch(|| count_in(segment, restriction))
+}
+
+fn count_in(segment: &Segment, restriction: &TenantRestriction) -> Result<u64> {
     let mut count = 0;
     for_each(segment, restriction, |_| {
         count += 1;
@@ -59,7 +64,7 @@ pub fn count(segment: &Segment, restriction: &TenantRestriction) -> Result<u64> 
 pub(super) fn ordinals(
     segment: &Segment,
     restriction: &TenantRestriction,
-    strings: &tantivy::columnar::StrColumn,
+    strings: &crate::search::StrColumn,
 ) -> Result<HashSet<u64>> {
     let mut found = HashSet::new();
     for_each(segment, restriction, |doc| {

@@ -36,6 +36,7 @@ pub(super) fn prepare(
 ) -> Result<(ShardPlan, TimeBounds)> {
     let guard = Guard::new(stop);
     let filter = shard.compiler(now_ms, &guard);
+    let query = request.query.without_kql(&shard.mapping)?;
     let mut keys = request
         .sort
         .iter()
@@ -47,7 +48,7 @@ pub(super) fn prepare(
     let wants_scores =
         by_score && request.size > 0 || request.track_scores || request.min_score.is_some() || aggs.wants_scores();
     let constant_score = if wants_scores {
-        constant_score(&request.query).map(|score| score * boost)
+        constant_score(&query).map(|score| score * boost)
     } else {
         None
     };
@@ -62,9 +63,9 @@ pub(super) fn prepare(
         statistics: statistics.as_ref(),
         ..filter
     };
-    let conditions = Conditions::of(&filter, shard, &request.query, scoring);
+    let conditions = Conditions::of(&filter, shard, &query, scoring);
     let mut compiled = compiler.compile(&conditions.query)?.boost(boost, scoring);
-    let mut bounds = prune::time_bounds(&filter, &request.query);
+    let mut bounds = prune::time_bounds(&filter, &query);
     if !conditions.filters.is_empty() {
         let filters = any_of(&filter, &conditions.filters)?.constant(0.0, scoring);
         compiled = Compiled::all(vec![compiled, filters], scoring);
@@ -254,7 +255,7 @@ fn any_of(filter: &Compiler, queries: &[Query]) -> Result<Compiled> {
 }
 
 /// The score of every hit, where the query gives all the same.
-fn constant_score(query: &Query) -> Option<f32> {
+pub(super) fn constant_score(query: &Query) -> Option<f32> {
     Some(match query {
         Query::MatchAll(part) => part.boost,
         Query::MatchNone => 0.0,

@@ -107,13 +107,15 @@ impl ShardTimes {
     pub(super) fn report(&self, search: &ShardSearch, aggregations: &Aggregations) -> ShardProfile {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let named = aggregations.0.iter().zip(&self.aggregations);
+        let before = search.not_opened;
         ShardProfile {
             index: search.snapshot.index.to_string(),
             shard: search.snapshot.shard,
             segments: SegmentCounts {
-                total: search.snapshot.segments.len() as u64,
-                pruned: count(&self.pruned),
-                pruned_by_tenant: count(&self.pruned_by_tenant),
+                total: search.snapshot.segments.len() as u64 + before.by_time + before.by_tenant + before.by_value,
+                pruned: count(&self.pruned) + before.by_time,
+                pruned_by_tenant: count(&self.pruned_by_tenant) + before.by_tenant,
+                pruned_by_filter: before.by_value,
                 from_statistics: count(&self.from_statistics),
                 from_cache: count(&self.from_cache),
                 passed_over: count(&self.passed_over),

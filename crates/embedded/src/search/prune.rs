@@ -34,6 +34,7 @@ pub(super) fn time_bounds(compiler: &Compiler, query: &Query) -> Option<(i64, i6
         }
         Query::ConstantScore(part) => time_bounds(compiler, &part.filter),
         Query::Named(part) => time_bounds(compiler, &part.query),
+        Query::Kql(part) => time_bounds(compiler, &part.lower(compiler.mapping).ok()?),
         Query::Boosting(part) => time_bounds(compiler, &part.positive),
         Query::DisMax(part) => any_bounds(compiler, &part.queries),
         Query::Bool(part) => bool_bounds(compiler, part),

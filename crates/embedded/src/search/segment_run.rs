@@ -67,7 +67,7 @@ pub(super) struct ShardPlan {
 
 impl ShardPlan {
     /// Whether the first hits can be found without looking at all matches in index order.
-    fn may_read_newest_first(&self) -> bool {
+    pub(super) fn may_read_newest_first(&self) -> bool {
         let by_time = self.keys.first().is_some_and(ShardKey::is_timestamp);
         by_time && !self.scoring && self.collapse.is_none() && self.post_filter.is_none()
     }
@@ -89,6 +89,8 @@ pub(super) struct Row {
 pub(super) struct Shared {
     pub(super) ctx: RequestContext,
     pub(super) deadline: Option<Instant>,
+    /// Segments that are searched at a time.
+    pub(super) threads_max: usize,
     pub(super) memory: Memory,
     pub(super) track_total_hits: TrackTotalHits,
     pub(super) min_score: Option<f32>,

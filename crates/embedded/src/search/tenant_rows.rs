@@ -177,7 +177,11 @@ fn rows_between(column: &Column<u64>, rows: &Range<DocId>, range: &RangeInclusiv
 
 /// The first row from which on `is_past` holds, or the end.
 pub(super) fn first_row(rows: &Range<DocId>, is_past: impl Fn(DocId) -> bool) -> DocId {
-    let (mut low, mut high) = (rows.start, rows.end);
+    // Mostly all rows are wanted, and of a split the middle one would have to be fetched to see that.
+    if rows.is_empty() || is_past(rows.start) {
+        return rows.start;
+    }
+    let (mut low, mut high) = (rows.start + 1, rows.end);
     while low < high {
         let middle = low + (high - low) / 2;
         if is_past(middle) {

@@ -12,6 +12,7 @@ use super::field::{self, Field, Meta, Target, parse_ip_or_block};
 use super::{ShardSearch, TenantRestriction, column, owned, paths};
 use crate::schema::{self, Class};
 use crate::segment::Segment;
+use crate::splits::reads::catch;
 
 /// Terms between two looks at the clock and at the client.
 const CHECK_EVERY: u64 = 4096;
@@ -46,6 +47,10 @@ impl<'a> FoundTerms<'a> {
 
     /// Adds the terms of a shard. Fields that have no terms to list (numbers, texts) add none.
     pub fn add(&mut self, shard: &ShardSearch) -> Result<()> {
+        catch(|| self.add_all(shard))
+    }
+
+    fn add_all(&mut self, shard: &ShardSearch) -> Result<()> {
         if !shard.filters.is_empty() {
             // A dictionary does not know which documents an alias shows.
             return Err(Error::not_implemented("[_terms_enum] on an alias with a filter"));

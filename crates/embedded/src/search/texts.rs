@@ -10,11 +10,11 @@ use std::sync::Arc;
 use firn_model::Result;
 use memchr::memmem::Finder;
 use tantivy::SegmentReader;
-use tantivy::columnar::StrColumn;
 
 use super::column;
 use super::paths;
 use crate::schema::Class;
+use crate::search::StrColumn;
 use crate::segment_cache::{CACHE, CacheKey};
 
 /// The values of a column, in order.

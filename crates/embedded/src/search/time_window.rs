@@ -190,6 +190,12 @@ impl Runs {
         self.instants
     }
 
+    /// The documents of the runs that are left.
+    pub(super) fn docs(&self) -> impl Iterator<Item = Range<DocId>> + '_ {
+        let left = &self.runs[self.current.min(self.runs.len())..];
+        left.iter().map(|run| run.start..run.end)
+    }
+
     /// How many rows are left.
     pub(super) fn row_count(&self) -> u64 {
         let left = &self.runs[self.current.min(self.runs.len())..];

@@ -6,23 +6,25 @@
 //! to bring, and a search of such does nothing here.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use firn_engine::RequestContext;
 use firn_engine::search::{SearchRequest, SortBy};
-use firn_model::Result;
 use firn_model::mapping::FieldType;
-use firn_storage::split::PartKind;
+use firn_model::{ErrorKind, Result};
 
 use super::ShardSearch;
-use super::column::{NumColumn, open_strings};
+use super::column::{NumColumn, failed, open_strings};
 use super::execute::{Ready, Task};
 use super::fetch::Place;
 use super::field::{self, Target};
 use super::memory::Memory;
+use super::newest;
 use super::segment_run::ShardPlan;
 use crate::schema::Class;
 use crate::segment::Segment;
-use crate::splits::reads::{Reads, bring};
+use crate::splits::RUN_ROWS;
+use crate::splits::reads::{Rows, bring, on_rows};
 
 /// What scoring looks up in every segment before any is searched. `prepare` prepares one shard.
 pub(super) fn statistics(
@@ -37,7 +39,15 @@ pub(super) fn statistics(
     if remote.is_empty() || !looks_up {
         return Ok(());
     }
-    bring(&|| ctx.check(), || remote.iter().for_each(|shard| prepare(shard)))
+    bring_in_time(ctx, || remote.iter().for_each(|shard| prepare(shard)))
+}
+
+/// What has not come when the time of the search is over is left to those who look at the segments: they stop there, and say so.
+fn bring_in_time(ctx: &RequestContext, work: impl Fn()) -> Result<()> {
+    match bring(&|| ctx.waiting().check(), work) {
+        Err(error) if error.kind() == ErrorKind::Timeout => Ok(()),
+        outcome => outcome,
+    }
 }
 
 fn has_splits(shard: &ShardSearch) -> bool {
@@ -51,9 +61,10 @@ pub(super) fn reaches(ready: &[Ready], tasks: &[Task], ctx: &RequestContext) -> 
     if remote.is_empty() {
         return Ok(());
     }
-    bring(&|| ctx.check(), || {
+    bring_in_time(ctx, || {
         for task in &remote {
-            let _ = ready[task.shard].plan().selection.reach(&task.segment);
+            let selection = &ready[task.shard].plan().selection;
+            let _ = on_rows(&Rows::Of(Arc::default()), || selection.reach(&task.segment));
         }
     })
 }
@@ -69,82 +80,82 @@ pub(super) fn segments(ready: &[Ready], tasks: &[Task], request: &SearchRequest,
     if remote.is_empty() {
         return Ok(());
     }
-    let columns = columns(request);
-    bring(&|| ctx.check(), || {
+    let reading = Reading::of(request);
+    bring_in_time(ctx, || {
         for task in &remote {
             let shard = &ready[task.shard];
-            segment(&shard.search, shard.plan(), &task.segment, &columns);
+            segment(&shard.search, shard.plan(), &task.segment, &reading);
         }
     })
 }
 
-/// Tries what searching a segment begins with. Whatever fails here fails again where it counts.
-pub(super) fn segment(shard: &ShardSearch, plan: &ShardPlan, segment: &Segment, columns: &[String]) {
-    for path in columns {
-        let _ = open_column(shard, segment, path);
+/// What a request reads of columns.
+pub(super) struct Reading {
+    /// The fields.
+    columns: Vec<String>,
+    /// Only to find the first hits.
+    hits_only: bool,
+    /// Nothing is fetched, so what matches is never known: all that may be read counts.
+    is_estimate: bool,
+}
+
+impl Reading {
+    pub(super) fn of(request: &SearchRequest) -> Self {
+        Self {
+            columns: columns(request),
+            hits_only: request.aggs.fields().is_empty() && request.size > 0,
+            is_estimate: false,
+        }
     }
-    if let Ok(reach) = plan.selection.reach(segment) {
-        let _ = plan.selection.open_reach(segment, reach, plan.scoring);
+
+    /// To tell what it costs.
+    pub(super) fn estimated(request: &SearchRequest) -> Self {
+        Self {
+            is_estimate: true,
+            ..Self::of(request)
+        }
+    }
+}
+
+/// Matches that are so few are looked at one by one: what they need of columns may be much less than all.
+const FEW_DOCS: usize = 1024;
+/// Of a segment of more documents columns wait until it is known which documents match. Of a smaller one waiting costs more
+/// than what is fetched in vain: a column has four runs at most.
+const DOCS_WORTH_A_ROUND: u32 = 4 * RUN_ROWS;
+
+/// Tries what searching a segment begins with. Whatever fails here fails again where it counts.
+pub(super) fn segment(shard: &ShardSearch, plan: &ShardPlan, segment: &Segment, reading: &Reading) {
+    let nothing = Rows::Of(Arc::default());
+    let Ok(reach) = on_rows(&nothing, || plan.selection.reach(segment)) else {
+        return;
+    };
+    let in_reach = reach.docs().map_or(Rows::All, |docs| Rows::Of(docs.into()));
+    let first = match reading.hits_only && plan.may_read_newest_first() {
+        true => newest::first_rows(plan, segment, &reach),
+        false => None,
+    };
+    let opened = on_rows(&in_reach, || {
+        let docs = plan.selection.open_reach(segment, reach, plan.scoring)?;
+        Ok(docs.is_asked().then(|| docs.few(FEW_DOCS)))
+    });
+    let rows = match opened {
+        Ok(Some(Some(few))) => Rows::Of(few.into()),
+        Err(_) if segment.max_doc > DOCS_WORTH_A_ROUND && !reading.is_estimate => nothing,
+        _ => match first {
+            Some(first) => Rows::Of([first].into()),
+            None => in_reach,
+        },
+    };
+    for path in &reading.columns {
+        let _ = on_rows(&rows, || open_column(shard, segment, path));
     }
     if let Some(weight) = &plan.post_filter {
-        let _ = weight.scorer(&segment.reader, 1.0);
+        let _ = on_rows(&rows, || weight.scorer(&segment.reader, 1.0).map(drop).map_err(failed));
     }
 }
-
-/// What a search would fetch of splits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SearchReads {
-    /// Splits that have to be looked at.
-    pub splits: u64,
-    /// Requests, neighbours being one.
-    pub requests: u64,
-    /// Bytes of all of them.
-    pub bytes: u64,
-    /// Requests that wait for others, one after the other.
-    pub rounds: u64,
-}
-
-/// A list of documents is short, or the term is not worth a needle: two pages.
-const POSTINGS_BYTES: u64 = 8 << 10;
-/// A piece of the index of documents and a block, in pages.
-const DOCUMENT_BYTES: u64 = 24 << 10;
-
-impl SearchReads {
-    /// From the reads that a search begins with, and a guess of those that depend on them: which documents match is
-    /// known only then.
-    pub(super) fn of(first: Reads, splits: u64, request: &SearchRequest) -> Self {
-        let mut found = Self {
-            splits,
-            ..Self::default()
-        };
-        for (bytes, wanted) in first.into_wanted() {
-            let (requests, len) = bytes.missing(&wanted);
-            found.requests += requests;
-            found.bytes += len;
-            // The postings of its terms come next.
-            if wanted.iter().any(|(kind, _)| *kind == PartKind::Terms) {
-                found.requests += 1;
-                found.bytes += POSTINGS_BYTES;
-                found.rounds = found.rounds.max(1);
-            }
-        }
-        found.rounds += u64::from(found.requests > 0);
-        if splits > 0 && request.size > 0 && !request.shape.no_stored_fields {
-            let documents = (request.from + request.size) as u64;
-            let read_from = documents.min(splits);
-            found.requests += 2 * read_from;
-            found.bytes += documents.min(DOCUMENTS_MAX) * DOCUMENT_BYTES;
-            found.rounds += 2;
-        }
-        found
-    }
-}
-
-/// Hits beyond so many share their blocks with others.
-const DOCUMENTS_MAX: u64 = 100;
 
 /// The fields whose columns a search reads.
-pub(super) fn columns(request: &SearchRequest) -> Vec<String> {
+fn columns(request: &SearchRequest) -> Vec<String> {
     let mut paths = request.aggs.fields();
     for key in &request.sort {
         if let SortBy::Field(path) = &key.by {

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use firn_engine::search::SearchRequest;
+use firn_engine::search::{SearchRequest, bytes_of_value};
 use firn_model::Result;
 use serde_json::Value;
 
 use super::docs::Reach;
 use super::execute::{Ready, Task};
-use crate::request_cache::{Answer, Found, Name, Part, ShardCache, bytes_of_value};
+use crate::request_cache::{Answer, Found, Name, Part, ShardCache};
 
 /// The name of a request's answer.
 pub(super) struct Whole<'a> {

@@ -1,6 +1,6 @@
 //! Making a snapshot: segments become splits, manifests name them, one commit shows all.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use firn_storage::repository::{
 };
 use firn_storage::split::SplitRef;
 
-use super::known::known_splits;
+use super::known::{Known, known};
 use super::running::{Running, RunningList};
 use super::status::info_of;
-use super::{check_operator, status};
+use super::{aborted, check_operator, status};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
 use crate::shard::FrozenSegment;
@@ -108,6 +108,7 @@ impl Core {
             start_ms,
             shards.collect::<Vec<_>>().into_iter(),
             data_streams.iter().map(|stream| stream.name.clone()).collect(),
+            ctx.lasting.clone(),
         ));
         let mut list = self.repositories.running.0.lock();
         let is_other = |other: &Arc<Running>| other.repository == running.repository && other.name == name;
@@ -166,20 +167,19 @@ impl Core {
         let repository = &plan.repository;
         let running = &plan.running;
         let held = self.hold(plan)?;
+        let metadata = self.metadata_of(&plan.indices);
         let mut known = io.block_on(async {
             let state = repository.state().await?;
-            known_splits(
-                repository,
-                &state,
-                plan.indices.iter().map(|index| index.name.to_string()),
-            )
-            .await
+            let names = plan.indices.iter().map(|index| index.name.to_string());
+            known(repository, &state, names).await
         })?;
         let mut base = writing.base;
         for _ in 0..SWEPT_MAX {
             let mut needed = HashSet::new();
             let indices = self.write_shards(plan, &held, &mut known, &mut needed)?;
-            let manifest = self.manifest(plan, &held, &indices)?;
+            self.make_tables(repository, running, &indices, &mut known)?;
+            needed.extend(known.tables.values().flatten().map(|table| table.key()));
+            let manifest = self.manifest(plan, &metadata, &held, &indices, &known)?;
             needed.extend(manifest.indices.values().map(|index| index.key()));
             running.cancel.check().map_err(|_| aborted(running))?;
             let entry = SnapshotEntry {
@@ -192,7 +192,7 @@ impl Core {
                 Added::Committed => return Ok(info_of(repository.name(), &manifest)),
                 Added::Condemned { keys, base: newest } => {
                     io.block_on(repository.wait_for_sweeps(&keys))?;
-                    known.retain(|_, split| !keys.contains(&split.key()));
+                    known.forget(&keys);
                     base = newest;
                 }
             }
@@ -204,6 +204,18 @@ impl Core {
                 running.repository, running.name
             ),
         ))
+    }
+
+    /// What indices are now: what was written since the snapshot was asked for may have brought fields to their
+    /// mappings.
+    fn metadata_of(&self, indices: &[Arc<IndexState>]) -> Vec<Arc<IndexMetadata>> {
+        let state = self.state();
+        let newest = |index: &Arc<IndexState>| match state.index(&index.name) {
+            Ok(own) if own.metadata.uuid == index.metadata.uuid => Arc::clone(&own.metadata),
+            // It is gone since its shards were held.
+            _ => Arc::clone(&index.metadata),
+        };
+        indices.iter().map(newest).collect()
     }
 
     /// Holds every shard as it is now.
@@ -259,7 +271,7 @@ impl Core {
         &self,
         plan: &Plan,
         held: &[HeldShard],
-        known: &mut HashMap<String, SplitRef>,
+        known: &mut Known,
         needed: &mut HashSet<String>,
     ) -> Result<BTreeMap<String, Vec<ShardManifest>>> {
         let mut indices: BTreeMap<String, Vec<ShardManifest>> = BTreeMap::new();
@@ -287,12 +299,12 @@ impl Core {
         plan: &Plan,
         shard: &HeldShard,
         segments: &[FrozenSegment],
-        known: &mut HashMap<String, SplitRef>,
+        known: &mut Known,
     ) -> Result<ShardManifest> {
         let io = self.io()?;
         let (running, repository) = (&plan.running, &plan.repository);
         let start_ms = self.now_ms();
-        let is_new = |segment: &&FrozenSegment| !known.contains_key(&segment.id());
+        let is_new = |segment: &&FrozenSegment| !known.splits.contains_key(&segment.id());
         let new: Vec<u64> = segments.iter().filter(is_new).map(FrozenSegment::size_bytes).collect();
         running.note(&shard.index.name, shard.number, |status| {
             status.stage = ShardStage::Started;
@@ -305,7 +317,7 @@ impl Core {
         let mut parts = Vec::with_capacity(segments.len());
         for segment in segments {
             running.cancel.check().map_err(|_| aborted(running))?;
-            let split = match known.get(&segment.id()) {
+            let split = match known.splits.get(&segment.id()) {
                 Some(split) => split.clone(),
                 None => {
                     let split = self.upload_split(repository, segment, running)?;
@@ -313,7 +325,7 @@ impl Core {
                         status.processed.files += 1;
                         status.processed.bytes += segment.size_bytes();
                     });
-                    known.insert(segment.id(), split.clone());
+                    known.splits.insert(segment.id(), split.clone());
                     split
                 }
             };
@@ -357,13 +369,15 @@ impl Core {
     fn manifest(
         &self,
         plan: &Plan,
+        metadata: &[Arc<IndexMetadata>],
         held: &[HeldShard],
         shards: &BTreeMap<String, Vec<ShardManifest>>,
+        known: &Known,
     ) -> Result<SnapshotManifest> {
         let io = self.io()?;
         let running = &plan.running;
         let mut indices = BTreeMap::new();
-        for index in &plan.indices {
+        for (index, metadata) in plan.indices.iter().zip(metadata) {
             let empty = |slot: &Arc<ShardSlot>| ShardManifest {
                 shard: slot.number,
                 next_seq_no: 0,
@@ -371,10 +385,19 @@ impl Core {
                 missing: false,
             };
             let manifest = IndexManifest {
-                index: index.metadata.to_json(),
+                // On which device a shard lies is this node's business.
+                index: IndexMetadata {
+                    tiers: BTreeMap::new(),
+                    ..IndexMetadata::clone(metadata)
+                }
+                .to_json(),
                 shards: match shards.get(&*index.name) {
                     Some(shards) => shards.clone(),
                     None => index.shards.iter().map(empty).collect(),
+                },
+                filters: match shards.contains_key(&*index.name) {
+                    true => known.tables.get(&*index.name).cloned().unwrap_or_default(),
+                    false => Vec::new(),
                 },
             };
             let entry = io.block_on(plan.repository.put_index(&index.metadata.uuid, &manifest))?;
@@ -429,18 +452,12 @@ pub(super) fn is_mounted(index: &IndexMetadata) -> bool {
 }
 
 fn freeze(slot: &ShardSlot) -> Result<(u64, Vec<FrozenSegment>)> {
-    let shard = slot.shard()?;
-    let segments = shard.freeze()?;
-    // Whatever came after the segments were frozen only makes it larger.
-    let next_seq_no = shard.stats().max_seq_no.map_or(0, |last| last + 1);
-    Ok((next_seq_no, segments))
-}
-
-fn aborted(running: &Running) -> Error {
-    Error::new(
-        ErrorKind::Cancelled,
-        format!("[{}:{}] aborted by snapshot deletion", running.repository, running.name),
-    )
+    slot.on_shard(|shard| {
+        let segments = shard.freeze()?;
+        // Whatever came after the segments were frozen only makes it larger.
+        let next_seq_no = shard.stats().max_seq_no.map_or(0, |last| last + 1);
+        Ok((next_seq_no, segments))
+    })
 }
 
 /// A file that is gone with its owner; what a crash leaves is removed at the next start.

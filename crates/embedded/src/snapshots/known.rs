@@ -1,8 +1,9 @@
-//! Splits that snapshots before have already.
+//! Splits and tables of filters that snapshots before have already.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use firn_model::Result;
+use firn_model::{ErrorKind, Result};
+use firn_storage::filters::FilterTableRef;
 use firn_storage::repository::{Repository, State};
 use firn_storage::split::SplitRef;
 
@@ -12,37 +13,70 @@ const SNAPSHOTS_READ_MAX: usize = 256;
 /// Manifests of snapshots read at a time.
 const BATCH: usize = 32;
 
-/// The splits of segments, by the segment's id, from the newest snapshot that has each index. Whoever makes a
-/// snapshot may name those instead of writing them, if it commits on `state` or on what came after.
-pub(super) async fn known_splits(
+/// What may be named instead of being written.
+#[derive(Default)]
+pub(super) struct Known {
+    /// The splits of segments, by the segment's id.
+    pub(super) splits: HashMap<String, SplitRef>,
+    /// Tables of filters by name of the index.
+    pub(super) tables: HashMap<String, Vec<FilterTableRef>>,
+}
+
+impl Known {
+    /// Forgets what is gone.
+    pub(super) fn forget(&mut self, keys: &HashSet<String>) {
+        self.splits.retain(|_, split| !keys.contains(&split.key()));
+        for tables in self.tables.values_mut() {
+            tables.retain(|table| !keys.contains(&table.key()));
+        }
+    }
+}
+
+/// What the newest snapshot that has each index names. Whoever makes a snapshot may name it too, if it commits on
+/// `state` or on what came after.
+pub(super) async fn known(
     repository: &Repository,
     state: &State,
     indices: impl Iterator<Item = String>,
-) -> Result<HashMap<String, SplitRef>> {
+) -> Result<Known> {
     let mut wanted: BTreeSet<String> = indices.collect();
     let mut entries: Vec<_> = state.snapshots.values().cloned().collect();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.start_ms));
     entries.truncate(SNAPSHOTS_READ_MAX);
-    let mut splits = HashMap::new();
+    let mut known = Known::default();
     for batch in entries.chunks(BATCH) {
         if wanted.is_empty() {
             break;
         }
         let mut found = Vec::new();
         for (_, manifest) in repository.manifests(batch.to_vec()).await {
-            let indices = manifest?.indices;
-            found.extend(
-                indices
-                    .into_iter()
-                    .filter(|(name, _)| wanted.remove(name))
-                    .map(|(_, index)| index),
-            );
+            let Some(manifest) = readable(manifest)? else { continue };
+            let indices = manifest.indices;
+            found.extend(indices.into_iter().filter(|(name, _)| wanted.remove(name)));
         }
-        for (_, manifest) in repository.index_manifests(found).await {
-            for (_, segment) in manifest?.segments() {
-                splits.insert(segment.split.segment.clone(), segment.split.clone());
+        let (names, entries): (Vec<String>, Vec<_>) = found.into_iter().unzip();
+        let manifests = repository.index_manifests(entries).await;
+        for (name, (_, manifest)) in names.into_iter().zip(manifests) {
+            let Some(manifest) = readable(manifest)? else { continue };
+            for (_, segment) in manifest.segments() {
+                known
+                    .splits
+                    .insert(segment.split.segment.clone(), segment.split.clone());
             }
+            known.tables.insert(name, manifest.filters);
         }
     }
-    Ok(splits)
+    Ok(known)
+}
+
+/// A manifest that is damaged or gone names nothing that could be taken over; its own snapshot says so to whoever needs
+/// it.
+fn readable<T>(manifest: Result<T>) -> Result<Option<T>> {
+    match manifest {
+        Err(error) if error.kind() == ErrorKind::Repository => {
+            tracing::warn!(%error, "an older snapshot cannot be read, so its splits are written anew");
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
 }

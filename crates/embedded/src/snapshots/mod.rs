@@ -9,9 +9,12 @@ mod create;
 mod known;
 mod manage;
 mod restore;
+mod restores;
 mod running;
 mod select;
 mod status;
+mod tables;
+mod tenant;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,6 +28,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 pub(crate) use self::create::scratch_dir;
+use self::restores::Restores;
 use self::running::{Running, RunningList};
 use crate::engine::Core;
 use crate::engine::ids::fresh_uuid;
@@ -45,6 +49,7 @@ pub(crate) struct Repositories {
     /// By name.
     open: Mutex<HashMap<String, Opened>>,
     running: Arc<RunningList>,
+    pub(crate) restores: Restores,
     random: Arc<Mutex<fastrand::Rng>>,
 }
 
@@ -56,6 +61,7 @@ impl Repositories {
             io,
             open: Mutex::default(),
             running: Arc::default(),
+            restores: Restores::default(),
             random: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))),
         }
     }
@@ -121,6 +127,13 @@ impl Core {
             store,
         })
     }
+}
+
+fn aborted(running: &Running) -> Error {
+    Error::new(
+        ErrorKind::Cancelled,
+        format!("[{}:{}] aborted", running.repository, running.name),
+    )
 }
 
 /// Snapshots hold events of everybody.

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use firn_engine::Cancel;
 use firn_engine::snapshot::{RestoreSnapshot, Restored};
 use firn_model::metadata::{Command, DataStream, GlobalState, IDS_OF, IndexMetadata};
 use firn_model::names::matches_pattern;
@@ -20,6 +19,7 @@ use futures_util::stream;
 use regex::Regex;
 
 use super::create::{Scratch, is_mounted};
+use super::restores::IndexRestore;
 use super::select::select;
 use crate::engine::Core;
 use crate::shard::{RestoredSegment, Shard, ShardConfig};
@@ -37,6 +37,9 @@ const FIXED_SETTINGS: [&str; 4] = [
     "index.uuid",
 ];
 
+/// Fails once a restore should stop.
+type GoOn<'a> = &'a dyn Fn() -> Result<()>;
+
 /// What a restore makes, decided before anything is written.
 struct Plan {
     /// Each with its manifest.
@@ -47,13 +50,14 @@ struct Plan {
 
 impl Core {
     /// Restores a snapshot. Blocks for as long as it takes, on a thread that may.
-    pub(crate) fn restore(&self, request: &RestoreSnapshot, cancel: &Cancel) -> Result<Restored> {
+    pub(crate) fn restore(&self, request: &RestoreSnapshot, go_on: GoOn<'_>) -> Result<Restored> {
         let repository = self.repository(&request.repository)?;
         let plan = self.plan_restore(&repository, request)?;
         let mut made = Vec::new();
-        let result = self.restore_planned(&repository, &plan, cancel, &mut made);
+        let result = self.restore_planned(&repository, request, &plan, go_on, &mut made);
         if result.is_err() {
             made.iter().for_each(|uuid| self.factory.remove(uuid));
+            self.repositories.restores.forget(&made);
         }
         result?;
         let total_shards = plan
@@ -73,18 +77,26 @@ impl Core {
     fn restore_planned(
         &self,
         repository: &Repository,
+        request: &RestoreSnapshot,
         plan: &Plan,
-        cancel: &Cancel,
+        go_on: GoOn<'_>,
         made: &mut Vec<String>,
     ) -> Result<()> {
-        for (index, manifest) in &plan.indices {
-            if is_mounted(index) {
-                continue;
-            }
-            made.push(index.uuid.clone());
+        let from = (request.repository.as_str(), request.snapshot.as_str());
+        let begun = plan.indices.iter().filter(|(index, _)| !is_mounted(index));
+        // All of them at once, so that whoever asks sees what there is to do.
+        let begun: Vec<_> = begun
+            .map(|(index, manifest)| {
+                made.push(index.uuid.clone());
+                let restores = &self.repositories.restores;
+                (index, manifest, restores.begin(index, manifest, from, self.now_ms()))
+            })
+            .collect();
+        for (index, manifest, progress) in begun {
             for shard in &manifest.shards {
-                let config = self.factory.shard_config(index, shard.shard);
-                self.restore_shard(repository, &config, shard, cancel)?;
+                let config = self.factory.shard_config(index, shard.shard)?;
+                self.restore_shard(repository, &config, shard, &progress, go_on)?;
+                progress.done(shard.shard, self.now_ms());
             }
         }
         self.execute(Command::AddIndices {
@@ -100,11 +112,12 @@ impl Core {
         repository: &Repository,
         config: &ShardConfig,
         shard: &ShardManifest,
-        cancel: &Cancel,
+        progress: &IndexRestore,
+        go_on: GoOn<'_>,
     ) -> Result<()> {
         let mut segments = Vec::with_capacity(shard.segments.len());
         for segment in &shard.segments {
-            cancel.check()?;
+            go_on()?;
             self.disk_watch.check(&config.index)?;
             let deletes = match &segment.deletes {
                 Some(deletes) => Some(self.io()?.block_on(repository.deletes(deletes))?),
@@ -112,7 +125,9 @@ impl Core {
             };
             // The file is gone when this ends; what was mapped of it stays until it is read.
             let scratch = Scratch::new(&self.config.path_data, &self.repositories.fresh_uuid())?;
-            self.download(repository, segment, &scratch.path, cancel)?;
+            let came = |bytes| progress.came(shard.shard, bytes);
+            self.download(repository, segment, &scratch.path, &came, go_on)?;
+            progress.file_came(shard.shard);
             let object = self.config.disk.map(&scratch.path)?;
             segments.push(RestoredSegment {
                 bytes: Arc::new(WholeSplit::new(object, segment.split.salt)),
@@ -120,12 +135,19 @@ impl Core {
                 deletes,
             });
         }
-        Shard::restore(config, &segments, shard.next_seq_no, &|| cancel.check())
+        Shard::restore(config, &segments, shard.next_seq_no, go_on)
     }
 
     /// Brings a split to a file, every page of it verified: also those of parts that a restored segment makes
     /// anew, since a repository that is damaged should be known.
-    fn download(&self, repository: &Repository, segment: &SnapshotSegment, path: &Path, cancel: &Cancel) -> Result<()> {
+    fn download(
+        &self,
+        repository: &Repository,
+        segment: &SnapshotSegment,
+        path: &Path,
+        came: &dyn Fn(u64),
+        go_on: GoOn<'_>,
+    ) -> Result<()> {
         let (key, len) = (segment.split.key(), segment.split.len);
         let store = self.restore_store(repository.name())?;
         let file = self.config.disk.create_append(path)?;
@@ -137,7 +159,7 @@ impl Core {
             let mut parts = std::pin::pin!(parts);
             let mut at = 0;
             while let Some(part) = parts.next().await {
-                cancel.check()?;
+                go_on()?;
                 let part = part.map_err(|error| {
                     let kind = match error.kind {
                         firn_storage::object::ObjectErrorKind::NotFound => ErrorKind::Repository,
@@ -152,10 +174,17 @@ impl Core {
                     )
                 })?;
                 at += part.len() as u64;
+                came(part.len() as u64);
                 file.append(&part)?;
             }
             Ok(())
         })
+    }
+
+    /// Whether a snapshot can be restored as things are now. Blocks while the repository is read.
+    pub(crate) fn check_restore(&self, request: &RestoreSnapshot) -> Result<()> {
+        let repository = self.repository(&request.repository)?;
+        self.plan_restore(&repository, request).map(|_| ())
     }
 
     fn plan_restore(&self, repository: &Repository, request: &RestoreSnapshot) -> Result<Plan> {
@@ -186,7 +215,17 @@ impl Core {
         for (_, read) in manifests {
             let read = read?;
             let index = self.restored_index(&read, request, &rename, &wanted)?;
-            if state.metadata.indices.contains_key(&index.name) {
+            if let Some(there) = state.metadata.indices.get(&index.name) {
+                if there.closed {
+                    return Err(cannot(
+                        request,
+                        &format!(
+                            "cannot restore index [{}] over a closed index with same name. Either delete that index or \
+                             restore under a different name by providing a rename pattern and replacement name",
+                            index.name
+                        ),
+                    ));
+                }
                 return Err(cannot(
                     request,
                     &format!(

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use firn_engine::Cancel;
 use firn_engine::snapshot::{
     CreateSnapshot, FileCount, IndexSnapshotStatus, ShardSnapshotStatus, ShardStage, SnapshotInfo, SnapshotState,
     SnapshotStatus,
 };
+use firn_engine::{Cancel, Lasting};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -23,8 +23,10 @@ pub(crate) struct Running {
     pub(super) start_ms: i64,
     pub(super) request: CreateSnapshot,
     pub(super) data_streams: Vec<String>,
-    /// Raised by its deletion and by the end of the process.
+    /// Raised by its deletion, by whoever cancels its task and by the end of the process.
     pub(super) cancel: Cancel,
+    /// Held until it has ended.
+    _task: Option<Lasting>,
     /// By index and number.
     shards: Mutex<BTreeMap<(String, u32), ShardSnapshotStatus>>,
     /// Closed when it has ended.
@@ -39,6 +41,7 @@ impl Running {
         start_ms: i64,
         shards: impl Iterator<Item = (String, u32)>,
         data_streams: Vec<String>,
+        task: Option<Lasting>,
     ) -> Self {
         let waiting = |(index, shard)| {
             let status = ShardSnapshotStatus {
@@ -60,7 +63,8 @@ impl Running {
             start_ms,
             request,
             data_streams,
-            cancel: Cancel::default(),
+            cancel: task.as_ref().map(|task| task.cancel.clone()).unwrap_or_default(),
+            _task: task,
             shards: Mutex::new(shards.map(waiting).collect()),
             ended: watch::Sender::new(false),
         }

@@ -14,6 +14,9 @@ pub(super) struct About {
     /// Documents with a value in the column of each path of strings.
     #[serde(default)]
     pub(super) column_docs: BTreeMap<String, u64>,
+    /// Terms are in pages, from which a restore makes blocks again.
+    #[serde(default)]
+    pub(super) paged_terms: bool,
     /// Lengths of texts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) lengths: Vec<PathLengthsAbout>,

@@ -26,6 +26,14 @@ pub trait SplitBytes: Send + Sync + fmt::Debug {
     /// The requests and bytes that [`SplitBytes::fetch`] would make now; nothing is fetched.
     fn missing(&self, wanted: &[Wanted]) -> (u64, u64);
 
+    /// The same by kind, in the order of [`PartKind::ALL`]; a request for several kinds counts as one's.
+    fn missing_by_kind(&self, wanted: &[Wanted]) -> [(u64, u64); PartKind::ALL.len()] {
+        PartKind::ALL.map(|kind| {
+            let own: Vec<Wanted> = wanted.iter().filter(|(other, _)| *other == kind).cloned().collect();
+            self.missing(&own)
+        })
+    }
+
     /// Whose threads [`SplitBytes::fetch`] is to run on; `None`: everything is at hand already.
     fn io(&self) -> Option<&Handle>;
 }

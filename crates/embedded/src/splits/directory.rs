@@ -15,7 +15,8 @@ use tantivy::HasLen;
 use tantivy::directory::error::{DeleteError, OpenReadError, OpenWriteError};
 use tantivy::directory::{Directory, FileHandle, OwnedBytes, WatchCallback, WatchHandle, WritePtr};
 
-use super::{SplitBytes, reads};
+use super::columns::{ColumnTable, ColumnsFile};
+use super::{SplitBytes, names, reads};
 
 thread_local! {
     static READ_BYTES: Cell<u64> = const { Cell::new(0) };
@@ -32,9 +33,27 @@ pub(crate) fn read_bytes() -> u64 {
 pub(crate) struct SplitFiles {
     pub(super) footer: Footer,
     pub(super) bytes: Arc<dyn SplitBytes>,
+    /// Where columns are; `None`: as Tantivy wrote them.
+    pub(super) columns: Option<ColumnTable>,
 }
 
 impl SplitFiles {
+    /// With the table of columns that the footer has, if it has one.
+    pub(super) fn new(footer: Footer, bytes: Arc<dyn SplitBytes>) -> Result<Self> {
+        let part = footer.part(names::COLUMN_RUNS).map(|(_, part)| part.len);
+        let table = footer.inline.get(names::COLUMN_TABLE).zip(part);
+        let columns = match table.map(|(table, len)| ColumnTable::decode(table, len)) {
+            Some(None) => {
+                return Err(Error::new(
+                    ErrorKind::Repository,
+                    "the footer of a split is damaged: its table of columns does not fit",
+                ));
+            }
+            columns => columns.flatten(),
+        };
+        Ok(Self { footer, bytes, columns })
+    }
+
     /// A range of a part.
     pub(super) fn read(&self, part: usize, range: &Range<u64>) -> Result<Bytes> {
         if let Some(bytes) = self.footer.hot(part, range) {
@@ -136,6 +155,13 @@ impl Directory for SplitDirectory {
         if let Some(bytes) = self.files.footer.inline.get(name) {
             return Ok(Arc::new(owned(bytes.clone())));
         }
+        if name == names::COLUMNS
+            && self.files.columns.is_some()
+            && let Some((part, _)) = self.files.footer.part(names::COLUMN_RUNS)
+        {
+            let files = Arc::clone(&self.files);
+            return Ok(Arc::new(ColumnsFile { files, part }));
+        }
         let Some((part, found)) = self.files.footer.part(name) else {
             return Err(OpenReadError::FileDoesNotExist(path.to_path_buf()));
         };
@@ -149,7 +175,8 @@ impl Directory for SplitDirectory {
     fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
         let name = name_of(path);
         let footer = &self.files.footer;
-        Ok(footer.inline.contains_key(name) || footer.part(name).is_some())
+        let is_made = name == names::COLUMNS && self.files.columns.is_some();
+        Ok(is_made || footer.inline.contains_key(name) || footer.part(name).is_some())
     }
 
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {

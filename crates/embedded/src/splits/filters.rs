@@ -1,9 +1,10 @@
-//! Filters of the fields of a split that have many distinct values.
+//! Filters that tell which exact values a split holds.
 //!
 //! A needle is a value that is in few of many splits, or in none. Where a filter says that a split does
-//! not hold it, the split is not opened. Fields with few values have no filter: their dictionaries
-//! are short, and most splits hold most of them.
+//! not hold it, the split is not opened. Fields with many values have a filter of their own; those with few share one, in which a
+//! value stands with the name of its field. So a field that a split has not got at all is told, too.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::ops::Range;
 
@@ -17,9 +18,9 @@ use crate::schema::fields;
 /// The name of the filter of ids, which belong to no field of a mapping.
 pub const ID_FIELD: &str = "_id";
 
-/// Fields with fewer distinct values have no filter.
+/// Fields with fewer distinct values share a filter: a filter of its own takes a line of the manifest.
 const VALUES_MIN: usize = 1024;
-/// Nor have those with more: their hashes are held in memory while the filter is made, eight bytes each. More
+/// Fields with more have none: their hashes are held in memory while the filter is made, eight bytes each. More
 /// than any field has in the largest segment that merges make.
 const VALUES_MAX: usize = 16 << 20;
 /// Ends the path in a key of a JSON field's dictionary; the kind of value follows, then the value.
@@ -29,9 +30,18 @@ const PATH_SEPARATOR: char = '\u{1}';
 /// Terms read between two looks at whether to stop.
 const STOP_TERMS: usize = 4096;
 
-/// The hash that filters know a value by: that of its term, as the mapping's field writes it.
+/// The hash that a field's own filter knows a value by: that of its term, as the mapping's field writes it.
 pub fn value_hash(term: &str) -> u64 {
     filter::hash(term.as_bytes())
+}
+
+/// The hash that the shared filter knows a value by.
+pub fn shared_hash(field: &str, term: &str) -> u64 {
+    shared(field, term.as_bytes())
+}
+
+fn shared(field: &str, term: &[u8]) -> u64 {
+    filter::hash(&[field.as_bytes(), &[PATH_END], term].concat())
 }
 
 /// A filter in the part of filters.
@@ -43,6 +53,16 @@ pub(super) struct Written {
 }
 
 impl Written {
+    /// Says that nothing tells the values of a field.
+    fn without_filter(field: String) -> Self {
+        Self {
+            field,
+            range: 0..0,
+            slices: 0,
+            values: 0,
+        }
+    }
+
     /// As a manifest names it, with the part starting at a logical offset.
     pub(super) fn placed_at(self, start: u64) -> SplitFilter {
         SplitFilter {
@@ -65,11 +85,14 @@ pub(super) fn write(
         out,
         offset: 0,
         written: Vec::new(),
+        few: Some(Vec::new()),
+        names: HashSet::new(),
     };
-    for field in [fields.kw, fields.kw_terms] {
+    for field in [fields.kw_terms, fields.kw] {
         writer.json_field(reader, field, stop)?;
     }
     writer.ids(reader, fields.id, stop)?;
+    writer.shared()?;
     Ok(writer.written)
 }
 
@@ -77,45 +100,77 @@ struct Writer<'a> {
     out: &'a mut dyn Write,
     offset: u64,
     written: Vec<Written>,
+    /// Hashes of values of fields without a filter of their own; `None`: there are too many.
+    few: Option<Vec<u64>>,
+    /// Fields that are done.
+    names: HashSet<String>,
 }
 
 impl Writer<'_> {
     /// Terms stand by path.
     fn json_field(&mut self, reader: &SegmentReader, field: Field, stop: &dyn Fn() -> Result<()>) -> Result<()> {
+        let mut values = Values::of(String::new());
         let mut path: Vec<u8> = Vec::new();
-        let mut hashes = Vec::new();
         each_term(reader, field, stop, &mut |key| {
             let end = key.iter().position(|byte| *byte == PATH_END).unwrap_or(key.len());
             if key[..end] != path[..] {
-                self.put(&path_name(&path), std::mem::take(&mut hashes))?;
                 path = key[..end].to_vec();
+                self.put(std::mem::replace(&mut values, Values::of(path_name(&path))))?;
             }
-            if hashes.len() <= VALUES_MAX {
-                hashes.push(filter::hash(key.get(end + 2..).unwrap_or_default()));
-            }
+            values.push(key.get(end + 2..).unwrap_or_default());
             Ok(())
         })?;
-        self.put(&path_name(&path), hashes)
+        self.put(values)
     }
 
     fn ids(&mut self, reader: &SegmentReader, field: Field, stop: &dyn Fn() -> Result<()>) -> Result<()> {
-        let mut hashes = Vec::new();
+        let mut values = Values::of(ID_FIELD.to_owned());
         each_term(reader, field, stop, &mut |key| {
-            if hashes.len() <= VALUES_MAX {
-                hashes.push(filter::hash(key));
-            }
+            values.push(key);
             Ok(())
         })?;
-        self.put(ID_FIELD, hashes)
+        self.put(values)
     }
 
-    fn put(&mut self, field: &str, hashes: Vec<u64>) -> Result<()> {
-        let values = hashes.len();
-        if !(VALUES_MIN..=VALUES_MAX).contains(&values) {
+    fn put(&mut self, values: Values) -> Result<()> {
+        let Values { field, hashes, few } = values;
+        let count = hashes.len();
+        if count == 0 {
             return Ok(());
         }
-        let Some((bytes, slices)) = filter::build(hashes) else {
+        if !self.names.insert(field.clone()) {
+            // Two fields of the schema have the path, and one filter would not know of the other's values.
+            self.written.retain(|written| written.field != field);
+            self.written.push(Written::without_filter(field));
             return Ok(());
+        }
+        if count < VALUES_MIN {
+            self.few = self.few.take().filter(|all| all.len() < VALUES_MAX);
+            self.few.iter_mut().for_each(|all| all.extend(&few));
+            return Ok(());
+        }
+        if count > VALUES_MAX || !self.write(&field, hashes)? {
+            self.written.push(Written::without_filter(field));
+        }
+        Ok(())
+    }
+
+    /// The filter of all fields that have none.
+    fn shared(&mut self) -> Result<()> {
+        match self.few.take() {
+            Some(hashes) => self.write(SplitFilter::SHARED, hashes).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// False: there is no filter of these.
+    fn write(&mut self, field: &str, hashes: Vec<u64>) -> Result<bool> {
+        let values = hashes.len();
+        if values == 0 {
+            return Ok(false);
+        }
+        let Some((bytes, slices)) = filter::build(hashes) else {
+            return Ok(false);
         };
         self.out.write_all(&bytes)?;
         let end = self.offset + bytes.len() as u64;
@@ -126,7 +181,35 @@ impl Writer<'_> {
             values: values as u32,
         });
         self.offset = end;
-        Ok(())
+        Ok(true)
+    }
+}
+
+/// The distinct values of a field.
+struct Values {
+    field: String,
+    /// For a filter of its own; no more than one past the most that it may have.
+    hashes: Vec<u64>,
+    /// For the shared filter, as long as there are few.
+    few: Vec<u64>,
+}
+
+impl Values {
+    fn of(field: String) -> Self {
+        Self {
+            field,
+            hashes: Vec::new(),
+            few: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, term: &[u8]) {
+        if self.hashes.len() <= VALUES_MAX {
+            self.hashes.push(filter::hash(term));
+        }
+        if self.hashes.len() < VALUES_MIN {
+            self.few.push(shared(&self.field, term));
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod about;
 mod bytes;
+mod columns;
 mod directory;
 mod document;
 mod filters;
@@ -17,12 +18,14 @@ mod open;
 pub(crate) mod reads;
 mod recorder;
 mod restore;
+mod terms;
 mod write;
 
 pub use self::bytes::{SplitBytes, Wanted, WholeSplit};
+pub(crate) use self::columns::{RUN_ROWS, RunValues, StoredRuns};
 pub(crate) use self::directory::read_bytes;
 pub(crate) use self::document::SplitDocument;
-pub use self::filters::{ID_FIELD, value_hash};
+pub use self::filters::{ID_FIELD, shared_hash, value_hash};
 pub(crate) use self::open::OpenSplit;
 pub use self::open::open_split;
 pub(crate) use self::restore::restore_segment;
@@ -33,7 +36,9 @@ mod names {
     pub(super) const TERMS: &str = "term";
     pub(super) const POSTINGS: &str = "idx";
     pub(super) const POSITIONS: &str = "pos";
+    /// Tantivy's file of columns, which is made of the next one.
     pub(super) const COLUMNS: &str = "fast";
+    pub(super) const COLUMN_RUNS: &str = "columns";
     pub(super) const FIELD_NORMS: &str = "fieldnorm";
     /// Blocks of documents; in the folder of a segment, Tantivy's store.
     pub(super) const STORE: &str = "store";
@@ -45,4 +50,5 @@ mod names {
     pub(super) const META: &str = "meta.json";
     pub(super) const STORE_SAMPLES: &str = "store.samples";
     pub(super) const TIME_ZONES: &str = "time.zones";
+    pub(super) const COLUMN_TABLE: &str = "columns.table";
 }

@@ -54,7 +54,7 @@ pub fn open_split(split: &SplitRef, bytes: Arc<dyn SplitBytes>, deletes: Option<
         Some(bytes) => DeleteSet::from_bytes(bytes, docs).ok_or_else(|| damaged("its deletes do not fit"))?,
         None => DeleteSet::default(),
     };
-    let files = Arc::new(SplitFiles { footer, bytes });
+    let files = Arc::new(SplitFiles::new(footer, bytes)?);
     let reader = open_reader(&files, split)?;
     if reader.max_doc() != docs {
         return Err(damaged(&format!(

@@ -6,13 +6,14 @@
 //! further, so work that can go on with its next part does so by [`or_later`]. What was written down is
 //! fetched together, and the next try comes a step further: terms, then postings and columns, then documents.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use firn_engine::Work;
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::split::PartKind;
 use tokio::task::JoinSet;
@@ -27,7 +28,10 @@ const ROUNDS_MAX: usize = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 thread_local! {
+    /// Requests and bytes that the work of this thread had to wait for.
+    static FETCHED: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
     static COLLECTED: RefCell<Option<Reads>> = const { RefCell::new(None) };
+    static ROWS: RefCell<Rows> = const { RefCell::new(Rows::All) };
 }
 
 /// Kind, start and end of reads of one split.
@@ -70,6 +74,10 @@ impl Reads {
         let Some(io) = self.by_split.iter().find_map(|(bytes, _)| bytes.io().cloned()) else {
             return Ok(());
         };
+        for (bytes, ranges) in &self.by_split {
+            let wanted: Vec<Wanted> = ranges.iter().map(|(kind, start, end)| (*kind, *start..*end)).collect();
+            note_fetched(bytes.missing(&wanted));
+        }
         wait_for_others(|| {
             io.block_on(async {
                 let mut fetches = JoinSet::new();
@@ -87,6 +95,61 @@ impl Reads {
             })
         })
     }
+}
+
+/// What a reader that nobody expects to fail unwinds with.
+pub(crate) struct ReadFailed(pub(crate) Error);
+
+/// Runs some work, of which a read that failed inside is the outcome. Other panics go on.
+pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(outcome) => outcome,
+        Err(panic) => match panic.downcast::<ReadFailed>() {
+            Ok(failed) => Err(failed.0),
+            Err(panic) => resume_unwind(panic),
+        },
+    }
+}
+
+/// Which rows of the segment at hand are of interest to the work that is tried.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Rows {
+    /// All that it has.
+    #[default]
+    All,
+    /// These documents.
+    Of(Arc<[Range<u32>]>),
+}
+
+/// Tries a step of some work on these rows of a segment: what it opens there is wanted as far as they reach.
+pub(crate) fn on_rows<T>(rows: &Rows, step: impl FnOnce() -> Result<T>) -> Result<T> {
+    let before = ROWS.replace(rows.clone());
+    let outcome = catch(step);
+    ROWS.set(before);
+    outcome
+}
+
+/// The rows that the step at hand is about.
+pub(crate) fn rows() -> Rows {
+    ROWS.with_borrow(Rows::clone)
+}
+
+/// Counts what this thread has to wait for.
+pub(crate) fn note_fetched((requests, bytes): (u64, u64)) {
+    let (requests_before, bytes_before) = FETCHED.get();
+    FETCHED.set((requests_before + requests, bytes_before + bytes));
+}
+
+/// Does some work, and counts what this thread has to wait for meanwhile as part of the request's. Within another call
+/// it is counted here alone.
+pub(crate) fn metered<T>(work: &Work, job: impl FnOnce() -> T) -> T {
+    let before = FETCHED.take();
+    let outcome = job();
+    let (requests, bytes) = FETCHED.replace(before);
+    if requests > 0 {
+        work.add_fetched(requests, bytes);
+    }
+    outcome
 }
 
 /// Whether this thread only finds out what it would have to wait for.

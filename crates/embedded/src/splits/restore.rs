@@ -14,10 +14,11 @@ use tantivy::store::StoreWriter;
 use tantivy::{Index, TantivyDocument};
 
 use super::about::About;
+use super::columns;
 use super::directory::SplitFiles;
 use super::open::damaged;
 use super::write::COPIED;
-use super::{SplitBytes, SplitDocument, names};
+use super::{SplitBytes, SplitDocument, names, terms};
 use crate::directory::DiskDirectory;
 use crate::schema::fields;
 use crate::search::failed;
@@ -41,7 +42,7 @@ pub(crate) fn restore_segment(
     let footer = Footer::decode(logical.start, &bytes.read(PartKind::Footer, logical)?)?;
     let about: About =
         serde_json::from_value(footer.about.clone()).map_err(|error| damaged(split, &error.to_string()))?;
-    let files = SplitFiles { footer, bytes };
+    let files = SplitFiles::new(footer, bytes)?;
     let directory = DiskDirectory::create(disk, dir)?;
     for (name, _) in COPIED {
         if let Some((part, found)) = files.footer.part(name) {
@@ -49,9 +50,23 @@ pub(crate) fn restore_segment(
             let mut out = directory
                 .open_write(path.as_ref())
                 .map_err(|error| failed(error.into()))?;
-            copy(&files, part, found.len, &mut out, stop)?;
+            match name == names::TERMS && about.paged_terms {
+                true => {
+                    let paged = files.read(part, &(0..found.len))?;
+                    out.write_all(&terms::unpage(&paged, &fields().schema)?)?;
+                }
+                false => copy(&files, part, found.len, &mut out, stop)?,
+            }
             out.terminate()?;
         }
+    }
+    if let Some((part, _)) = files.footer.part(names::COLUMN_RUNS) {
+        let path = format!("{}.{}", split.segment, names::COLUMNS);
+        let mut out = directory
+            .open_write(path.as_ref())
+            .map_err(|error| failed(error.into()))?;
+        columns::copy_to(&files, part, &mut out, stop)?;
+        out.terminate()?;
     }
     if let Some(meta) = files.footer.inline.get(names::META) {
         directory.atomic_write(names::META.as_ref(), meta)?;

@@ -14,13 +14,13 @@ use tantivy::directory::footer::Footer;
 
 use super::about::About;
 use super::directory::owned;
-use super::{SplitDocument, filters, lengths, names, recorder};
+use super::{SplitDocument, columns, filters, lengths, names, recorder, terms};
 use crate::derived::Zones;
-use crate::schema::IGNORED;
+use crate::schema::{IGNORED, fields};
 use crate::search::{NumColumn, Stored, TIMESTAMP, docs_with_value};
 use crate::shard::{FrozenSegment, TENANTS_FILE};
 
-/// Files of a segment that a split holds byte for byte.
+/// Files of a segment that a split gives back byte for byte: all but columns and terms are there as they were.
 pub(super) const COPIED: [(&str, PartKind); 5] = [
     (names::POSITIONS, PartKind::Positions),
     (names::POSTINGS, PartKind::Postings),
@@ -59,9 +59,24 @@ pub fn write_split(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn()
             Ok(index.entries.clone())
         })?;
     }
-    let mut reads = recorder::reads_of_open(&segment.files)?;
+    let mut files = segment.files.clone();
+    let paged = match file(segment, names::TERMS) {
+        Some(file) => terms::page(file, &fields().schema)?,
+        None => None,
+    };
+    let paged_terms = paged.is_some();
+    if let Some(paged) = paged {
+        files.insert(format!("{}.{}", segment.id(), names::TERMS), paged);
+    }
+    let mut reads = recorder::reads_of_open(&files)?;
     for (name, kind) in COPIED {
-        let Some(file) = file(segment, name) else { continue };
+        let Some(file) = files.get(&format!("{}.{name}", segment.id())) else {
+            continue;
+        };
+        if name == names::COLUMNS {
+            write_columns(&mut writer, file, stop)?;
+            continue;
+        }
         writer.part(name, kind, |out| copy(file, out, stop))?;
         let mut hot = reads.remove(name).unwrap_or_default();
         if file.len() as u64 <= SMALL_BYTES {
@@ -95,6 +110,7 @@ pub fn write_split(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn()
         segment: segment.meta.clone(),
         column_docs: column_docs(segment)?,
         lengths,
+        paged_terms,
     };
     let (_, written) = writer.finish(serde_json::to_value(&about)?)?;
     let meta = &segment.meta;
@@ -112,6 +128,27 @@ pub fn write_split(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn()
         tenants: tenants(segment),
         filters,
     })
+}
+
+fn write_columns<W: Write>(writer: &mut SplitWriter<W>, file: &Bytes, stop: &dyn Fn() -> Result<()>) -> Result<()> {
+    let table = if file.len() as u64 <= SMALL_BYTES {
+        let mut bytes = Vec::new();
+        let table = columns::write(file, &mut bytes, stop)?;
+        writer.part(names::COLUMN_RUNS, PartKind::Columns, |out| Ok(out.write_all(&bytes)?))?;
+        let bytes = Bytes::from(bytes);
+        let len = bytes.len() as u64;
+        writer.hot(names::COLUMN_RUNS, std::iter::once(0..len).collect(), |range| {
+            Ok(bytes.slice(range.start as usize..range.end as usize))
+        })?;
+        table
+    } else {
+        let (_, table) = writer.part(names::COLUMN_RUNS, PartKind::Columns, |out| {
+            columns::write(file, out, stop)
+        })?;
+        table
+    };
+    writer.inline(names::COLUMN_TABLE, table.encode().into());
+    Ok(())
 }
 
 /// What the pages of a segment's split are salted with: told by its id, so that it is the same each time.

@@ -38,11 +38,21 @@ fn node_with(repositories: &Path) -> Node {
 }
 
 pub(crate) fn register(node: &Node, settings: Value) -> Result<()> {
+    put(node, settings, true)
+}
+
+/// The same without looking whether it can be written: nodes of tests draw the same names for that, and several at once would
+/// meet each other's.
+pub(crate) fn register_unverified(node: &Node, settings: Value) {
+    put(node, settings, false).unwrap();
+}
+
+fn put(node: &Node, settings: Value, verify: bool) -> Result<()> {
     let request = PutRepository {
         name: "r".to_owned(),
         kind: "fs".to_owned(),
         settings,
-        verify: true,
+        verify,
     };
     node.run(node.engine.put_repository(&ctx(), request))
 }
@@ -70,7 +80,7 @@ pub(crate) fn snapshot(node: &Node, name: &str, indices: &str) -> Result<Snapsho
     node.run(node.engine.create_snapshot(&ctx(), request(name, indices)))
 }
 
-fn restore_request(snapshot: &str, indices: &[&str]) -> RestoreSnapshot {
+pub(crate) fn restore_request(snapshot: &str, indices: &[&str]) -> RestoreSnapshot {
     RestoreSnapshot {
         repository: "r".to_owned(),
         snapshot: snapshot.to_owned(),
@@ -86,7 +96,7 @@ fn restore_request(snapshot: &str, indices: &[&str]) -> RestoreSnapshot {
     }
 }
 
-fn restore(node: &Node, request: RestoreSnapshot) -> Result<Restored> {
+pub(crate) fn restore(node: &Node, request: RestoreSnapshot) -> Result<Restored> {
     node.run(node.engine.restore_snapshot(&ctx(), request))
 }
 
@@ -96,13 +106,13 @@ fn list(node: &Node, names: &[&str]) -> Result<Vec<String>> {
     Ok(infos.into_iter().map(|info| info.name).collect())
 }
 
-fn remove(node: &Node, names: &[&str]) -> Result<()> {
+pub(crate) fn remove(node: &Node, names: &[&str]) -> Result<()> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     node.run(node.engine.delete_snapshot(&ctx(), "r", &names))
 }
 
 /// Objects below a folder of the repository.
-fn objects(repositories: &Path, folder: &str) -> Vec<String> {
+pub(crate) fn objects(repositories: &Path, folder: &str) -> Vec<String> {
     fn walk(folder: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -504,4 +514,59 @@ fn a_node_without_object_stores_says_so() {
     );
     let reopened = Node::open(Arc::clone(&node.folder), Arc::new(RealDisk), |_| {});
     assert!(reopened.is_err(), "the folder is locked by the first");
+}
+
+#[test]
+fn snapshots_that_hold_events_of_a_tenant_are_named() {
+    let repositories = tempfile::tempdir().unwrap();
+    let node = with_repository(repositories.path());
+    let by_tenant = json!({
+        "settings": {"tenant.field": "tenant"},
+        "mappings": {"properties": {"tenant": {"type": "keyword"}}},
+    });
+    node.create("logs", by_tenant).unwrap();
+    node.create("plain", json!({})).unwrap();
+    let write = |tenant: &str, count: u64| {
+        for number in 0..count {
+            node.write(add("logs", json!({"tenant": tenant, "n": number})));
+        }
+        node.write(add("plain", json!({"tenant": tenant})));
+    };
+    write("acme", 3);
+    snapshot(&node, "first", "*").unwrap();
+    write("globex", 2);
+    snapshot(&node, "second", "*").unwrap();
+    snapshot(&node, "third", "plain").unwrap();
+    let held = |tenant: &str| {
+        let tenant = TenantId::parse(tenant).unwrap();
+        let found = node.run(node.engine.snapshots_of_tenant(&ctx(), &tenant)).unwrap();
+        assert_eq!(found.unread, []);
+        let holding = found.holding.into_iter();
+        holding
+            .map(|held| (held.snapshot, held.indices.join(","), held.documents))
+            .collect::<Vec<_>>()
+    };
+    let entry = |name: &str, documents| (name.to_owned(), "logs".to_owned(), documents);
+    assert_eq!(held("acme"), [entry("first", 3), entry("second", 3)]);
+    assert_eq!(held("globex"), [entry("second", 2)]);
+    assert_eq!(held("initech"), []);
+
+    // It stays in a snapshot when it is removed from the index, until that snapshot goes.
+    let request = firn_engine::admin::PurgeRequest::all_of(TenantId::parse("acme").unwrap());
+    assert!(
+        node.run(firn_engine::Engine::purge_tenant(&*node.engine, &ctx(), request))
+            .unwrap()
+            .is_complete()
+    );
+    snapshot(&node, "fourth", "logs").unwrap();
+    assert_eq!(held("acme"), [entry("first", 3), entry("second", 3)]);
+    remove(&node, &["first", "second"]).unwrap();
+    assert_eq!(held("acme"), []);
+    assert_eq!(held("globex"), [entry("fourth", 2)]);
+
+    // What cannot be looked at is named too.
+    std::fs::remove_dir_all(repositories.path().join("backups/snapshots")).unwrap();
+    let tenant = TenantId::parse("globex").unwrap();
+    let found = node.run(node.engine.snapshots_of_tenant(&ctx(), &tenant)).unwrap();
+    assert!(found.holding.is_empty() && !found.unread.is_empty(), "{found:?}");
 }

@@ -9,10 +9,14 @@
 //! of any splits at any time, by whoever can read them. `docs/formats/filters.md` describes the bytes.
 
 mod directory;
+mod reference;
 mod section;
 mod shape;
 pub mod table;
+mod writer;
 
 pub use directory::TableDamage;
+pub use reference::FilterTableRef;
 pub use shape::Shape;
-pub use table::{FilterTable, TableWriter, WrittenTable};
+pub use table::{FilterTable, Question};
+pub use writer::TableWriter;

@@ -1,67 +1,35 @@
-//! One slice of all splits of a group: a header that says whose filter has which shape, then a matrix for each shape, with
-//! a row for each place and a column for each split of that shape.
+//! One slice of all splits of a group: a matrix for each shape, with a row for each place and a column for each split of
+//! that shape. Which split has which shape is said elsewhere, for all sections in a row.
 
 use std::io::{self, Write};
 use std::ops::Range;
 
 use super::shape::{Probe, Shape};
 
-/// Shapes of a section. Slices of about one size have three or four; of a split whose shape finds no place
-/// the table knows nothing in this slice.
-const SHAPES_MAX: usize = 16;
-
-const SHAPE_BYTES: usize = 16;
-
-/// The number of a split that the section knows nothing of.
+/// The number of a split that the table knows nothing of in this slice.
 const UNKNOWN: u8 = u8::MAX;
+
+/// Shapes of a group. Filters of about one size have three or four; of a split whose shape finds no place
+/// the table knows nothing in this slice.
+pub(super) const SHAPES_MAX: usize = UNKNOWN as usize;
 
 /// Rows that are turned at once: each filter is read in runs, and what is written stays in the processor's caches.
 const STRIPE_ROWS: usize = 64;
 
-/// The beginning of a section. Its length depends only on how many splits there are.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    shapes: Vec<Shape>,
+/// Where the columns of a section are.
+#[derive(Debug)]
+pub(super) struct Layout<'a> {
+    /// Of the group.
+    shapes: &'a [Shape],
     /// The number of each split's shape.
-    shape_of: Vec<u8>,
+    shape_of: &'a [u8],
 }
 
-impl Header {
-    /// Bytes of a header.
-    pub(super) fn len(splits: usize) -> u64 {
-        (SHAPES_MAX * SHAPE_BYTES + splits) as u64
-    }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(SHAPES_MAX * SHAPE_BYTES + self.shape_of.len());
-        for shape in &self.shapes {
-            bytes.extend_from_slice(&shape.seed.to_le_bytes());
-            bytes.extend_from_slice(&shape.segment.to_le_bytes());
-            bytes.extend_from_slice(&shape.first.to_le_bytes());
-        }
-        bytes.resize(SHAPES_MAX * SHAPE_BYTES, 0);
-        bytes.extend_from_slice(&self.shape_of);
-        bytes
-    }
-
-    /// Reads a header; `None`: these bytes are none.
-    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let (shapes, shape_of) = bytes.split_at_checked(SHAPES_MAX * SHAPE_BYTES)?;
-        let (shapes, _) = shapes.as_chunks::<SHAPE_BYTES>();
-        let used = shapes.iter().take_while(|bytes| **bytes != [0; SHAPE_BYTES]);
-        let shapes: Option<Vec<Shape>> = used
-            .map(|bytes| {
-                let seed = u64::from_le_bytes(*bytes.first_chunk()?);
-                let number = |at: usize| Some(u32::from_le_bytes(*bytes[at..].first_chunk()?));
-                Shape::checked(seed, number(8)?, number(12)?)
-            })
-            .collect();
-        let shapes = shapes?;
+impl<'a> Layout<'a> {
+    /// `None`: a split has a shape that there is not.
+    pub(super) fn new(shapes: &'a [Shape], shape_of: &'a [u8]) -> Option<Self> {
         let is_known = |number: &u8| *number == UNKNOWN || usize::from(*number) < shapes.len();
-        shape_of.iter().all(is_known).then(|| Self {
-            shapes,
-            shape_of: shape_of.to_vec(),
-        })
+        shape_of.iter().all(is_known).then_some(Self { shapes, shape_of })
     }
 
     /// The three rows of each shape that a value needs, from the section's start, and how to read them.
@@ -70,9 +38,12 @@ impl Header {
         for number in self.shape_of.iter().filter(|number| **number != UNKNOWN) {
             counts[usize::from(*number)] += 1;
         }
-        let mut matrix = Self::len(self.shape_of.len());
-        let mut rows = Vec::with_capacity(self.shapes.len());
+        let mut matrix = 0;
+        let mut rows = Vec::new();
         for (number, (shape, count)) in self.shapes.iter().zip(&counts).enumerate() {
+            if *count == 0 {
+                continue;
+            }
             let probe = shape.probe(hash);
             let row = |place: u32| matrix + u64::from(place) * count..matrix + (u64::from(place) + 1) * count;
             rows.push(Rows {
@@ -86,11 +57,7 @@ impl Header {
     }
 
     /// The splits, by their place in the group, whose filter says no, given the three rows of a shape.
-    pub(super) fn without<'a>(
-        &'a self,
-        rows: &'a Rows,
-        bytes: &'a [impl AsRef<[u8]>; 3],
-    ) -> impl Iterator<Item = usize> + 'a {
+    pub(super) fn without(&self, rows: &Rows, bytes: &[impl AsRef<[u8]>; 3]) -> impl Iterator<Item = usize> {
         let own = self
             .shape_of
             .iter()
@@ -113,35 +80,33 @@ pub(super) struct Rows {
     probe: Probe,
 }
 
-/// Writes a section of slices as they lie in their splits. A slice that is none is left out: its split is searched.
-pub(super) fn write(slices: &[impl AsRef<[u8]>], out: &mut impl Write) -> io::Result<()> {
-    let parsed: Vec<Option<(Shape, &[u8])>> = slices.iter().map(|slice| Shape::of(slice.as_ref())).collect();
-    let mut counts: Vec<(Shape, usize)> = Vec::new();
-    for (shape, _) in parsed.iter().flatten() {
-        match counts.iter_mut().find(|(known, _)| known == shape) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((*shape, 1)),
-        }
+/// Writes the matrices of slices as they lie in their splits, and says the number of each one's shape, which `shapes`
+/// learns. A slice that is none is left out: its split is searched.
+pub(super) fn write(slices: &[impl AsRef<[u8]>], shapes: &mut Vec<Shape>, out: &mut impl Write) -> io::Result<Vec<u8>> {
+    let mut shape_of = Vec::with_capacity(slices.len());
+    let mut columns: Vec<Vec<&[u8]>> = vec![Vec::new(); shapes.len()];
+    for slice in slices {
+        let Some((shape, slots)) = Shape::of(slice.as_ref()) else {
+            shape_of.push(UNKNOWN);
+            continue;
+        };
+        let number = match shapes.iter().position(|known| *known == shape) {
+            Some(number) => number,
+            None if shapes.len() == SHAPES_MAX => {
+                shape_of.push(UNKNOWN);
+                continue;
+            }
+            None => {
+                shapes.push(shape);
+                columns.push(Vec::new());
+                shapes.len() - 1
+            }
+        };
+        shape_of.push(number as u8);
+        columns[number].push(slots);
     }
-    // The commonest ones, in an order that depends on nothing else.
-    counts.sort_by_key(|(shape, count)| (std::cmp::Reverse(*count), *shape));
-    counts.truncate(SHAPES_MAX);
-    let shapes: Vec<Shape> = counts.into_iter().map(|(shape, _)| shape).collect();
-    let number_of = |shape: &Shape| shapes.iter().position(|known| known == shape);
-    let shape_of = parsed.iter().map(|slice| {
-        let known = slice.as_ref().and_then(|(shape, _)| number_of(shape));
-        known.map_or(UNKNOWN, |number| number as u8)
-    });
-    let header = Header {
-        shape_of: shape_of.collect(),
-        shapes: shapes.clone(),
-    };
-    out.write_all(&header.to_bytes())?;
-    for shape in &shapes {
-        let own = parsed.iter().flatten().filter(|(known, _)| known == shape);
-        write_matrix(&own.map(|(_, slots)| *slots).collect::<Vec<_>>(), out)?;
-    }
-    Ok(())
+    columns.iter().try_for_each(|columns| write_matrix(columns, out))?;
+    Ok(shape_of)
 }
 
 /// Turns columns into rows.
@@ -166,19 +131,29 @@ mod tests {
     use crate::split::filter;
 
     #[test]
-    fn a_header_that_makes_no_sense_is_refused() {
-        let (slice, _) = filter::build((0..100).collect()).unwrap();
+    fn slices_are_told_by_their_shape() {
+        let (small, _) = filter::build((0..100).collect()).unwrap();
+        let (large, _) = filter::build((0..3000).collect()).unwrap();
+        let mut shapes = Vec::new();
         let mut section = Vec::new();
-        write(&[&slice[..], b"no filter", &slice[..]], &mut section).unwrap();
-        let bytes = &section[..Header::len(3) as usize];
-        let header = Header::parse(bytes).unwrap();
-        assert_eq!(header.shape_of, [0, UNKNOWN, 0]);
-        assert_eq!(header.to_bytes(), bytes);
-        assert_eq!(Header::parse(&bytes[..SHAPES_MAX * SHAPE_BYTES - 1]), None);
-        for (place, value) in [(8, 3), (12, 1), (bytes.len() - 1, 1)] {
-            let mut bytes = bytes.to_vec();
-            bytes[place] = value;
-            assert_eq!(Header::parse(&bytes), None, "byte {place}");
-        }
+        let slices = [&small[..], b"no filter", &large[..], &small[..]];
+        let numbers = write(&slices, &mut shapes, &mut section).unwrap();
+        assert_eq!(numbers, [0, UNKNOWN, 1, 0]);
+        let [small_len, large_len] = [0, 1].map(|number: usize| shapes[number].places() as usize);
+        assert_eq!(section.len(), 2 * small_len + large_len);
+        // The next section has the shapes of the one before.
+        assert_eq!(write(&[&large[..]], &mut shapes, &mut Vec::new()).unwrap(), [1]);
+        assert_eq!(shapes.len(), 2);
+        let layout = Layout::new(&shapes, &numbers).unwrap();
+        let rows = layout.rows(7);
+        assert_eq!(rows.len(), 2);
+        assert!(rows[1].ranges.iter().all(|range| range.start >= 2 * small_len as u64));
+        assert!(
+            rows.iter()
+                .flat_map(|rows| &rows.ranges)
+                .all(|range| range.end <= section.len() as u64)
+        );
+        assert!(Layout::new(&shapes[..1], &numbers).is_none());
+        assert!(Layout::new(&shapes[..1], &[0, UNKNOWN]).is_some());
     }
 }

@@ -1,153 +1,191 @@
-//! A table: one object of [pages] with a section for each slice of each group, and the directory at its end.
+//! A table that can be asked.
 //!
-//! A question of a field and a value takes two rounds of reads through the region cache: the headers of its slice, one for each group, and
-//! the rows that they name.
+//! A question of a field and a value takes one round of reads through the region cache: the rows that its slices name, one or
+//! a few ranges for each group of filters. Which split has which shape is held in memory where that is little, and else takes
+//! a round before.
 
-use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use super::directory::{self, GROUP_SPLITS_MAX, Group};
-use super::section::{self, Header};
-use crate::object::{ObjectError, ObjectErrorKind};
+use super::directory::{self, Directory, Group};
+use super::reference::FilterTableRef;
+use super::section::{Layout, Rows};
+use crate::object::{ObjectError, ObjectErrorKind, Objects};
 use crate::regions::{CachedObject, ObjectId, RegionCache};
-use crate::split::pages::{self, PageWriter};
-use crate::split::{PartKind, filter};
+use crate::split::{PartKind, filter, pages};
 
-/// Writes a table.
-pub struct TableWriter<W> {
-    pages: PageWriter<W>,
-    groups: Vec<Group>,
+/// A table no longer than this is fetched whole when it is opened: it takes one request, as its directory alone would.
+const WHOLE_BYTES_MAX: u64 = 256 << 10;
+/// Numbers of shapes that are held in memory.
+const NUMBERS_HELD_MAX: u64 = 64 << 10;
+
+/// A value that is looked for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Question {
+    /// The field's path.
+    pub field: String,
+    /// The [hash](filter::hash) of the value.
+    pub hash: u64,
 }
 
-/// What was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WrittenTable {
-    /// Bytes of the object.
-    pub len: u64,
-    /// Its directory, logical.
-    pub directory: Range<u64>,
-}
-
-impl<W: Write> TableWriter<W> {
-    /// A table whose pages have this salt.
-    pub fn new(out: W, salt: u64) -> Self {
-        Self {
-            pages: PageWriter::new(out, salt),
-            groups: Vec::new(),
-        }
-    }
-
-    /// Adds the filters of a field in splits that have it cut into the same number of slices. `slice` reads one:
-    /// of the split at this place, the slice of this number; it is asked for all splits of one slice, then of the next.
-    /// More splits than a group holds become several groups. [`io::ErrorKind::InvalidInput`] if there is nothing to add.
-    pub fn add<E: From<io::Error>>(
-        &mut self,
-        field: &str,
-        slices: u32,
-        splits: &[ObjectId],
-        mut slice: impl FnMut(usize, u32) -> Result<Bytes, E>,
-    ) -> Result<(), E> {
-        if splits.is_empty() || !slices.is_power_of_two() || field.len() > usize::from(u16::MAX) {
-            return Err(io::Error::from(io::ErrorKind::InvalidInput).into());
-        }
-        for (group, splits) in splits.chunks(GROUP_SPLITS_MAX).enumerate() {
-            let mut sections = Vec::with_capacity(slices as usize);
-            for number in 0..slices {
-                let first = group * GROUP_SPLITS_MAX;
-                let columns: Result<Vec<Bytes>, E> =
-                    (first..first + splits.len()).map(|at| slice(at, number)).collect();
-                self.pages.align()?;
-                sections.push(self.pages.position());
-                section::write(&columns?, &mut self.pages)?;
-            }
-            self.groups.push(Group {
-                field: field.to_owned(),
-                splits: splits.to_vec(),
-                sections,
-            });
-        }
-        Ok(())
-    }
-
-    /// Writes the directory.
-    pub fn finish(mut self) -> io::Result<(W, WrittenTable)> {
-        self.pages.align()?;
-        let start = self.pages.position();
-        self.pages.write_all(&directory::to_bytes(&self.groups))?;
-        let directory = start..self.pages.position();
-        let (out, len) = self.pages.finish()?;
-        Ok((out, WrittenTable { len, directory }))
-    }
-}
-
-/// A table that can be asked. Its directory lies in memory: 32 bytes for each split and field.
+/// See the module.
 #[derive(Debug)]
 pub struct FilterTable {
     object: Arc<CachedObject>,
-    groups: Vec<Group>,
+    directory: Directory,
+    /// Where the numbers of shapes are, logical.
+    numbers: Range<u64>,
+    /// They themselves.
+    numbers_held: Option<Bytes>,
+}
+
+/// A slice of a group that a question is about.
+struct Asked<'a> {
+    question: usize,
+    hash: u64,
+    group: &'a Group,
+    slice: u32,
+}
+
+impl Asked<'_> {
+    /// Logical ranges of what the rows of a shape are, relative to the section.
+    fn place(&self, range: &Range<u64>) -> Range<u64> {
+        let start = self.group.sections[self.slice as usize];
+        start.saturating_add(range.start)..start.saturating_add(range.end)
+    }
 }
 
 impl FilterTable {
-    /// Reads the directory, which is all that is read before a question. One that makes no sense is
-    /// [`ObjectErrorKind::Corrupt`].
+    /// Reads the directory. One that makes no sense is [`ObjectErrorKind::Corrupt`].
     pub async fn open(
         cache: &RegionCache,
-        object: Arc<CachedObject>,
-        directory: &Range<u64>,
+        store: Arc<dyn Objects>,
+        reference: &FilterTableRef,
     ) -> Result<Self, ObjectError> {
-        let bytes = read(cache, &object, directory).await?;
-        let groups = directory::parse(&bytes, directory.start).map_err(|_| corrupt(&object))?;
-        Ok(Self { object, groups })
-    }
-
-    /// Splits that it has a filter of, for a field.
-    pub fn splits(&self, field: &str) -> usize {
-        self.of(field).map(|group| group.splits.len()).sum()
-    }
-
-    /// The splits that certainly have no document with the value of this [hash](filter::hash). What the table does not know is
-    /// not among them.
-    pub async fn without(&self, cache: &RegionCache, field: &str, hash: u64) -> Result<Vec<ObjectId>, ObjectError> {
-        let groups = self.of(field).map(|group| self.without_in(cache, group, hash));
-        Ok(try_join_all(groups).await?.concat())
-    }
-
-    async fn without_in(&self, cache: &RegionCache, group: &Group, hash: u64) -> Result<Vec<ObjectId>, ObjectError> {
-        let slice = filter::slice_of(hash, group.sections.len() as u32);
-        let start = group.sections[slice as usize];
-        let within = |range: &Range<u64>| start + range.start..start + range.end;
-        let header = read(cache, &self.object, &within(&(0..Header::len(group.splits.len())))).await?;
-        let header = Header::parse(&header).ok_or_else(|| corrupt(&self.object))?;
-        let rows = header.rows(hash);
-        let bytes = rows.iter().map(|rows| async {
-            let [a, b, c] = rows.ranges.each_ref().map(within);
-            let read = |range| async move { read(cache, &self.object, &range).await };
-            let bytes = try_join_all([a, b, c].map(read)).await?;
-            <[Bytes; 3]>::try_from(bytes).map_err(|_| corrupt(&self.object))
+        let damaged = || {
+            ObjectError::new(
+                ObjectErrorKind::Corrupt,
+                reference.key(),
+                directory::TableDamage.to_string(),
+            )
+        };
+        let object = Arc::new(CachedObject {
+            id: ObjectId::parse(&reference.id).ok_or_else(damaged)?,
+            key: reference.key(),
+            len: reference.len,
+            salt: reference.salt,
+            store,
+            owner: None,
         });
-        let bytes = try_join_all(bytes).await?;
-        let without = rows
-            .iter()
-            .zip(&bytes)
-            .flat_map(|(rows, bytes)| header.without(rows, bytes));
-        Ok(without.map(|split| group.splits[split]).collect())
+        if reference.len <= WHOLE_BYTES_MAX {
+            cache.fetch(&object, &[(PartKind::Filters, 0..reference.len)]).await?;
+        }
+        let numbers = reference.numbers..reference.directory.start;
+        if numbers.start > numbers.end || reference.directory.is_empty() {
+            return Err(damaged());
+        }
+        let is_little = numbers.end - numbers.start <= NUMBERS_HELD_MAX;
+        let start = if is_little { numbers.start } else { numbers.end };
+        let bytes = read(cache, &object, &(start..reference.directory.end)).await?;
+        let (held, directory) = bytes.split_at((numbers.end - start) as usize);
+        Ok(Self {
+            directory: directory::parse(directory, &numbers).map_err(|_| damaged())?,
+            // A copy, so that the directory is not held as bytes too.
+            numbers_held: is_little.then(|| Bytes::copy_from_slice(held)),
+            numbers,
+            object,
+        })
     }
 
-    fn of(&self, field: &str) -> impl Iterator<Item = &Group> {
-        self.groups.iter().filter(move |group| group.field == field)
+    /// The splits that it has filters of, ascending.
+    pub fn splits(&self) -> &[ObjectId] {
+        &self.directory.splits
     }
-}
 
-fn corrupt(object: &CachedObject) -> ObjectError {
-    ObjectError::new(
-        ObjectErrorKind::Corrupt,
-        &object.key,
-        directory::TableDamage.to_string(),
-    )
+    /// The place of a split among those that it has filters of.
+    pub fn place(&self, split: &ObjectId) -> Option<usize> {
+        self.directory.splits.binary_search(split).ok()
+    }
+
+    /// For each question and each split, by [place](FilterTable::place): whether the split certainly has no document with the
+    /// value. What the table does not know may have one.
+    pub async fn without(&self, cache: &RegionCache, questions: &[Question]) -> Result<Vec<Vec<bool>>, ObjectError> {
+        let mut without = vec![vec![false; self.directory.splits.len()]; questions.len()];
+        let asked: Vec<Asked<'_>> = (0..)
+            .zip(questions)
+            .flat_map(|(number, own)| self.asked(number, own))
+            .collect();
+        let numbers = self.numbers(cache, &asked).await?;
+        let mut layouts = Vec::with_capacity(asked.len());
+        for (asked, numbers) in asked.iter().zip(&numbers) {
+            let layout = Layout::new(&asked.group.shapes, numbers).ok_or_else(|| self.damaged())?;
+            let rows = layout.rows(asked.hash);
+            layouts.push((asked, layout, rows));
+        }
+        let ranges = layouts.iter().flat_map(|(asked, _, rows)| {
+            rows.iter()
+                .flat_map(|rows| &rows.ranges)
+                .map(|range| asked.place(range))
+        });
+        self.fetch(cache, ranges).await?;
+        for (asked, layout, rows) in &layouts {
+            for rows in rows {
+                let bytes = self.rows(cache, asked, rows).await?;
+                for column in layout.without(rows, &bytes) {
+                    without[asked.question][asked.group.columns[column] as usize] = true;
+                }
+            }
+        }
+        Ok(without)
+    }
+
+    fn asked<'a>(&'a self, question: usize, own: &Question) -> impl Iterator<Item = Asked<'a>> {
+        let groups = self.directory.groups.iter().filter(|group| group.field == own.field);
+        groups.map(move |group| Asked {
+            question,
+            hash: own.hash,
+            group,
+            slice: filter::slice_of(own.hash, group.sections.len() as u32),
+        })
+    }
+
+    /// Which split has which shape in each of these slices.
+    async fn numbers(&self, cache: &RegionCache, asked: &[Asked<'_>]) -> Result<Vec<Bytes>, ObjectError> {
+        let ranges = || asked.iter().map(|asked| asked.group.numbers_of(asked.slice));
+        if let Some(held) = &self.numbers_held {
+            let place = |range: Range<u64>| {
+                (range.start - self.numbers.start) as usize..(range.end - self.numbers.start) as usize
+            };
+            return Ok(ranges().map(|range| held.slice(place(range))).collect());
+        }
+        self.fetch(cache, ranges()).await?;
+        try_join_all(ranges().map(|range| async move { read(cache, &self.object, &range).await })).await
+    }
+
+    async fn rows(&self, cache: &RegionCache, asked: &Asked<'_>, rows: &Rows) -> Result<[Bytes; 3], ObjectError> {
+        let [a, b, c] = rows.ranges.each_ref().map(|range| asked.place(range));
+        Ok([
+            read(cache, &self.object, &a).await?,
+            read(cache, &self.object, &b).await?,
+            read(cache, &self.object, &c).await?,
+        ])
+    }
+
+    /// Brings ranges here: neighbours in one request, all requests at once.
+    async fn fetch(&self, cache: &RegionCache, ranges: impl Iterator<Item = Range<u64>>) -> Result<(), ObjectError> {
+        let wanted: Vec<_> = ranges
+            .map(|range| (PartKind::Filters, pages::physical(&range)))
+            .collect();
+        cache.fetch(&self.object, &wanted).await
+    }
+
+    fn damaged(&self) -> ObjectError {
+        let why = directory::TableDamage.to_string();
+        ObjectError::new(ObjectErrorKind::Corrupt, &self.object.key, why)
+    }
 }
 
 async fn read(cache: &RegionCache, object: &Arc<CachedObject>, logical: &Range<u64>) -> Result<Bytes, ObjectError> {
@@ -158,15 +196,23 @@ async fn read(cache: &RegionCache, object: &Arc<CachedObject>, logical: &Range<u
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
+    use crate::filters::TableWriter;
     use crate::regions::testing::{Bed, block_on, object_of};
 
     const FIELD: &str = "client.ip";
 
     fn split(number: usize) -> ObjectId {
         let mut id = [0; 32];
-        id[..8].copy_from_slice(&(number as u64).to_le_bytes());
+        id[..8].copy_from_slice(&(number as u64).to_be_bytes());
         ObjectId(id)
+    }
+
+    fn question(field: &str, hash: u64) -> Question {
+        let field = field.to_owned();
+        Question { field, hash }
     }
 
     /// The hashes of a split's values; every hundredth one has the needle.
@@ -202,11 +248,12 @@ mod tests {
             filter::may_hold(&self.slice(split, filter::slice_of(hash, self.slices)), hash).unwrap()
         }
 
-        fn table(&self) -> (Vec<u8>, WrittenTable) {
-            let mut writer = TableWriter::new(Vec::new(), 77);
+        fn table(&self) -> (Vec<u8>, FilterTableRef) {
             let splits: Vec<_> = (0..self.filters.len()).map(split).collect();
+            let mut writer = TableWriter::new(Vec::new(), splits);
+            let columns: Vec<u32> = (0..self.filters.len() as u32).collect();
             let slice = |split, number| Ok::<_, io::Error>(self.slice(split, number));
-            writer.add(FIELD, self.slices, &splits, slice).unwrap();
+            writer.add(FIELD, self.slices, &columns, slice).unwrap();
             writer.finish().unwrap()
         }
     }
@@ -218,20 +265,26 @@ mod tests {
             let (bytes, written) = filters.table();
             assert_eq!(bytes.len() as u64, written.len);
             let bed = Bed::new(10_000);
-            let (object, store) = object_of(1, bytes, 77);
-            let table = block_on(FilterTable::open(&bed.cache, object, &written.directory)).unwrap();
-            assert_eq!((table.splits(FIELD), table.splits("other")), (120, 0));
+            let (object, store) = object_of(1, bytes, written.salt);
+            let mut table = block_on(FilterTable::open(&bed.cache, Arc::clone(&object.store), &written)).unwrap();
+            assert_eq!((table.place(&split(7)), table.place(&split(120))), (Some(7), None));
             assert_eq!(store.count(), 1);
             let own = (0..120).map(|split| hashes(split, 50)[split % 50]);
-            for asked in own.chain([filter::hash(b"needle"), filter::hash(b"nobody's")]) {
-                let mut without = block_on(table.without(&bed.cache, FIELD, asked)).unwrap();
-                without.sort();
-                let mut expect: Vec<_> = (0..120).filter(|at| !filters.may_hold(*at, asked)).map(split).collect();
-                expect.sort();
-                assert_eq!(without, expect);
-                assert!(without.len() > 100, "{}", without.len());
+            let asked: Vec<u64> = own
+                .chain([filter::hash(b"needle"), filter::hash(b"nobody's")])
+                .collect();
+            let mut questions: Vec<_> = asked.iter().map(|hash| question(FIELD, *hash)).collect();
+            questions.push(question("other", 1));
+            let without = block_on(table.without(&bed.cache, &questions)).unwrap();
+            for (hash, without) in asked.iter().zip(&without) {
+                let expect: Vec<_> = (0..120).map(|at| !filters.may_hold(at, *hash)).collect();
+                assert_eq!(*without, expect);
+                assert!(without.iter().filter(|own| **own).count() > 100);
             }
-            assert!(block_on(table.without(&bed.cache, "other", 1)).unwrap().is_empty());
+            assert_eq!(without.last(), Some(&vec![false; 120]));
+            // What is too much to be held is read.
+            assert!(table.numbers_held.take().is_some());
+            assert_eq!(block_on(table.without(&bed.cache, &questions)).unwrap(), without);
         }
     }
 
@@ -241,47 +294,71 @@ mod tests {
         let filters = Filters::new(12_500, |split| 60 + split % 40);
         let (bytes, written) = filters.table();
         let bed = Bed::new(100_000);
-        let (object, store) = object_of(1, bytes, 77);
-        let table = block_on(FilterTable::open(&bed.cache, object, &written.directory)).unwrap();
-        let before = store.count();
-        let needle = filter::hash(b"needle");
-        let without = block_on(table.without(&bed.cache, FIELD, needle)).unwrap();
+        let (object, store) = object_of(1, bytes, written.salt);
+        let table = block_on(FilterTable::open(&bed.cache, Arc::clone(&object.store), &written)).unwrap();
+        let (before, fetched_before) = (store.count(), bed.cache.stats().total().fetched_bytes);
+        let needle = [question(FIELD, filter::hash(b"needle"))];
+        let without = block_on(table.without(&bed.cache, &needle)).unwrap().remove(0);
         let reads = store.count() - before;
-        assert!(reads <= 50, "{reads} reads");
-        let left = 12_500 - without.len();
+        assert!(reads <= 30, "{reads} reads");
+        let left = without.iter().filter(|own| !**own).count();
         assert!((125..250).contains(&left), "{left} splits are left of 125 that have it");
-        assert!(
-            without.iter().all(|split| split.0[0] != 0 || split.0[1] != 0),
-            "the first one has it"
-        );
-        let fetched =
-            bed.cache.stats().total().fetched_bytes - written.directory.end.saturating_sub(written.directory.start);
+        assert!(!without[0], "the first one has it");
+        let fetched = bed.cache.stats().total().fetched_bytes - fetched_before;
         assert!(fetched < 1 << 20, "{fetched} bytes");
-        block_on(table.without(&bed.cache, FIELD, needle)).unwrap();
+        block_on(table.without(&bed.cache, &needle)).unwrap();
         assert_eq!(store.count() - before, reads, "asked again, nothing is fetched");
+    }
+
+    /// A small table comes with its directory.
+    #[test]
+    fn a_small_table_is_asked_without_a_read() {
+        let filters = Filters::new(10, |_| 300);
+        let (bytes, written) = filters.table();
+        let bed = Bed::new(1000);
+        let (object, store) = object_of(1, bytes, written.salt);
+        let table = block_on(FilterTable::open(&bed.cache, Arc::clone(&object.store), &written)).unwrap();
+        let needle = [question(FIELD, filter::hash(b"needle"))];
+        let without = block_on(table.without(&bed.cache, &needle)).unwrap();
+        assert!(!without[0][0] && without[0].iter().any(|own| *own));
+        assert_eq!(store.count(), 1);
     }
 
     #[test]
     fn what_is_no_filter_is_searched() {
         let filters = Filters::new(3, |_| 100);
-        let mut writer = TableWriter::new(Vec::new(), 77);
-        let splits = [split(0), split(1), split(2)];
+        let mut writer = TableWriter::new(Vec::new(), vec![split(0), split(1), split(2), split(3)]);
         let slice = |at, number| match at {
             1 => Ok(Bytes::from_static(b"no filter")),
             _ => Ok::<_, io::Error>(filters.slice(at, number)),
         };
-        writer.add(FIELD, 1, &splits, slice).unwrap();
-        assert!(writer.add(FIELD, 1, &[], slice).is_err());
-        assert!(writer.add(FIELD, 3, &splits, slice).is_err());
+        writer.add(FIELD, 1, &[0, 1, 2], slice).unwrap();
+        for (slices, columns) in [(1, &[][..]), (3, &[0]), (1, &[1, 0]), (1, &[4])] {
+            assert!(
+                writer.add(FIELD, slices, columns, slice).is_err(),
+                "{slices} {columns:?}"
+            );
+        }
         let (bytes, written) = writer.finish().unwrap();
         let bed = Bed::new(100);
-        let (object, _) = object_of(1, bytes.clone(), 77);
-        let table = block_on(FilterTable::open(&bed.cache, object, &written.directory)).unwrap();
-        let without = block_on(table.without(&bed.cache, FIELD, filter::hash(b"nobody's"))).unwrap();
-        assert_eq!(without, [split(0), split(2)]);
+        let (object, _) = object_of(1, bytes.clone(), written.salt);
+        let table = block_on(FilterTable::open(&bed.cache, Arc::clone(&object.store), &written)).unwrap();
+        let nobody = [question(FIELD, filter::hash(b"nobody's"))];
+        let without = block_on(table.without(&bed.cache, &nobody)).unwrap();
+        assert_eq!(without, [[true, false, true, false]]);
         // Pages that are sound but no directory.
-        let (object, _) = object_of(1, bytes, 77);
-        let error = block_on(FilterTable::open(&bed.cache, object, &(0..100))).unwrap_err();
-        assert_eq!(error.kind, ObjectErrorKind::Corrupt);
+        for (numbers, directory) in [
+            (0, 0..100),
+            (100, 0..100),
+            (0, written.directory.end..written.directory.end),
+        ] {
+            let wrong = FilterTableRef {
+                numbers,
+                directory,
+                ..written.clone()
+            };
+            let opened = block_on(FilterTable::open(&bed.cache, Arc::clone(&object.store), &wrong));
+            assert_eq!(opened.unwrap_err().kind, ObjectErrorKind::Corrupt);
+        }
     }
 }

@@ -11,6 +11,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
+use super::breaker::{Admission, Breaker};
+use super::meter::Stopwatch;
 use super::{
     Limit, Meter, ObjectError, ObjectErrorKind, ObjectInfo, Objects, Operation, PutMode, Requests, RetryPolicy,
     Throttle, Want,
@@ -62,7 +64,23 @@ impl Guard {
 pub struct Guarded {
     store: Arc<dyn Requests>,
     guard: Arc<Guard>,
+    breaker: Arc<Breaker>,
     is_restore: bool,
+}
+
+/// Gives a turn to ask back whose request was dropped.
+struct Asking<'a> {
+    breaker: &'a Breaker,
+    stopwatch: Stopwatch,
+    is_over: bool,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.breaker.abandon();
+        }
+    }
 }
 
 impl Guarded {
@@ -71,6 +89,7 @@ impl Guarded {
         Self {
             store,
             guard: Arc::new(guard),
+            breaker: Arc::default(),
             is_restore: false,
         }
     }
@@ -125,18 +144,35 @@ impl Guarded {
             if let Some(pace) = pace {
                 pace.pay(pays).await;
             }
-            let outcome = {
+            let (admission, outcome) = {
                 let _turn = self.guard.limit.turn().await;
+                // Those who come after this one was refused have waited for their turn: they are told at once.
+                let mut asking = Asking {
+                    breaker: &self.breaker,
+                    stopwatch: Stopwatch::start(),
+                    is_over: false,
+                };
+                let admission = self.breaker.admit(asking.stopwatch.started());
+                if admission == Admission::Refused {
+                    asking.is_over = true;
+                    return Err(silent());
+                }
                 let running = self.guard.meter.start(operation, attempt);
                 let outcome = request(attempt).await;
-                running.end(outcome.as_ref().map(&bytes_of).map_err(|error| error.kind));
-                outcome
+                let told = outcome.as_ref().map(&bytes_of).map_err(|error| error.kind);
+                running.end(told);
+                let took = asking.stopwatch.elapsed();
+                let now = asking.stopwatch.started() + took;
+                self.breaker.note(told.map(drop), now, took);
+                asking.is_over = true;
+                (admission, outcome)
             };
             let error = match outcome {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
-            let Some(pause) = self.guard.retry.pause(attempt, &error) else {
+            let pause = self.guard.retry.pause(attempt, &error);
+            let Some(pause) = pause.filter(|_| admission == Admission::Granted) else {
                 return Err(error);
             };
             tracing::debug!(%error, attempt, ?pause, "a request to an object store is tried again");
@@ -241,6 +277,12 @@ async fn read_file(key: &str, file: Arc<File>, range: Range<u64>) -> Result<Byte
     bytes
         .map(Bytes::from)
         .map_err(|error| local(key, "read the file to upload", &error))
+}
+
+/// What those are told who need not even ask.
+fn silent() -> ObjectError {
+    let reason = "not asked: the store has not answered anybody for a while";
+    ObjectError::new(ObjectErrorKind::Unavailable, "*", reason)
 }
 
 fn cancelled(key: &str) -> ObjectError {

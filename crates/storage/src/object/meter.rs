@@ -84,6 +84,10 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
+    pub(super) fn started(&self) -> Instant {
+        self.0
+    }
+
     pub(super) fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }

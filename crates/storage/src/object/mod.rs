@@ -6,6 +6,7 @@
 
 mod analyze;
 mod azure;
+mod breaker;
 #[cfg(test)]
 mod cloud_tests;
 mod fs;

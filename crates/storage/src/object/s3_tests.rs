@@ -139,9 +139,10 @@ async fn every_fault_ends_in_the_right_answer_or_a_typed_error() {
 async fn a_store_that_stays_away_is_unavailable_after_so_many_requests() {
     let place = Place::start();
     let objects = place.repository(json!({"max_retries": 2}));
-    for (fault, expected) in [
-        (Fault::SlowDown, ObjectErrorKind::Unavailable),
-        (Fault::Reset, ObjectErrorKind::Unavailable),
+    for (fault, requests) in [
+        (Fault::SlowDown, 3..=3),
+        // A kept connection that ends before it answers is tried again by the HTTP client itself.
+        (Fault::Reset, 3..=6),
     ] {
         place.faults([]);
         objects
@@ -150,8 +151,10 @@ async fn a_store_that_stays_away_is_unavailable_after_so_many_requests() {
             .expect("write");
         place.faults([Rule::share(fault, 1.0)]);
         place.proxy.reset();
-        assert_eq!(kind(objects.read("k", 0..10).await), expected, "{fault:?}");
-        assert_eq!(place.proxy.stats().requests, 3, "{fault:?}");
+        let outcome = kind(objects.read("k", 0..10).await);
+        assert_eq!(outcome, ObjectErrorKind::Unavailable, "{fault:?}");
+        let made = place.proxy.stats().requests;
+        assert!(requests.contains(&made), "{fault:?}: {made}");
     }
 }
 

@@ -263,6 +263,24 @@ impl RegionCache {
         cost
     }
 
+    /// The same by kind, in the order of [`PartKind::ALL`]. A request that brings several kinds counts as the first one's.
+    pub fn missing_by_kind(
+        &self,
+        object: &Arc<CachedObject>,
+        wanted: &[(PartKind, Range<u64>)],
+    ) -> [Cost; PartKind::ALL.len()] {
+        let runs = plan::runs(wanted, object.len);
+        let survey = self.state.lock().survey(object, &runs);
+        let mut costs = [Cost::default(); PartKind::ALL.len()];
+        for request in survey.requests {
+            costs[number(request.kind(request.pages.start))].requests += 1;
+            for page in request.pages.clone() {
+                costs[number(request.kind(page))].bytes += PAGE_BYTES;
+            }
+        }
+        costs
+    }
+
     /// What it holds and did.
     pub fn stats(&self) -> RegionCacheStats {
         self.state.lock().index.stats()

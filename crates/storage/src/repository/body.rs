@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Repository;
+use crate::object::ObjectError;
 
 /// First word of every such object.
 const MAGIC: &str = "firn-repository";
@@ -13,6 +14,9 @@ const MAGIC: &str = "firn-repository";
 const VERSION: &str = "1";
 /// Bytes of one: a manifest of 100,000 splits takes some 60 MB.
 pub(super) const LEN_MAX: u64 = 256 << 20;
+/// Times that an object is read whose checksum does not match: what the way did to it is gone the next time, what
+/// the store did to it is not.
+const READS_MAX: usize = 3;
 
 /// The bytes of an object of this kind.
 pub(super) fn encode(kind: &str, value: &impl Serialize) -> Result<Bytes> {
@@ -53,11 +57,26 @@ pub(super) fn decode<T: DeserializeOwned>(kind: &str, bytes: &[u8]) -> Result<T,
 impl Repository {
     /// Reads an object that something names.
     pub(super) async fn read_object<T: DeserializeOwned>(&self, kind: &str, key: &str) -> Result<T> {
-        let (bytes, _) = self
-            .store
-            .read_all(key, LEN_MAX)
+        self.read_checked(key, LEN_MAX, |bytes| decode(kind, bytes))
             .await
-            .map_err(|error| self.failed(&format!("read the {kind}"), error))?;
-        decode(kind, &bytes).map_err(|why| self.error(format!("object [{key}] is damaged: {why}")))
+            .map_err(|error| self.failed(&format!("read the {kind}"), error))?
+            .map_err(|why| self.error(format!("object [{key}] is damaged: {why}")))
+    }
+
+    /// Reads an object until it makes sense, or not for long; the inner error is what is wrong with it.
+    pub(super) async fn read_checked<T>(
+        &self,
+        key: &str,
+        len_max: u64,
+        decode: impl Fn(&Bytes) -> Result<T, String>,
+    ) -> Result<Result<T, String>, ObjectError> {
+        let mut reads = 1;
+        loop {
+            let (bytes, _) = self.store.read_all(key, len_max).await?;
+            match decode(&bytes) {
+                Err(_) if reads < READS_MAX => reads += 1,
+                decoded => return Ok(decoded),
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! needed for safety, which is the business of sweeps: a mark only spares a writer from writing
 //! things twice.
 
+use bytes::Bytes;
 use firn_model::Result;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ const FOLDER: &str = "pending/";
 /// A mark of another writer that is older than this is dead: no snapshot takes a day.
 const MARK_AGE_MS_MAX: i64 = 24 * 60 * 60 * 1000;
 /// Where there may be garbage.
-const SWEPT_FOLDERS: [&str; 4] = ["splits/", "deletes/", "indices/", "snapshots/"];
+const SWEPT_FOLDERS: [&str; 5] = ["splits/", "deletes/", "filters/", "indices/", "snapshots/"];
 
 /// What a mark says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,7 +31,7 @@ struct Mark {
 #[derive(Debug)]
 pub struct Writing {
     key: String,
-    /// The newest commit when it began: what snapshots name in it may be relied on.
+    /// [`super::State::base`] when it began: what snapshots name may be relied on, but for what was condemned since.
     pub base: u64,
 }
 
@@ -64,7 +65,7 @@ impl Repository {
             .write(key, body::encode("mark", &mark)?, PutMode::Create)
             .await;
         written.map_err(|error| self.failed("write", error))?;
-        Ok(self.state().await?.number)
+        Ok(self.state().await?.base())
     }
 
     /// Takes the mark away. If that fails the mark is dead, and the next cleanup removes it.
@@ -138,8 +139,9 @@ impl Repository {
 
     /// `None`: it is gone, or nothing that a firn wrote.
     async fn read_mark(&self, key: &str) -> Result<Option<Mark>> {
-        match self.store.read_all(key, body::LEN_MAX).await {
-            Ok((bytes, _)) => Ok(body::decode("mark", &bytes).ok()),
+        let decode = |bytes: &Bytes| body::decode("mark", bytes);
+        match self.read_checked(key, body::LEN_MAX, decode).await {
+            Ok(mark) => Ok(mark.ok()),
             Err(error) if error.kind == crate::object::ObjectErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.failed("read a mark", error)),
         }

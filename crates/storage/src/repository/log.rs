@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use firn_model::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -88,9 +90,19 @@ pub struct OpenSweep {
     pub writer: String,
     /// What goes, sorted.
     pub keys: Vec<String>,
+    /// The commit that began it.
+    #[serde(default)]
+    pub begun: u64,
 }
 
 impl State {
+    /// The newest commit before which every sweep that is open now had not begun: whoever relies on what is here hears
+    /// of those sweeps even if they end meanwhile.
+    pub fn base(&self) -> u64 {
+        let before = |sweep: &OpenSweep| sweep.begun.saturating_sub(1);
+        self.sweeps.values().map(before).fold(self.number, u64::min)
+    }
+
     /// The state after a commit.
     fn apply(&mut self, commit: &Commit) {
         for change in &commit.changes {
@@ -108,6 +120,7 @@ impl State {
                     let open = OpenSweep {
                         writer: commit.writer.clone(),
                         keys,
+                        begun: commit.number,
                     };
                     self.sweeps.insert(sweep.clone(), open);
                 }
@@ -129,10 +142,20 @@ fn number_of(key: &str) -> Option<u64> {
 }
 
 impl Repository {
-    /// All that is committed by now.
+    /// All that is committed by now. Those who ask at the same time share one look: what began after they asked is new
+    /// enough for them.
     pub async fn state(&self) -> Result<Arc<State>> {
+        let ticket = self.asked.fetch_add(1, Ordering::AcqRel);
         let mut known = self.known.lock().await;
-        self.read_on(&mut known).await
+        if ticket < self.answered.load(Ordering::Acquire)
+            && let Some(known) = &*known
+        {
+            return Ok(Arc::clone(known));
+        }
+        let answers = self.asked.load(Ordering::Acquire);
+        let state = self.read_on(&mut known).await?;
+        self.answered.store(answers, Ordering::Release);
+        Ok(state)
     }
 
     async fn read_on(&self, known: &mut Option<Arc<State>>) -> Result<Arc<State>> {
@@ -168,16 +191,18 @@ impl Repository {
     /// `None`: there is none yet.
     pub(super) async fn read_commit(&self, number: u64) -> Result<Option<Commit>> {
         let key = key(number);
-        let bytes = match self.store.read_all(&key, body::LEN_MAX).await {
-            Ok((bytes, _)) => bytes,
-            Err(error) if error.kind == ObjectErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.failed("read the log", error)),
+        let decode = |bytes: &Bytes| {
+            let commit: Commit = body::decode("commit", bytes)?;
+            match commit.number == number {
+                true => Ok(commit),
+                false => Err(format!("it is commit {}", commit.number)),
+            }
         };
-        let damaged = |why: String| self.error(format!("object [{key}] is damaged: {why}"));
-        let commit: Commit = body::decode("commit", &bytes).map_err(damaged)?;
-        match commit.number == number {
-            true => Ok(Some(commit)),
-            false => Err(damaged(format!("it is commit {}", commit.number))),
+        match self.read_checked(&key, body::LEN_MAX, decode).await {
+            Ok(Ok(commit)) => Ok(Some(commit)),
+            Ok(Err(why)) => Err(self.error(format!("object [{key}] is damaged: {why}"))),
+            Err(error) if error.kind == ObjectErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed("read the log", error)),
         }
     }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::{Repository, body};
+use crate::filters::FilterTableRef;
 use crate::object::PutMode;
 use crate::split::SplitRef;
 
@@ -109,6 +110,9 @@ pub struct IndexManifest {
     pub index: Value,
     /// By number, all of them.
     pub shards: Vec<ShardManifest>,
+    /// Tables with the filters of its splits, and maybe of others; of a split that none has its own filters tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<FilterTableRef>,
 }
 
 /// A shard.
@@ -224,15 +228,14 @@ impl Repository {
     /// Reads which documents are deleted: words as [`DeletesRef`] says.
     pub async fn deletes(&self, deletes: &DeletesRef) -> Result<Bytes> {
         let key = deletes.key();
-        let (bytes, _) = self
-            .store
-            .read_all(&key, deletes.len)
+        let check = |bytes: &Bytes| match content_id(bytes) == deletes.id {
+            true => Ok(bytes.clone()),
+            false => Err("its checksum does not match".to_owned()),
+        };
+        self.read_checked(&key, deletes.len, check)
             .await
-            .map_err(|error| self.failed("read deletes", error))?;
-        match content_id(&bytes) == deletes.id {
-            true => Ok(bytes),
-            false => Err(self.error(format!("object [{key}] is damaged: its checksum does not match"))),
-        }
+            .map_err(|error| self.failed("read deletes", error))?
+            .map_err(|why| self.error(format!("object [{key}] is damaged: {why}")))
     }
 
     async fn put_content(&self, bytes: Bytes, key: impl Fn(&str) -> String) -> Result<String> {

@@ -6,6 +6,7 @@
 //! indices/ID.json         an index in a snapshot: its metadata, its shards, their splits
 //! splits/HH/ID.split      a segment
 //! deletes/HH/ID.del       which documents of a segment are deleted
+//! filters/HH/ID.table     filters of many segments side by side
 //! pending/UUID.json       somebody is writing
 //! ```
 //!
@@ -28,6 +29,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use firn_model::{Error, ErrorKind, Result};
 use tokio::sync::Mutex;
@@ -61,6 +63,9 @@ pub struct Repository {
     writer: Writer,
     /// What the last commit known says; `None`: nothing was read yet.
     known: Mutex<Option<Arc<State>>>,
+    /// How often that was asked for, and for how many of them the last look at the log began late enough.
+    asked: AtomicU64,
+    answered: AtomicU64,
     /// Writes of this process that are under way, by their mark in `pending`.
     running: parking_lot::Mutex<BTreeSet<String>>,
     /// Held by a sweep of this process: any other that is open in its name died with an earlier one.
@@ -85,6 +90,8 @@ impl Repository {
             readonly,
             writer,
             known: Mutex::new(None),
+            asked: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
             running: parking_lot::Mutex::default(),
             sweeping: Mutex::default(),
         })

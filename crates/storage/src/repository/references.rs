@@ -33,7 +33,7 @@ pub enum Added {
 }
 
 impl Repository {
-    /// Commits a snapshot. `needed` has the key of every split and every file of deletes that it names, and
+    /// Commits a snapshot. `needed` has the key of every split, file of deletes and table of filters that it names, and
     /// `base` is the commit that was the newest when its writer began to rely on what is there.
     pub async fn add_snapshot(&self, entry: &SnapshotEntry, needed: &HashSet<String>, base: u64) -> Result<Added> {
         self.check_writable("create snapshot")?;
@@ -44,7 +44,8 @@ impl Repository {
                 return Err(invalid_snapshot_name(self.name(), &entry.name, why));
             }
             let mut keys = self.condemned_since(&state, base).await?;
-            keys.retain(|key| needed.contains(key));
+            let manifest = snapshot_key(&entry.manifest);
+            keys.retain(|key| needed.contains(key) || *key == manifest);
             if !keys.is_empty() {
                 let base = state.number;
                 return Ok(Added::Condemned { keys, base });
@@ -100,7 +101,7 @@ impl Repository {
         for (entry, manifest) in self.index_manifests(indices.into_values().collect()).await {
             objects.insert(index_key(&entry.manifest), 0);
             match manifest {
-                Ok(manifest) => add_segments(&mut objects, &manifest),
+                Ok(manifest) => add_content(&mut objects, &manifest),
                 Err(error) if is_fatal(error.kind()) => return Err(error),
                 Err(_) => {}
             }
@@ -133,11 +134,14 @@ impl Repository {
     }
 }
 
-fn add_segments(objects: &mut Named, manifest: &IndexManifest) {
+fn add_content(objects: &mut Named, manifest: &IndexManifest) {
     for (_, segment) in manifest.segments() {
         objects.insert(segment.split.key(), segment.split.len);
         if let Some(deletes) = &segment.deletes {
             objects.insert(deletes.key(), deletes.len);
         }
+    }
+    for table in &manifest.filters {
+        objects.insert(table.key(), table.len);
     }
 }

@@ -20,6 +20,10 @@ struct Store {
     /// Writes and deletes that still succeed; negative: all do.
     steps_left: AtomicI64,
     now_ms: AtomicI64,
+    /// Objects that were looked for.
+    info_count: AtomicU64,
+    /// Whole reads to come of which the last byte is another.
+    damaged_reads: AtomicU64,
 }
 
 impl Store {
@@ -60,7 +64,13 @@ impl Objects for Store {
     async fn read_all(&self, key: &str, _len_max: u64) -> Result<(Bytes, ObjectInfo), ObjectError> {
         tokio::task::yield_now().await;
         let info = self.info(key).await?;
-        Ok((self.objects.lock()[key].0.clone(), info))
+        let mut bytes = self.objects.lock()[key].0.to_vec();
+        let left = self.damaged_reads.load(Ordering::Relaxed);
+        if left > 0 {
+            self.damaged_reads.store(left - 1, Ordering::Relaxed);
+            bytes.last_mut().into_iter().for_each(|byte| *byte ^= 1);
+        }
+        Ok((bytes.into(), info))
     }
 
     async fn read_end(&self, key: &str, _len: u64) -> Result<(Bytes, ObjectInfo), ObjectError> {
@@ -68,6 +78,7 @@ impl Objects for Store {
     }
 
     async fn info(&self, key: &str) -> Result<ObjectInfo, ObjectError> {
+        self.info_count.fetch_add(1, Ordering::Relaxed);
         let objects = self.objects.lock();
         let found = objects.get(key);
         let (bytes, modified_ms) = found.ok_or_else(|| ObjectError::new(ObjectErrorKind::NotFound, key, "none"))?;
@@ -161,6 +172,7 @@ async fn written(repository: &Repository, name: &str, splits: &[u8]) -> Snapshot
             segments,
             missing: false,
         }],
+        filters: Vec::new(),
     };
     let index = repository.put_index("uuid", &index).await.unwrap();
     let manifest = SnapshotManifest {
@@ -306,6 +318,32 @@ async fn what_was_relied_on_and_is_swept_meanwhile_is_written_again() {
 }
 
 #[tokio::test]
+async fn a_sweep_that_was_open_already_and_ends_before_the_commit_is_heard_of() {
+    let store = Store::new();
+    let (one, other) = (open(&store, "a"), open(&store, "b"));
+    add(&one, "old", &[1]).await;
+    let state = one.state().await.unwrap();
+    let begins = Change::SweepBegins {
+        sweep: "s".to_owned(),
+        keys: vec![split(1).key()],
+    };
+    one.try_commit(&state, vec![Change::Remove("old".to_owned()), begins])
+        .await
+        .unwrap()
+        .unwrap();
+    let writing = other.begin_writing().await.unwrap();
+    let entry = written(&other, "new", &[1]).await;
+    store.delete(&split(1).key()).await.unwrap();
+    let state = one.state().await.unwrap();
+    one.try_commit(&state, vec![Change::SweepEnds("s".to_owned())])
+        .await
+        .unwrap()
+        .unwrap();
+    let added = other.add_snapshot(&entry, &keys_of(&[1]), writing.base).await.unwrap();
+    assert!(matches!(added, Added::Condemned { keys, .. } if keys == keys_of(&[1])));
+}
+
+#[tokio::test]
 async fn a_writer_that_is_killed_at_any_step_leaves_nothing_visible() {
     for steps in 0..40 {
         let store = Store::new();
@@ -321,6 +359,7 @@ async fn a_writer_that_is_killed_at_any_step_leaves_nothing_visible() {
             let index = IndexManifest {
                 index: json!({"name": "logs"}),
                 shards: Vec::new(),
+                filters: Vec::new(),
             };
             let index = killed.put_index("uuid", &index).await?;
             let mut manifest = killed.snapshot("kept").await?;
@@ -416,6 +455,41 @@ async fn damage_is_named_and_never_taken_for_absence() {
 }
 
 #[tokio::test]
+async fn what_was_damaged_on_its_way_is_asked_for_again() {
+    let store = Store::new();
+    add(&open(&store, "one"), "s", &[1]).await;
+    // The commit, the snapshot and its index in turn. Twice is bad luck, three times is damage.
+    for stage in 0..3 {
+        for (reads, is_read) in [(1, true), (2, true), (3, false)] {
+            let damage_if = |is_now: bool| {
+                if is_now {
+                    store.damaged_reads.store(reads, Ordering::Relaxed);
+                }
+            };
+            let repository = open(&store, "two");
+            let read = async {
+                damage_if(stage == 0);
+                repository.state().await?;
+                damage_if(stage == 1);
+                let snapshot = repository.snapshot("s").await?;
+                damage_if(stage == 2);
+                let entry = snapshot.indices.values().next().expect("an index");
+                repository.index(entry).await
+            };
+            let outcome: firn_model::Result<_> = read.await;
+            assert_eq!(store.damaged_reads.load(Ordering::Relaxed), 0, "stage {stage}");
+            match outcome {
+                Ok(_) => assert!(is_read, "stage {stage}: damage is taken for truth"),
+                Err(error) => assert!(
+                    !is_read && error.to_string().contains("damaged"),
+                    "stage {stage}: {error}"
+                ),
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_readonly_repository_is_not_written() {
     let store = Store::new();
     add(&open(&store, "a"), "s", &[1]).await;
@@ -427,4 +501,21 @@ async fn a_readonly_repository_is_not_written() {
     assert_eq!(error.reason(), "[r] cannot delete snapshot in a readonly repository");
     assert!(readonly.begin_writing().await.is_err() && readonly.cleanup().await.is_err());
     assert_eq!(store.keys(), before);
+}
+
+#[tokio::test]
+async fn those_who_ask_at_the_same_time_share_a_look_at_the_log() {
+    let store = Store::new();
+    let (repository, other) = (open(&store, "a"), open(&store, "b"));
+    add(&repository, "one", &[1]).await;
+    let looks = store.info_count.load(Ordering::Relaxed);
+    let asked: Vec<_> = (0..20).map(|_| repository.state()).collect();
+    for state in futures_util::future::join_all(asked).await {
+        assert_eq!(state.unwrap().snapshots.len(), 1);
+    }
+    let looks = store.info_count.load(Ordering::Relaxed) - looks;
+    assert!(looks <= 2, "{looks} looks");
+    // Whoever asks later sees what came meanwhile.
+    add(&other, "two", &[2]).await;
+    assert_eq!(names(&repository).await, ["one", "two"]);
 }

@@ -12,8 +12,10 @@ use super::PartKind;
 
 /// The last bytes of every split.
 const MAGIC: [u8; 8] = *b"firnsplt";
-/// The only version of the format so far.
-const VERSION: u32 = 1;
+/// The version that is written: columns are in runs.
+const VERSION: u32 = 2;
+/// The oldest that is read: columns are in one file.
+const VERSION_MIN: u32 = 1;
 /// See [`Trailer`].
 pub(super) const TRAILER_BYTES: usize = 36;
 /// A footer unpacked takes no more than this: it holds indexes of dictionaries, which take some 70 KB
@@ -197,9 +199,9 @@ impl Trailer {
             return Err(damaged("its last bytes are not those of a split"));
         }
         let version = small(24);
-        if version != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&version) {
             return Err(damaged(&format!(
-                "it has format version {version}, this firn reads {VERSION}"
+                "it has format version {version}, this firn reads {VERSION_MIN} to {VERSION}"
             )));
         }
         let unpacked_len = number(16);

@@ -9,6 +9,8 @@
 pub mod blocks;
 pub mod filter;
 pub mod footer;
+pub(crate) mod hashing;
+pub mod numbers;
 pub mod pages;
 mod reference;
 pub mod writer;
@@ -16,7 +18,7 @@ pub mod writer;
 use serde::{Deserialize, Serialize};
 
 pub use self::footer::{Footer, Part};
-pub use self::reference::{SplitFilter, SplitRef, SplitTenant};
+pub use self::reference::{FilterOf, SplitFilter, SplitRef, SplitTenant};
 pub use self::writer::SplitWriter;
 
 /// What a part of a split is, for statistics and for read planning.

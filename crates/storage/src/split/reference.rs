@@ -52,6 +52,17 @@ impl SplitRef {
         format!("splits/{folder}/{}.split", self.id)
     }
 
+    /// What tells whether it holds a value of a field.
+    pub fn filter_of(&self, field: &str) -> FilterOf<'_> {
+        let named = |name: &str| self.filters.iter().find(|filter| filter.field == name);
+        match (named(field), named(SplitFilter::SHARED)) {
+            (Some(own), _) if own.slices == 0 => FilterOf::None,
+            (Some(own), _) => FilterOf::Own(own),
+            (None, Some(shared)) => FilterOf::Shared(shared),
+            (None, None) => FilterOf::None,
+        }
+    }
+
     /// A tenant's part; `None`: it holds nothing of it, if [`SplitRef::tenants`] are known.
     pub fn tenant(&self, tenant: &str) -> Option<&SplitTenant> {
         let tenants = self.tenants.as_ref()?;
@@ -75,12 +86,28 @@ pub struct SplitTenant {
 /// Where the filter of a field lies in its split.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SplitFilter {
-    /// The field's path.
+    /// The field's path, or [`SplitFilter::SHARED`].
     pub field: String,
     /// The bytes of its slices, logical.
     pub range: Range<u64>,
-    /// How many slices it is cut into, a power of two ([`super::filter`]).
+    /// How many slices it is cut into, a power of two ([`super::filter`]); 0: there is none, and the field may have any value.
     pub slices: u32,
     /// Distinct values that it was made of.
     pub values: u32,
+}
+
+impl SplitFilter {
+    /// The name of the filter that all fields share which have none of their own.
+    pub const SHARED: &str = "";
+}
+
+/// Which filter tells whether a split holds a value of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilterOf<'a> {
+    /// The field's own.
+    Own(&'a SplitFilter),
+    /// That of all fields without one: what it does not hold no such field has.
+    Shared(&'a SplitFilter),
+    /// None does: the split may hold any value.
+    None,
 }

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use firn_model::Result;
-use sha2::{Digest, Sha256};
 
 use super::footer::{self, Footer, Hot, TRAILER_BYTES};
+use super::hashing::Hashing;
 use super::pages::{PAGE_BYTES, PAYLOAD_BYTES, PageWriter};
 use super::{Part, PartKind};
 
@@ -31,12 +31,8 @@ pub struct Written {
 impl<W: Write> SplitWriter<W> {
     /// A split whose pages have this salt.
     pub fn new(out: W, salt: u64) -> Self {
-        let out = Hashing {
-            out,
-            hasher: Sha256::new(),
-        };
         Self {
-            pages: PageWriter::new(out, salt),
+            pages: PageWriter::new(Hashing::new(out), salt),
             footer: Footer {
                 about: serde_json::Value::Null,
                 parts: Vec::new(),
@@ -114,37 +110,20 @@ impl<W: Write> SplitWriter<W> {
         io::copy(&mut io::Read::take(io::repeat(0), gap), &mut self.pages)?;
         self.pages.write_all(&footer::trailer(&(start..end), unpacked_len))?;
         let (hashing, len) = self.pages.finish()?;
-        let digest = hashing.hasher.finalize();
+        let (out, id) = hashing.finish();
         let written = Written {
-            id: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            id,
             len,
             footer: start / PAYLOAD_BYTES * PAGE_BYTES..len,
         };
-        Ok((hashing.out, written))
-    }
-}
-
-/// Takes the digest of what goes through.
-struct Hashing<W> {
-    out: W,
-    hasher: Sha256,
-}
-
-impl<W: Write> Write for Hashing<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
-        self.hasher.update(&bytes[..written]);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        Ok((out, written))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use sha2::{Digest, Sha256};
 
     use super::super::pages;
     use super::*;

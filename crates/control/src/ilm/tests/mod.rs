@@ -4,12 +4,13 @@ mod world;
 
 use std::sync::atomic::Ordering;
 
-use firn_model::ilm::OperationMode;
-use firn_model::metadata::{Command, IlmCommand};
+use firn_model::ilm::{OperationMode, StepKey};
+use firn_model::metadata::{Command, IlmCommand, SlmCommand};
 use serde_json::{Value, json};
 
 use self::world::{HOUR_MS, World, now};
 use super::Occasion;
+use super::decide::{Decision, decide};
 
 /// The well-known example, with a retention that a test has time for.
 fn example() -> Value {
@@ -271,6 +272,114 @@ fn a_mounted_index_that_lacks_events_takes_no_place() {
     let reason = world.info("logs")["reason"].as_str().unwrap_or_default().to_owned();
     assert!(reason.contains("has [7] events, but [partial-logs]"), "{reason}");
     assert!(world.state().indices.contains_key("logs"));
+    assert!(!world.state().indices.contains_key("partial-logs"));
+    let first: Vec<_> = world.snapshots.lock().keys().cloned().collect();
+    // And again from a new snapshot, which may be a better one.
+    world.lost_in_mounts.store(0, Ordering::Relaxed);
+    world.run(&ilm);
+    assert_eq!(world.at("partial-logs"), "frozen/complete/complete");
+    assert!(!world.state().indices.contains_key("logs"));
+    let second: Vec<_> = world.snapshots.lock().keys().cloned().collect();
+    assert_eq!((first.len(), second.len()), (1, 1));
+    assert_ne!(first, second, "the one before is gone, and its name is not used again");
+}
+
+/// Takes the steps of `logs` until it is at one.
+fn run_up_to(world: &World, ilm: &super::Ilm, step: &str) {
+    for _ in 0..20 {
+        if world.at("logs") == format!("frozen/searchable_snapshot/{step}") {
+            return;
+        }
+        let index = world.state().indices["logs"].clone();
+        let execution = match decide(&index, &world.state().ilm, world::START_MS, Occasion::Poll) {
+            Decision::Record(to) => {
+                now(ilm.record(&index, *to)).unwrap();
+                continue;
+            }
+            Decision::Perform(execution) => execution,
+            other => panic!("{other:?}"),
+        };
+        now(ilm.take_step(&index, &execution)).unwrap();
+    }
+    panic!("it is at {}", world.at("logs"));
+}
+
+#[test]
+fn a_mounted_index_that_somebody_removes_is_made_anew() {
+    for step in ["wait-for-index-color", "swap-aliases"] {
+        let (world, ilm) = about_to_freeze();
+        run_up_to(&world, &ilm, step);
+        let names = vec!["partial-logs".to_owned()];
+        world.apply(Command::DeleteIndices { names }).unwrap();
+        world.run(&ilm);
+        assert_eq!(world.at("logs"), "frozen/searchable_snapshot/ERROR", "{step}");
+        world.run(&ilm);
+        assert_eq!(world.at("partial-logs"), "frozen/complete/complete", "{step}");
+        assert_eq!(world.snapshots.lock().len(), 1, "{step}");
+    }
+}
+
+#[test]
+fn a_snapshot_that_somebody_mounted_meanwhile_is_his() {
+    let (world, ilm) = about_to_freeze();
+    world.lost_in_mounts.store(1, Ordering::Relaxed);
+    world.run(&ilm);
+    let (repository, snapshot) = world.snapshots.lock().keys().next().cloned().unwrap();
+    let other = super::MountedAs {
+        repository,
+        snapshot,
+        index: "logs".to_owned(),
+        name: "mine".to_owned(),
+        partial: true,
+    };
+    now(ilm.parts.effects.mount(other)).unwrap();
+    world.lost_in_mounts.store(0, Ordering::Relaxed);
+    world.run(&ilm);
+    assert_eq!(world.at("partial-logs"), "frozen/complete/complete");
+    assert!(world.state().indices.contains_key("mine"));
+    assert_eq!(world.snapshots.lock().len(), 2);
+}
+
+#[test]
+fn what_asks_a_repository_is_in_the_lane_of_those_that_may_hang() {
+    let lane = |action, step| super::Lane::of(Some(&StepKey::new("frozen", action, step)));
+    for step in [
+        "cleanup-snapshot",
+        "create-snapshot",
+        "mount-snapshot",
+        "wait-for-index-color",
+    ] {
+        assert_eq!(lane("searchable_snapshot", step), super::Lane::Heavy, "{step}");
+    }
+    assert_eq!(lane("wait_for_snapshot", "wait-for-snapshot"), super::Lane::Heavy);
+    assert_eq!(lane("delete", "cleanup-snapshot"), super::Lane::Light);
+    assert_eq!(lane("rollover", "attempt-rollover"), super::Lane::Light);
+}
+
+#[test]
+fn a_heavy_step_that_is_tried_again_is_tried_at_once() {
+    let world = World::new();
+    let actions = json!({"wait_for_snapshot": {"policy": "nightly"}, "delete": {}});
+    world.put_policy("p", json!({"delete": {"actions": actions}}));
+    world.create_index("logs", json!({"index.lifecycle.name": "p"}), None);
+    let ilm = world.process();
+    world.run(&ilm);
+    assert_eq!(world.at("logs"), "delete/wait_for_snapshot/ERROR");
+    let repository = Command::PutRepository {
+        name: "objects".to_owned(),
+        repository: Default::default(),
+    };
+    world.apply(repository).unwrap();
+    let policy = json!({"schedule": "30m", "name": "s", "repository": "objects"});
+    let id = "nightly".to_owned();
+    world.apply(Command::Slm(SlmCommand::PutPolicy { id, policy })).unwrap();
+    world.run(&ilm);
+    assert_eq!(world.at("logs"), "delete/wait_for_snapshot/wait-for-snapshot");
+    let message = world.info("logs")["message"].as_str().unwrap_or_default().to_owned();
+    assert!(
+        message.starts_with("waiting for policy 'nightly' to be executed"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -357,4 +466,43 @@ fn the_last_index_of_a_stream_takes_the_stream_with_it() {
         "{reason}"
     );
     assert!(world.state().indices.contains_key(&first));
+}
+
+#[test]
+fn a_phase_goes_on_once_its_shards_lie_where_they_belong() {
+    let world = World::new();
+    world.put_policy(
+        "tiers",
+        json!({
+            "warm": {"min_age": "0ms", "actions": {"forcemerge": {"max_num_segments": 1}}},
+            "cold": {"min_age": "1d", "actions": {"allocate": {"require": {"data": "cold"}}}},
+        }),
+    );
+    world.create_index("logs", json!({"index.lifecycle.name": "tiers"}), None);
+    let ilm = world.process();
+    let setting = |name: &str| world.state().indices["logs"].text_setting(name).map(str::to_owned);
+    world.shards_to_move.store(2, Ordering::Relaxed);
+    world.run(&ilm);
+    assert_eq!(world.at("logs"), "warm/migrate/check-migration");
+    assert_eq!(world.info("logs")["shards_left_to_allocate"], 2);
+    let message = world.info("logs")["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.contains("preference configuration is [data_warm, data_hot]"),
+        "{message}"
+    );
+    world.shards_to_move.store(0, Ordering::Relaxed);
+    world.run(&ilm);
+    assert_eq!(world.at("logs"), "warm/complete/complete");
+
+    world.shards_to_move.store(1, Ordering::Relaxed);
+    world.pass(25 * HOUR_MS);
+    world.run(&ilm);
+    assert_eq!(world.at("logs"), "cold/allocate/check-allocation");
+    assert_eq!(
+        setting("index.routing.allocation.require.data").as_deref(),
+        Some("cold")
+    );
+    world.shards_to_move.store(0, Ordering::Relaxed);
+    world.run(&ilm);
+    assert_eq!(world.at("logs"), "cold/complete/complete");
 }

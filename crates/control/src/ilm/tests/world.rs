@@ -34,6 +34,8 @@ pub(super) struct World {
     pub(super) is_next_snapshot_broken: AtomicBool,
     /// What mounted indices lack.
     pub(super) lost_in_mounts: AtomicU64,
+    /// Of every index: shards that do not lie where they belong yet.
+    pub(super) shards_to_move: AtomicU64,
 }
 
 impl World {
@@ -48,6 +50,7 @@ impl World {
             has_ended: AtomicBool::new(false),
             is_next_snapshot_broken: AtomicBool::new(false),
             lost_in_mounts: AtomicU64::new(0),
+            shards_to_move: AtomicU64::new(0),
         })
     }
 
@@ -282,6 +285,7 @@ impl Effects for Hands {
         Ok(IndexSize {
             shard_docs_max: docs,
             shard_segments_max: segments,
+            shards_to_move: self.0.shards_to_move.load(Ordering::Relaxed),
         })
     }
 

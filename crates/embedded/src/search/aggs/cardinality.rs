@@ -7,7 +7,6 @@ use std::collections::HashSet;
 use firn_engine::aggs::cardinality::{Sketch, hash_bytes, hash_u64};
 use firn_engine::aggs::{Cardinality, Partial};
 use firn_model::Result;
-use tantivy::columnar::StrColumn;
 use tantivy::{DocId, SegmentReader};
 
 use super::super::column::{self, NumColumn, Number, ValueBlock};
@@ -19,6 +18,7 @@ use super::source::{self, Source};
 use super::table::Mixer;
 use super::{Collector, Scope};
 use crate::schema::Class;
+use crate::search::StrColumn;
 
 /// `cardinality`, resolved.
 pub(super) struct CardinalityPlan {

@@ -9,7 +9,6 @@ use firn_model::{Error, Result};
 use serde_json::Value;
 use std::ops::Bound;
 use tantivy::DocId;
-use tantivy::columnar::StrColumn;
 
 use super::super::column::{self, NumColumn, Number, ValueBlock};
 use super::super::compile::Compiler;
@@ -17,6 +16,7 @@ use super::super::field::{Numeric, scalar_text};
 use super::Scope;
 use super::source::{self, Source};
 use crate::schema;
+use crate::search::StrColumn;
 
 /// A component, resolved.
 pub(super) struct ComponentPlan {

@@ -11,7 +11,7 @@ use firn_model::dates::DateFormat;
 use firn_model::{Error, Result};
 use serde_json::Value;
 use tantivy::DocId;
-use tantivy::columnar::{Column, StrColumn};
+use tantivy::columnar::Column;
 
 use super::super::column::{self, NumColumn, NumRange, Number, ValueBlock};
 use super::super::compile::Compiler;
@@ -20,6 +20,7 @@ use super::buckets::Buckets;
 use super::source::{self, Source};
 use super::{Collector, Level, Scope};
 use crate::schema;
+use crate::search::StrColumn;
 
 /// Ranges, resolved.
 pub(super) struct RangesPlan {

@@ -9,7 +9,7 @@ use firn_engine::aggs::cardinality::hash_bytes;
 use firn_engine::aggs::{DiversifiedSampler, Partial, SamplePartial, Sampled, Sampler};
 use firn_model::{Error, Result};
 use tantivy::DocId;
-use tantivy::columnar::{Column, StrColumn};
+use tantivy::columnar::Column;
 
 use super::super::column::{self, NumColumn};
 use super::super::compile::Compiler;
@@ -17,6 +17,7 @@ use super::super::memory::Memory;
 use super::score_board::ScoreBoard;
 use super::source::Source;
 use super::{Collector, Scope};
+use crate::search::StrColumn;
 
 /// A sampler, resolved.
 pub(super) struct SamplerPlan {

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use firn_engine::aggs::{Partial, StringStats, StringStatsPartial};
 use firn_model::Result;
 use tantivy::DocId;
-use tantivy::columnar::StrColumn;
 
 use super::super::column::{self, ValueBlock};
 use super::super::compile::Compiler;
@@ -14,6 +13,7 @@ use super::source::{self, Source};
 use super::table::Mixer;
 use super::{Collector, Scope};
 use crate::schema;
+use crate::search::StrColumn;
 
 const NAME: &str = "string_stats";
 

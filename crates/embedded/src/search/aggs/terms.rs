@@ -9,7 +9,7 @@ use firn_engine::query::RegexpFlags;
 use firn_model::{Error, Result};
 use serde_json::Value;
 use tantivy::BitSet;
-use tantivy::columnar::{Column, StrColumn};
+use tantivy::columnar::Column;
 
 use self::collector::{Nothing, TermsCollector, Zeros, own_values};
 use self::partition::Partition;
@@ -23,6 +23,7 @@ use super::source::{self, Source};
 use super::table::{Entry, Table};
 use super::{Collector, Level, Scope};
 use crate::schema;
+use crate::search::StrColumn;
 
 /// Numbers this close together are counted in a vector.
 const NUMBER_WIDTH_MAX: u64 = 1 << 16;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use firn_engine::aggs::{Key, MetricsRow, Partial, TopMetrics, TopMetricsPartial, ValueFormat};
 use firn_model::Result;
 use tantivy::DocId;
-use tantivy::columnar::StrColumn;
 
 use super::super::column::{self, NumColumn};
 use super::super::compile::Compiler;
@@ -15,6 +14,7 @@ use super::score_board::ScoreBoard;
 use super::source::Source;
 use super::terms::{stored_key, string_key};
 use super::{Collector, Scope, paced};
+use crate::search::StrColumn;
 
 const NAME: &str = "top_metrics";
 

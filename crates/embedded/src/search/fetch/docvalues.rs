@@ -7,13 +7,13 @@ use firn_model::mapping::FieldType;
 use firn_model::names::matches_pattern;
 use serde_json::{Map, Value};
 use tantivy::DocId;
-use tantivy::columnar::StrColumn;
 
 use super::super::ShardSearch;
 use super::super::column::{self, NumColumn};
 use super::super::field::{self, Numeric, Target};
 use super::super::format;
 use crate::schema::Class;
+use crate::search::StrColumn;
 use crate::segment::Segment;
 
 /// The columns asked for, open on one segment.

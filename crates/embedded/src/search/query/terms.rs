@@ -76,7 +76,7 @@ fn on_field(compiler: &Compiler, field: &Field, values: &[Value]) -> Result<Comp
 }
 
 /// The one term that a value stands for; `None`: it is more than that.
-fn whole_term(field: &Field, value: &Value) -> Option<String> {
+pub(in super::super) fn whole_term(field: &Field, value: &Value) -> Option<String> {
     let text = scalar_text(value)?;
     match field.field_type {
         FieldType::Ip => {

@@ -10,12 +10,13 @@ use std::ops::Range;
 
 use firn_engine::search::SortMode;
 use firn_model::Result;
-use tantivy::columnar::{Column, MonotonicallyMappableToU64, StrColumn, TermOrdHit};
+use tantivy::columnar::{Column, MonotonicallyMappableToU64, TermOrdHit};
 use tantivy::{DocId, Score};
 
 use super::super::column::{self, NumColumn, Number, Place};
 use super::number::Kind;
 use super::{Missing, ShardKey, SortValue, Source};
+use crate::search::StrColumn;
 use crate::segment::Segment;
 
 impl ShardKey {

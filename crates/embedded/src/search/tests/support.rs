@@ -227,6 +227,7 @@ impl Shard {
             cache: self.cache.clone(),
             caches_by_default: true,
             first_segment: None,
+            not_opened: Default::default(),
         }
     }
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use firn_engine::aggs::{KeyBytes, ValueCounts, address_of};
 use firn_model::Result;
 use tantivy::SegmentReader;
-use tantivy::columnar::StrColumn;
 
 use super::super::super::memory::Memory;
 use super::super::super::texts::Texts;
@@ -14,6 +13,7 @@ use super::super::table::Table;
 use super::collector::cut_row;
 use super::{Cut, string_key};
 use crate::schema::{self, Class};
+use crate::search::StrColumn;
 
 /// Fewer values are named at once.
 const VALUES_MIN: usize = 1000;

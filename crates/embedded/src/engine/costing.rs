@@ -1,0 +1,178 @@
+//! What a search would fetch from repositories, and the limits that it is held against before it runs.
+
+use std::sync::Arc;
+
+use firn_engine::RequestContext;
+use firn_engine::cost::{KindCost, SearchCost};
+use firn_engine::search::SearchRequest;
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::object::Operation;
+use firn_storage::split::PartKind;
+use serde_json::{Map, Value};
+
+use super::Core;
+use super::searching::{Addressed, Wanted};
+use crate::mounts::{LeftOut, sampled};
+use crate::search::{self, SearchReads, ShardSearch};
+
+/// What a request to a store takes of which nothing was measured yet, ms.
+const LATENCY_MS: u64 = 30;
+/// Bytes per ms that come together, where many requests are under way: a gigabit.
+const BYTES_PER_MS: u64 = 125_000;
+/// The operator's limit, as errors name it.
+const NODE_LIMIT: &str = "search.max_repository_bytes";
+/// A tenant's.
+const TENANT_LIMIT: &str = "search_repository_bytes";
+
+impl Core {
+    /// See [`firn_engine::Engine::search_cost`].
+    pub(super) fn search_cost(&self, ctx: &RequestContext, request: &SearchRequest) -> Result<SearchCost> {
+        // As a profile, it tells a tenant nothing that filters know of the values of others.
+        let told = SearchRequest {
+            profile: true,
+            ..request.clone()
+        };
+        self.estimate(ctx, &told)
+    }
+
+    fn estimate(&self, ctx: &RequestContext, request: &SearchRequest) -> Result<SearchCost> {
+        if request.point_in_time.is_some() {
+            return Err(Error::not_implemented(
+                "estimating what a search of a point in time fetches",
+            ));
+        }
+        let now_ms = self.now_ms();
+        let wanted = Wanted::narrowed(request);
+        let (addressed, left_out) = sampled(|| self.address_narrowed(ctx, &wanted, now_ms));
+        let (addressed, skipped) = addressed?;
+        let shards = addressed.len() as u32 + skipped.count;
+        let searches = searches(addressed);
+        let limits = self.search_limits();
+        let mut reads = search::cost(&searches, &Arc::new(request.clone()), ctx, now_ms, &limits)?;
+        let sampled = reads.splits;
+        scale(&mut reads, left_out);
+        reads.add_documents(request);
+        reads.rounds += u64::from(left_out.footers.0 > 0);
+        reads.add(PartKind::Footer, left_out.footers);
+        Ok(SearchCost {
+            shards,
+            skipped: skipped.count - skipped.untold,
+            splits: reads.splits,
+            sampled,
+            requests: reads.requests(),
+            bytes: reads.bytes(),
+            rounds: reads.rounds,
+            time_ms: self.time_of(&reads),
+            kinds: PartKind::ALL
+                .into_iter()
+                .zip(reads.kinds)
+                .map(|(kind, (requests, bytes))| (kind.name(), KindCost { requests, bytes }))
+                .collect(),
+        })
+    }
+
+    /// Refuses a search that would fetch more than it may: it is told what it would fetch instead.
+    pub(super) fn check_cost(&self, ctx: &RequestContext, request: &SearchRequest) -> Result<()> {
+        let node = self.config.search_repository_bytes_max.map(|max| (max, NODE_LIMIT));
+        let tenant = ctx.repository_bytes_max.map(|max| (max, TENANT_LIMIT));
+        let Some((max, name)) = node.into_iter().chain(tenant).min() else {
+            return Ok(());
+        };
+        if request.point_in_time.is_some() || !self.state().has_mounted() {
+            return Ok(());
+        }
+        match self.estimate(ctx, request)?.bytes > max {
+            true => Err(refusal(&self.search_cost(ctx, request)?, max, name)),
+            false => Ok(()),
+        }
+    }
+
+    /// About how long it takes to fetch all of it, ms.
+    fn time_of(&self, reads: &SearchReads) -> u64 {
+        let stores = &self.config.object_stores;
+        let (mut requests, mut ms) = (0, 0);
+        for (_, meter) in stores.meters() {
+            let stats = meter.stats(Operation::Get);
+            requests += stats.requests;
+            ms += stats.time.as_millis() as u64;
+        }
+        let latency_ms = match requests {
+            0 => LATENCY_MS,
+            _ => (ms / requests).max(1),
+        };
+        let turns = reads.requests() / stores.limit().count().max(1) as u64;
+        (reads.rounds + turns) * latency_ms + reads.bytes() / BYTES_PER_MS
+    }
+}
+
+fn searches(addressed: Vec<Addressed>) -> Vec<ShardSearch> {
+    addressed.into_iter().filter_map(|shard| shard.search.ok()).collect()
+}
+
+/// Counts what was left out of a sample as the mean of the rest.
+fn scale(reads: &mut SearchReads, left_out: LeftOut) {
+    let opened = reads.splits;
+    reads.splits += left_out.splits;
+    if opened == 0 {
+        return;
+    }
+    let scaled = |count: u64| (u128::from(count) * u128::from(reads.splits) / u128::from(opened)) as u64;
+    reads.kinds = reads.kinds.map(|(requests, bytes)| (scaled(requests), scaled(bytes)));
+}
+
+/// No time and no retry makes it fit, so it is a fault of the request.
+fn refusal(cost: &SearchCost, max: u64, name: &str) -> Error {
+    let reason = format!(
+        "the search was not run: it would fetch about {cost}, from snapshot repositories, and [{name}] allows [{max}] bytes. Narrow \
+         it in time or to fewer indices, or ask for less"
+    );
+    let mut details = Map::new();
+    details.insert("limit".to_owned(), name.into());
+    details.insert("limit_bytes".to_owned(), max.into());
+    details.insert("estimate".to_owned(), Value::Object(cost.print()));
+    Error::new(ErrorKind::IllegalArgument, reason).with_details(details)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_out_counts_as_the_mean() {
+        let mut reads = SearchReads {
+            splits: 4,
+            ..SearchReads::default()
+        };
+        reads.add(PartKind::Columns, (8, 400));
+        let left_out = LeftOut {
+            splits: 12,
+            footers: (0, 0),
+        };
+        scale(&mut reads, left_out);
+        assert_eq!((reads.splits, reads.requests(), reads.bytes()), (16, 32, 1600));
+        let mut none = SearchReads::default();
+        scale(&mut none, left_out);
+        assert_eq!((none.splits, none.bytes()), (12, 0));
+    }
+
+    #[test]
+    fn a_refusal_tells_the_estimate() {
+        let cost = SearchCost {
+            bytes: 70,
+            requests: 3,
+            splits: 2,
+            ..SearchCost::default()
+        };
+        let error = refusal(&cost, 50, NODE_LIMIT);
+        assert_eq!(error.kind(), ErrorKind::IllegalArgument);
+        assert!(
+            error.reason().contains("[70] bytes in [3] requests, of [2] splits"),
+            "{error}"
+        );
+        let details = error.details().unwrap();
+        assert_eq!(
+            (&details["limit_bytes"], &details["estimate"]["requests"]),
+            (&50.into(), &3.into())
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! How the shards of a target came to be on this node.
+
+use firn_engine::RequestContext;
+use firn_engine::recovery::{Recovered, RecoverySource, ShardRecovery};
+use firn_engine::search::IndexTarget;
+use firn_model::Result;
+use firn_model::names::{matches_pattern, resolve};
+
+use super::Core;
+use super::state::{IndexState, Served, ShardSlot};
+use crate::mounts::MountedShard;
+use crate::shard::Shard;
+
+impl Core {
+    /// The shards of a target, by index and number; of a target of patterns also those of indices that are still being
+    /// restored, which nobody can see yet.
+    pub(super) fn recoveries(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<Vec<ShardRecovery>> {
+        let state = self.state();
+        let view = self.view(&state, &ctx.scope);
+        let resolved =
+            resolve(&target.expression, target.options, &view, self.now_ms()).map_err(|error| ctx.tell(error))?;
+        let indices = resolved.iter().filter_map(|target| state.indices.get(&target.name));
+        let mut recoveries: Vec<ShardRecovery> = indices
+            .flat_map(|index| index.shards.iter().filter_map(|slot| self.recovery_of(index, slot)))
+            .collect();
+        let is_new = |recovery: &ShardRecovery| !state.indices.contains_key(&recovery.index);
+        let restoring = self.repositories.restores.under_way().into_iter();
+        recoveries.extend(restoring.filter(|recovery| is_new(recovery) && is_named(target, &recovery.index)));
+        recoveries.sort_by(|left, right| (&left.index, left.shard).cmp(&(&right.index, right.shard)));
+        Ok(recoveries)
+    }
+
+    /// `None`: it does not serve.
+    fn recovery_of(&self, index: &IndexState, slot: &ShardSlot) -> Option<ShardRecovery> {
+        match slot.served().ok()? {
+            Served::Mounted(shard) => Some(self.recovery_of_mounted(slot, &shard)),
+            Served::Written(shard) => {
+                let restored = self.repositories.restores.of_shard(&index.metadata.uuid, slot.number);
+                Some(restored.unwrap_or_else(|| self.recovery_of_written(index, slot, &shard)))
+            }
+        }
+    }
+
+    fn recovery_of_written(&self, index: &IndexState, slot: &ShardSlot, shard: &Shard) -> ShardRecovery {
+        let began_empty = index.metadata.created_ms >= self.started_ms;
+        let (files, bytes) = match began_empty {
+            true => (0, 0),
+            false => (shard.snapshot().segments.len() as u64, shard.stats().store_bytes),
+        };
+        ShardRecovery {
+            index: index.name.to_string(),
+            shard: slot.number,
+            source: match began_empty {
+                true => RecoverySource::EmptyStore,
+                false => RecoverySource::ExistingStore,
+            },
+            start_ms: slot.opened_ms,
+            stop_ms: Some(slot.opened_ms),
+            files: Recovered::reused(files),
+            bytes: Recovered::reused(bytes),
+        }
+    }
+
+    /// One that is read through the shared cache has nothing to wait for.
+    fn recovery_of_mounted(&self, slot: &ShardSlot, shard: &MountedShard) -> ShardRecovery {
+        let store = &shard.store;
+        let copied = match store.partial {
+            true => Copied::default(),
+            false => self.copied(shard),
+        };
+        let is_whole = store.partial || (shard.segments().is_some() && copied.files.percent() >= 100.0);
+        ShardRecovery {
+            index: shard.index.to_string(),
+            shard: shard.number,
+            source: RecoverySource::Snapshot {
+                repository: store.repository.clone(),
+                snapshot: store.snapshot.clone(),
+                index: store.index.clone(),
+            },
+            start_ms: slot.opened_ms,
+            stop_ms: is_whole.then(|| shard.copied_ms().unwrap_or(slot.opened_ms)),
+            files: copied.files,
+            bytes: copied.bytes,
+        }
+    }
+
+    /// How much of a whole copy is here.
+    fn copied(&self, shard: &MountedShard) -> Copied {
+        let mut copied = Copied::default();
+        for (bytes, is_here) in shard.copied(&self.config.disk) {
+            copied.files.total += 1;
+            copied.bytes.total += bytes;
+            if is_here {
+                copied.files.recovered += 1;
+                copied.bytes.recovered += bytes;
+            }
+        }
+        copied
+    }
+}
+
+#[derive(Default)]
+struct Copied {
+    files: Recovered,
+    bytes: Recovered,
+}
+
+/// Whether an expression means an index that is not there yet.
+fn is_named(target: &IndexTarget, index: &str) -> bool {
+    let names = &target.expression;
+    let is_it = |name: &String| name == "_all" || matches_pattern(name, index);
+    names.is_empty() || names.iter().any(is_it)
+}

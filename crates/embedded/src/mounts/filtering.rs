@@ -1,0 +1,277 @@
+//! Which splits filters say hold none of the values that a search is about.
+//!
+//! Tables tell of many splits by a few reads; of a split that is in none its own filter tells, by one. What cannot be read, or
+//! makes no sense, says nothing: its splits are searched.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use firn_engine::Cancel;
+use firn_model::Result;
+use firn_storage::filters::{FilterTable, Question};
+use firn_storage::object::{ObjectError, Objects};
+use firn_storage::regions::{ObjectId, RegionCache};
+use firn_storage::repository::{Repository, SnapshotSegment};
+use firn_storage::split::{FilterOf, PartKind, SplitFilter, filter};
+use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
+
+use super::left::{Left, LeftOfIndex};
+use super::opening::{REQUESTS_MAX, wait_for};
+use super::pruning::may_hold;
+use super::tables::MountedTable;
+use super::{MountedBytes, MountedIndex, key_of};
+use crate::engine::Core;
+use crate::search::exact::{AnyOf, Sought};
+use crate::splits::{shared_hash, value_hash};
+
+/// Fewer splits than these are opened without asking: what opening reads is needed if they hold the value, and takes no
+/// longer if they do not.
+const SPLITS_MIN: usize = 4;
+/// Requests that opening a split and looking for a term takes, and those of a value asked of a table. Conditions with so many
+/// values that asking takes more than searching are not asked about.
+const REQUESTS_OF_SPLIT: usize = 2;
+const REQUESTS_OF_VALUE: usize = 2;
+
+/// A term, as filters know it.
+struct Asked<'a> {
+    field: &'a str,
+    own: u64,
+    shared: u64,
+}
+
+/// A split that may hold a match as far as manifests tell.
+struct Candidate<'a> {
+    shard: u32,
+    place: usize,
+    segment: &'a SnapshotSegment,
+    id: Option<ObjectId>,
+    /// Terms that it certainly lacks, by their place among all.
+    lacks: Vec<bool>,
+    /// A table has its filters.
+    in_table: bool,
+}
+
+impl Core {
+    /// Opens the tables of an index that is mounted, so that the first search only asks them. What fails is tried again there.
+    pub(crate) async fn open_tables(&self, index: &MountedIndex, repository: &Repository) {
+        let Ok(cache) = self.mounts.regions() else {
+            return;
+        };
+        for table in &index.tables {
+            if let Err(error) = table.opened(cache, repository.store()).await {
+                tracing::debug!(%error, "a table of filters cannot be opened yet");
+            }
+        }
+    }
+
+    /// Takes out of what is left the splits that hold no match as their filters tell. Others run while filters are fetched.
+    pub(super) fn ask_filters(&self, left: &mut Left, cancel: &Cancel) -> Result<()> {
+        let is_asked = |left: &&mut LeftOfIndex| left.conditions.exact.iter().flatten().any(is_term);
+        let candidates: usize = left
+            .indices
+            .iter_mut()
+            .filter(is_asked)
+            .map(|left| left.segments().count())
+            .sum();
+        if candidates < SPLITS_MIN {
+            return Ok(());
+        }
+        let cache = Arc::clone(self.mounts.regions()?);
+        let asked: Vec<(usize, &LeftOfIndex)> = left
+            .indices
+            .iter()
+            .enumerate()
+            .filter(|(_, left)| left.conditions.exact.iter().flatten().any(is_term))
+            .collect();
+        let ask = |(place, left)| {
+            let cache = &cache;
+            async move { (place, self.dropped(left, candidates, cache).await) }
+        };
+        let all = stream::iter(asked)
+            .map(ask)
+            .buffer_unordered(REQUESTS_MAX)
+            .collect::<Vec<_>>();
+        let dropped = wait_for(self.io()?, cancel, all)?;
+        for (place, shards) in dropped {
+            let index = &mut left.indices[place];
+            shards
+                .into_iter()
+                .for_each(|(shard, places)| index.drop(shard, &places));
+        }
+        Ok(())
+    }
+
+    /// The places of segments that hold no match, by shard.
+    async fn dropped(&self, left: &LeftOfIndex, all: usize, cache: &RegionCache) -> HashMap<u32, Vec<usize>> {
+        let is_worth_it = |one: &&AnyOf| one.len() * REQUESTS_OF_VALUE <= all * REQUESTS_OF_SPLIT;
+        let exact: Vec<&AnyOf> = left.conditions.exact.iter().filter(is_worth_it).collect();
+        let terms: Vec<Asked<'_>> = exact.iter().copied().flatten().filter_map(asked).collect();
+        let mut candidates: Vec<Candidate<'_>> = left
+            .segments()
+            .map(|(shard, place, segment)| Candidate {
+                shard,
+                place,
+                segment,
+                id: ObjectId::parse(&segment.split.id),
+                lacks: vec![false; terms.len()],
+                in_table: false,
+            })
+            .collect();
+        let Some(first) = candidates.first() else {
+            return HashMap::new();
+        };
+        let repository = left.shards.get(first.shard as usize).and_then(Option::as_ref);
+        if let Some(Ok(repository)) = repository.map(|left| self.repository(&left.shard.store.repository)) {
+            let (questions, places) = questions(&terms, &candidates);
+            let answers = left
+                .index
+                .tables
+                .iter()
+                .map(|table| ask_table(table, repository.store(), cache, &questions));
+            for (table, without) in join_all(answers).await.into_iter().flatten() {
+                mark(table, &without, &terms, &places, &mut candidates);
+            }
+        }
+        self.ask_own(left, &terms, &mut candidates).await;
+        let mut dropped: HashMap<u32, Vec<usize>> = HashMap::new();
+        for candidate in candidates.iter().filter(|candidate| !candidate.may_match(&exact)) {
+            dropped.entry(candidate.shard).or_default().push(candidate.place);
+        }
+        dropped
+    }
+
+    /// Asks the filters of splits that no table has and that are not open: then its dictionaries are nearer.
+    async fn ask_own(&self, left: &LeftOfIndex, terms: &[Asked<'_>], candidates: &mut [Candidate<'_>]) {
+        let mut reads: Vec<(usize, usize, Arc<MountedBytes>, &SplitFilter, u64)> = Vec::new();
+        for (number, candidate) in candidates.iter().enumerate().filter(|(_, own)| !own.in_table) {
+            let Some(Some(own)) = left.shards.get(candidate.shard as usize) else {
+                continue;
+            };
+            if self.mounts.open.is_open(&key_of(&own.shard, candidate.segment)) {
+                continue;
+            }
+            let Ok(bytes) = self.bytes_of(&own.shard, candidate.place, candidate.segment) else {
+                continue;
+            };
+            for (term, asked) in terms.iter().enumerate() {
+                let (filter, hash) = match candidate.segment.split.filter_of(asked.field) {
+                    FilterOf::Own(filter) => (filter, asked.own),
+                    FilterOf::Shared(filter) => (filter, asked.shared),
+                    FilterOf::None => continue,
+                };
+                reads.push((number, term, Arc::clone(&bytes), filter, hash));
+            }
+        }
+        let ask = |(number, term, bytes, own, hash): (usize, usize, Arc<MountedBytes>, &SplitFilter, u64)| {
+            let slice = own.slice(hash);
+            async move {
+                let slice = bytes.read_soon(PartKind::Filters, slice).await;
+                let lacks = slice.is_ok_and(|slice| filter::may_hold(&slice, hash) == Some(false));
+                (number, term, lacks)
+            }
+        };
+        let answers = stream::iter(reads).map(ask).buffer_unordered(REQUESTS_MAX);
+        for (number, term, lacks) in answers.collect::<Vec<_>>().await {
+            candidates[number].lacks[term] |= lacks;
+        }
+    }
+}
+
+/// What a table says to each question of each of its splits. `None`: nothing, as it cannot be read or makes no sense.
+async fn ask_table<'a>(
+    table: &'a MountedTable,
+    store: &Arc<dyn Objects>,
+    cache: &RegionCache,
+    questions: &[Question],
+) -> Option<(&'a FilterTable, Vec<Vec<bool>>)> {
+    let answered = async {
+        let table = table.opened(cache, store).await?;
+        Ok::<_, ObjectError>((table, table.without(cache, questions).await?))
+    };
+    match answered.await {
+        Ok(answered) => Some(answered),
+        Err(error) => {
+            tracing::warn!(%error, "a table of filters cannot be asked: its splits are");
+            None
+        }
+    }
+}
+
+/// Notes what a table said of the splits that may hold a match.
+fn mark(
+    table: &FilterTable,
+    without: &[Vec<bool>],
+    terms: &[Asked<'_>],
+    places: &[[Option<usize>; 2]],
+    candidates: &mut [Candidate<'_>],
+) {
+    for candidate in candidates {
+        let Some(place) = candidate.id.and_then(|id| table.place(&id)) else {
+            continue;
+        };
+        candidate.in_table = true;
+        for ((term, asked), [own, shared]) in terms.iter().enumerate().zip(places) {
+            let question = match candidate.segment.split.filter_of(asked.field) {
+                FilterOf::Own(_) => own,
+                FilterOf::Shared(_) => shared,
+                FilterOf::None => &None,
+            };
+            candidate.lacks[term] |= question.is_some_and(|question| without[question][place]);
+        }
+    }
+}
+
+/// What a table is asked, and the places of the questions of each term: in some splits the field has a filter of its own, in
+/// others it shares one.
+fn questions(terms: &[Asked<'_>], candidates: &[Candidate<'_>]) -> (Vec<Question>, Vec<[Option<usize>; 2]>) {
+    let mut questions = Vec::new();
+    let mut ask = |is_needed: bool, field: &str, hash| {
+        is_needed.then(|| {
+            let field = field.to_owned();
+            questions.push(Question { field, hash });
+            questions.len() - 1
+        })
+    };
+    let places = terms.iter().map(|asked| {
+        let filters = || candidates.iter().map(|own| own.segment.split.filter_of(asked.field));
+        let is_own = filters().any(|filter| matches!(filter, FilterOf::Own(_)));
+        let is_shared = filters().any(|filter| matches!(filter, FilterOf::Shared(_)));
+        [
+            ask(is_own, asked.field, asked.own),
+            ask(is_shared, SplitFilter::SHARED, asked.shared),
+        ]
+    });
+    let places = places.collect();
+    (questions, places)
+}
+
+fn is_term(sought: &Sought) -> bool {
+    matches!(sought, Sought::Term { .. })
+}
+
+fn asked(sought: &Sought) -> Option<Asked<'_>> {
+    match sought {
+        Sought::Term { field, term } => Some(Asked {
+            field,
+            own: value_hash(term),
+            shared: shared_hash(field, term),
+        }),
+        Sought::Made { .. } => None,
+    }
+}
+
+impl Candidate<'_> {
+    /// Whether it may have one value of each condition. Terms stand in the order of the conditions.
+    fn may_match(&self, exact: &[&AnyOf]) -> bool {
+        let mut lacks = self.lacks.iter();
+        exact.iter().all(|one| {
+            // All of them, so that the next condition begins with its own.
+            let met = one.iter().filter(|sought| match sought {
+                Sought::Term { .. } => lacks.next() != Some(&true),
+                Sought::Made { .. } => may_hold(self.shard, &self.segment.split, sought),
+            });
+            met.count() > 0
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! Opening some of very many splits, where only a figure about all of them is wanted.
+//!
+//! To tell what a search would fetch, splits have to be looked into, and each that is closed costs a request for its
+//! footer. While a thread samples, only so many are opened; the others are counted, with what their footers would cost.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use firn_model::{Error, ErrorKind};
+
+/// Closed splits that are opened for an estimate: their mean is near that of all, and they come in one or two rounds.
+pub(crate) const SPLITS_MAX: usize = 64;
+
+/// What a sample left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    /// Splits that were not opened.
+    pub(crate) splits: u64,
+    /// Requests and bytes of the footers of all that were closed.
+    pub(crate) footers: (u64, u64),
+}
+
+thread_local! {
+    static SAMPLE: RefCell<Option<LeftOut>> = const { RefCell::new(None) };
+}
+
+/// Does some work that opens no more than a sample of the splits that it finds closed.
+pub(crate) fn sampled<T>(work: impl FnOnce() -> T) -> (T, LeftOut) {
+    SAMPLE.set(Some(LeftOut::default()));
+    let outcome = work();
+    (outcome, SAMPLE.take().unwrap_or_default())
+}
+
+/// Takes what is beyond the sample out of the splits that are to be opened, evenly, and says so in `outcomes`; nothing where
+/// this thread does not sample. `cost` says what a footer costs.
+pub(super) fn leave_out<K: Clone + Eq + std::hash::Hash + Ord, C, T>(
+    closed: HashMap<K, C>,
+    cost: impl Fn(&C) -> (u64, u64),
+    outcomes: &mut HashMap<K, firn_model::Result<T>>,
+) -> HashMap<K, C> {
+    let Some(mut left_out) = SAMPLE.with_borrow(|sample| *sample) else {
+        return closed;
+    };
+    let mut sorted: Vec<(K, C)> = closed.into_iter().collect();
+    sorted.sort_by(|left, right| left.0.cmp(&right.0));
+    let step = sorted.len().div_ceil(SPLITS_MAX).max(1);
+    let mut chosen = HashMap::new();
+    for (place, (key, split)) in sorted.into_iter().enumerate() {
+        let (requests, bytes) = cost(&split);
+        left_out.footers.0 += requests;
+        left_out.footers.1 += bytes;
+        if place.is_multiple_of(step) {
+            chosen.insert(key, split);
+            continue;
+        }
+        left_out.splits += 1;
+        let reason = "the split is not part of a sample";
+        outcomes.insert(key, Err(Error::new(ErrorKind::Unavailable, reason)));
+    }
+    SAMPLE.set(Some(left_out));
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(count: u32) -> (usize, HashMap<u32, firn_model::Result<()>>) {
+        let closed: HashMap<u32, ()> = (0..count).map(|key| (key, ())).collect();
+        let mut outcomes = HashMap::new();
+        let chosen = leave_out(closed, |()| (1, 10), &mut outcomes);
+        (chosen.len(), outcomes)
+    }
+
+    #[test]
+    fn only_who_samples_leaves_anything_out() {
+        assert_eq!(choose(1000).0, 1000);
+        let ((chosen, outcomes), left_out) = sampled(|| choose(1000));
+        assert!((32..=SPLITS_MAX).contains(&chosen), "{chosen}");
+        assert_eq!(outcomes.len() + chosen, 1000);
+        assert_eq!(
+            (left_out.splits, left_out.footers),
+            (1000 - chosen as u64, (1000, 10_000))
+        );
+        let ((few, _), left_out) = sampled(|| choose(5));
+        assert_eq!((few, left_out.splits, left_out.footers), (5, 0, (5, 50)));
+        assert_eq!(choose(1000).0, 1000, "it ends with the work");
+    }
+}

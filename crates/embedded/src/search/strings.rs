@@ -1,0 +1,62 @@
+//! Columns of strings.
+
+use std::io;
+use std::sync::Arc;
+
+use tantivy::DocId;
+use tantivy::columnar::{Column, Dictionary};
+
+/// A column of strings: ordinals, and the dictionary that they count through. Tantivy's own type cannot be made of the two.
+#[derive(Clone)]
+pub(crate) struct StrColumn {
+    dictionary: Arc<Dictionary>,
+    ords: Column<u64>,
+}
+
+impl From<tantivy::columnar::StrColumn> for StrColumn {
+    fn from(column: tantivy::columnar::StrColumn) -> Self {
+        let (dictionary, ords) = column.into_parts();
+        Self { dictionary, ords }
+    }
+}
+
+impl StrColumn {
+    pub(super) fn new(dictionary: Arc<Dictionary>, ords: Column<u64>) -> Self {
+        Self { dictionary, ords }
+    }
+
+    /// The strings, ascending.
+    pub(crate) fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    /// Which of them documents have.
+    pub(crate) fn ords(&self) -> &Column<u64> {
+        &self.ords
+    }
+
+    /// How many different strings there are.
+    pub(crate) fn num_terms(&self) -> usize {
+        self.dictionary.num_terms()
+    }
+
+    /// The ordinals of a document.
+    pub(crate) fn term_ords(&self, doc: DocId) -> impl Iterator<Item = u64> + '_ {
+        self.ords.values_for_doc(doc)
+    }
+
+    /// The bytes of an ordinal; false: there is no such one.
+    pub(crate) fn ord_to_bytes(&self, ord: u64, bytes: &mut Vec<u8>) -> io::Result<bool> {
+        self.dictionary.ord_to_term(ord, bytes)
+    }
+
+    /// The string of an ordinal; false: there is no such one.
+    pub(crate) fn ord_to_str(&self, ord: u64, text: &mut String) -> io::Result<bool> {
+        let mut bytes = std::mem::take(text).into_bytes();
+        if !self.ord_to_bytes(ord, &mut bytes)? {
+            return Ok(false);
+        }
+        *text = String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        Ok(true)
+    }
+}

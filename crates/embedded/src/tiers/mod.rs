@@ -1,0 +1,164 @@
+//! The devices of a node: one data path for each tier that it has.
+//!
+//! `path.data` is the hot one and holds the catalog. The others hold nothing but folders of shards,
+//! `indices/UUID/SHARD/`, laid out as on the hot one. **The catalog alone says on which device a shard lies**; what lies
+//! elsewhere is an unfinished copy or one that was not removed yet, and goes at the next start. How a shard comes from one
+//! device to another is in `moving.rs`.
+
+mod moving;
+mod paths;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use firn_engine::admin::DeviceStats;
+use firn_model::metadata::IndexMetadata;
+use firn_model::tier::Tier;
+use firn_model::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+
+pub use self::paths::TierPaths;
+use crate::config::{EmbeddedConfig, Watermark};
+use crate::disk_watch::DiskWatch;
+use crate::engine::Core;
+use crate::lock::NodeLock;
+
+/// The devices beside the hot one, and what moves between all of them.
+pub(crate) struct Tiers {
+    devices: Vec<Device>,
+    /// Above it nothing moves to a device.
+    low: Mutex<Watermark>,
+    /// A move is queued or running: two at a time would only share the devices.
+    moving: AtomicBool,
+}
+
+struct Device {
+    tier: Tier,
+    watch: DiskWatch,
+    /// Held as long as the engine is.
+    _lock: NodeLock,
+}
+
+impl Tiers {
+    /// Takes the devices of a configuration: makes their folders, locks them, and checks that they are of the node whose
+    /// cluster uuid this is.
+    pub(crate) fn open(config: &EmbeddedConfig, cluster_uuid: &str) -> Result<Self> {
+        let mut devices = Vec::new();
+        for (tier, path) in config.tiers.beside_hot() {
+            let lock = paths::claim(&*config.disk, tier, path, cluster_uuid)?;
+            let (disk, measured) = (Arc::clone(&config.disk), path.to_owned());
+            let probe = Arc::new(move || Ok((disk.total_bytes(&measured)?, disk.available_bytes(&measured)?)));
+            let watch = DiskWatch::new(
+                path.to_owned(),
+                probe,
+                config.flood_stage,
+                config.flood_stage_headroom_bytes_max,
+            );
+            watch.observe();
+            devices.push(Device {
+                tier,
+                watch,
+                _lock: lock,
+            });
+        }
+        Ok(Self {
+            devices,
+            low: Mutex::new(config.low_watermark),
+            moving: AtomicBool::new(false),
+        })
+    }
+
+    /// Looks at every device. To be called each second.
+    pub(crate) fn observe(&self) {
+        self.devices.iter().for_each(|device| device.watch.observe());
+    }
+
+    /// Uses other watermarks from the next look on.
+    pub(crate) fn set_watermarks(&self, low: Watermark, flood_stage: Watermark, headroom_bytes_max: u64) {
+        *self.low.lock() = low;
+        for device in &self.devices {
+            device.watch.set_flood_stage(flood_stage, headroom_bytes_max);
+        }
+    }
+}
+
+impl Core {
+    /// Watches a device; `None`: the node does not have the tier.
+    pub(crate) fn watch(&self, tier: Tier) -> Option<&DiskWatch> {
+        let mut devices = self.tiers.devices.iter();
+        match tier {
+            Tier::Hot => Some(&self.disk_watch),
+            tier => Some(&devices.find(|device| device.tier == tier)?.watch),
+        }
+    }
+
+    /// [`ErrorKind::DiskFull`] while a device is past its watermark that the index has shards on.
+    pub(crate) fn check_room(&self, index: &IndexMetadata) -> Result<()> {
+        if index.tiers.is_empty() {
+            return self.disk_watch.check(&index.name);
+        }
+        let tiers = index.tiers_in_use();
+        let mut watches = tiers.into_iter().filter_map(|tier| self.watch(tier));
+        watches.try_for_each(|watch| watch.check(&index.name))
+    }
+
+    /// What may still be written to a device before its watermark is reached.
+    pub(crate) fn room_bytes(&self, tier: Tier) -> u64 {
+        self.watch(tier).map_or(0, DiskWatch::room_bytes)
+    }
+
+    /// Every device, from the hot one on.
+    pub(crate) fn device_stats(&self) -> Vec<DeviceStats> {
+        let mut used: BTreeMap<Tier, (u64, u64)> = BTreeMap::new();
+        let state = self.state();
+        for (index, slot) in state.written_slots() {
+            let (shards, bytes) = used.entry(index.metadata.tier_of(slot.number)).or_default();
+            *shards += 1;
+            if let Ok(shard) = slot.shard() {
+                let stats = shard.stats();
+                *bytes += stats.store_bytes + stats.wal_bytes;
+            }
+        }
+        for (index, slot) in state
+            .mounted_slots()
+            .filter(|(index, _)| !index.metadata.settings.is_frozen())
+        {
+            let (shards, bytes) = used.entry(self.factory.tier_of_mounted(&index.metadata)).or_default();
+            *shards += 1;
+            *bytes += slot.mounted().map_or(0, |shard| self.local_bytes(&shard));
+        }
+        let device = |tier| {
+            let watch = self.watch(tier)?;
+            let path = match tier {
+                Tier::Hot => &self.config.path_data,
+                tier => self.config.tiers.of(tier)?,
+            };
+            let (shards, shard_bytes) = used.get(&tier).copied().unwrap_or_default();
+            Some(DeviceStats {
+                tier,
+                path: path.display().to_string(),
+                total_bytes: watch.space().total_bytes,
+                available_bytes: watch.space().available_bytes,
+                shards,
+                shard_bytes,
+                write_block: watch.block_reason(),
+            })
+        };
+        Tier::ALL.into_iter().filter_map(device).collect()
+    }
+}
+
+/// Why a shard cannot be opened whose device the node was not given.
+pub(crate) fn no_device(index: &str, shard: u32, tier: Tier) -> Error {
+    Error::new(
+        ErrorKind::ShardDamaged,
+        format!("shard [{index}][{shard}] lies on tier [{tier}], and this node has no [path.data.{tier}]"),
+    )
+    .with_index(index)
+}
+
+/// The error of a tier that the node does not have.
+pub(crate) fn no_tier(tier: Tier) -> Error {
+    Error::illegal_argument(format!("this node has no [path.data.{tier}]"))
+}

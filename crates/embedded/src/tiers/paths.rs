@@ -1,0 +1,154 @@
+//! Where the devices are mounted, and that they are this node's.
+//!
+//! What lies on a device and is in no catalog is removed at start, so a device must never be taken for another node's:
+//! `tier.json` in it says whose it is.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use firn_model::tier::Tier;
+use firn_model::{Error, Result};
+use firn_storage::disk::Disk;
+use serde::{Deserialize, Serialize};
+
+use crate::lock::NodeLock;
+
+/// The data paths of tiers.
+#[derive(Debug, Clone, Default)]
+pub struct TierPaths {
+    /// Of tiers beside the hot one.
+    by_tier: BTreeMap<Tier, PathBuf>,
+    /// Where the region cache lies; `None`: beside the catalog.
+    frozen: Option<PathBuf>,
+}
+
+impl TierPaths {
+    /// The same with a path for `tier`. That of the hot one is `path_data`.
+    #[must_use]
+    pub fn with(mut self, tier: Tier, path: PathBuf) -> Self {
+        self.by_tier.insert(tier, path);
+        self
+    }
+
+    /// The same with a path for the region cache.
+    #[must_use]
+    pub fn with_frozen(mut self, path: PathBuf) -> Self {
+        self.frozen = Some(path);
+        self
+    }
+
+    /// The path of a tier; `None`: the node does not have it, or it is the hot one.
+    pub(crate) fn of(&self, tier: Tier) -> Option<&Path> {
+        self.by_tier.get(&tier).map(PathBuf::as_path)
+    }
+
+    /// Whether the node has a tier.
+    pub(crate) fn has(&self, tier: Tier) -> bool {
+        tier == Tier::Hot || self.by_tier.contains_key(&tier)
+    }
+
+    /// Every path but the hot one's.
+    pub(crate) fn beside_hot(&self) -> impl Iterator<Item = (Tier, &Path)> {
+        let others = self.by_tier.iter().filter(|(tier, _)| **tier != Tier::Hot);
+        others.map(|(tier, path)| (*tier, path.as_path()))
+    }
+
+    /// Where the region cache lies, if not beside the catalog.
+    pub(crate) fn frozen(&self) -> Option<&Path> {
+        self.frozen.as_deref()
+    }
+}
+
+/// Says whose a device is.
+const OWNER_FILE: &str = "tier.json";
+/// The only format so far.
+const FORMAT: u32 = 1;
+
+/// What [`OWNER_FILE`] says.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Owner {
+    format: u32,
+    cluster_uuid: String,
+    tier: String,
+}
+
+/// Makes the folder of a device and locks it. Fails if it belongs to another node, or to another tier of this one.
+pub(super) fn claim(disk: &dyn Disk, tier: Tier, path: &Path, cluster_uuid: &str) -> Result<NodeLock> {
+    let setting = format!("[path.data.{tier}] is [{}]", path.display());
+    std::fs::create_dir_all(path)
+        .map_err(|error| Error::internal(format!("{setting}, which cannot be made")).caused_by(error))?;
+    let lock = NodeLock::take(path)?;
+    check_owner(disk, tier, path, cluster_uuid)
+        .map_err(|error| Error::new(error.kind(), format!("{setting}: {}", error.reason())))?;
+    Ok(lock)
+}
+
+fn check_owner(disk: &dyn Disk, tier: Tier, path: &Path, cluster_uuid: &str) -> Result<()> {
+    let own = Owner {
+        format: FORMAT,
+        cluster_uuid: cluster_uuid.to_owned(),
+        tier: tier.name().to_owned(),
+    };
+    let (file, indices) = (path.join(OWNER_FILE), path.join("indices"));
+    disk.create_dir_all(&indices)?;
+    if disk.exists(&file)? {
+        let owner: Owner = serde_json::from_slice(&disk.read(&file)?)
+            .map_err(|error| Error::internal(format!("[{OWNER_FILE}] cannot be read: {error}")))?;
+        return match owner == own {
+            true => Ok(()),
+            false => Err(Error::illegal_argument(format!(
+                "it is tier [{}] of the node with cluster uuid [{}], and this is tier [{tier}] of [{cluster_uuid}]",
+                owner.tier, owner.cluster_uuid
+            ))),
+        };
+    }
+    if !disk.list(&indices)?.is_empty() {
+        return Err(Error::illegal_argument(format!(
+            "it holds indices and no [{OWNER_FILE}], so nobody knows whose they are"
+        )));
+    }
+    disk.write_atomic(&file, &serde_json::to_vec(&own)?)?;
+    for dir in [Some(path), path.parent()].into_iter().flatten() {
+        if !dir.as_os_str().is_empty() {
+            disk.sync_dir(dir)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use firn_storage::disk::RealDisk;
+
+    use super::*;
+
+    #[test]
+    fn a_device_belongs_to_one_tier_of_one_node() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("warm");
+        let claim = |tier, uuid: &str| claim(&RealDisk, tier, &path, uuid);
+        let lock = claim(Tier::Warm, "u1").unwrap();
+        assert!(claim(Tier::Warm, "u1").is_err(), "it is locked");
+        drop(lock);
+        drop(claim(Tier::Warm, "u1").unwrap());
+        for (tier, uuid) in [(Tier::Cold, "u1"), (Tier::Warm, "u2")] {
+            let error = claim(tier, uuid).unwrap_err();
+            assert!(
+                error
+                    .reason()
+                    .contains("it is tier [warm] of the node with cluster uuid [u1]"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn indices_of_nobody_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let shard = folder.path().join("indices/u/0");
+        std::fs::create_dir_all(&shard).unwrap();
+        let error = claim(&RealDisk, Tier::Cold, folder.path(), "u1").unwrap_err();
+        assert!(error.reason().contains("nobody knows whose they are"), "{error}");
+        assert!(shard.exists());
+    }
+}

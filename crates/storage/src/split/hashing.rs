@@ -1,0 +1,47 @@
+//! The digest of what is written: objects are called by their content.
+
+use std::io::{self, Write};
+
+use sha2::{Digest, Sha256};
+
+/// Takes the digest of what goes through.
+pub(crate) struct Hashing<W> {
+    out: W,
+    hasher: Sha256,
+}
+
+impl<W> Hashing<W> {
+    /// Nothing went through.
+    pub(crate) fn new(out: W) -> Self {
+        Self {
+            out,
+            hasher: Sha256::new(),
+        }
+    }
+
+    /// Where it went, and the SHA-256 of all of it in hex.
+    pub(crate) fn finish(self) -> (W, String) {
+        let digest = self.hasher.finalize();
+        (self.out, digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A salt for the pages of an object that is told by these bytes.
+pub(crate) fn salt_of<'a>(told_by: impl Iterator<Item = &'a [u8]>) -> u64 {
+    let mut hasher = Sha256::new();
+    told_by.for_each(|bytes| hasher.update(bytes));
+    let digest = hasher.finalize();
+    digest.iter().take(8).fold(0, |salt, byte| salt << 8 | u64::from(*byte))
+}
