@@ -3,24 +3,26 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use firn_control::Identity;
-use firn_engine::{Cancel, Engine, Error, ErrorKind, RequestContext, Shares};
+use firn_control::{Identity, SearchPermit};
+use firn_engine::{Cancel, Engine, Error, ErrorKind, RequestContext, Share, Shares};
+use firn_model::tenant::TenantId;
 use futures_util::FutureExt as _;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
 use hyper::body::Body;
 
 use crate::async_search::AsyncSearches;
 use crate::auth::Gate;
-use crate::body::{self, BodyBudget, BodyLimits};
+use crate::body::{self, BodyBudget, BodyLimits, BodyShare};
 use crate::config::{ApiConfig, Security};
+use crate::console;
+use crate::discover::Discovers;
 use crate::error::ApiError;
 use crate::filter_path::FilterPath;
 use crate::media_type::{self, Accept, Format};
@@ -31,7 +33,16 @@ use crate::record::Recording;
 use crate::reply::{Reply, Shape};
 use crate::request::{Call, Edge, Peer};
 use crate::router::{BodyKind, Captures, Found, Route, Router};
-use crate::tasks::Tasks;
+use crate::streaming::ResponseBody;
+use crate::tasks::{TaskGuard, Tasks};
+
+/// What a request holds until it is answered, in the order in which it is given back.
+struct Holds {
+    _task: TaskGuard,
+    _body: BodyShare,
+    _search: Option<SearchPermit>,
+    _permit: Option<Share<Option<TenantId>>>,
+}
 
 /// The REST edge as a tower service. Clones share everything.
 #[derive(Clone)]
@@ -53,6 +64,7 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         permits: Shares::new(config.max_concurrent_requests.max(1) as u64),
         accounts: Accounts::default(),
         async_searches: AsyncSearches::new(config.async_searches),
+        discovers: Discovers::new(&config.discover),
         config,
     };
     Api {
@@ -66,7 +78,7 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: std::fmt::Display + Send,
 {
-    type Response = Response<Full<Bytes>>;
+    type Response = Response<ResponseBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
@@ -87,7 +99,7 @@ impl Api {
     }
 
     /// Answers one request. Dropping the future cancels the engine's work on it.
-    pub async fn handle<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes>,
         B::Error: std::fmt::Display,
@@ -95,8 +107,15 @@ impl Api {
         let started = Instant::now();
         self.edge.metrics.in_flight.inc();
         // Counted down also when the client goes away and this future is dropped.
-        let _in_flight = scope_guard(|| self.edge.metrics.in_flight.dec());
+        let edge = Arc::clone(&self.edge);
+        let in_flight = scope_guard(move || edge.metrics.in_flight.dec());
         let (parts, body) = request.into_parts();
+        let mut body = pin!(body);
+        let mut recording = self.edge.recording(&parts, started);
+        if let Some(response) = console::answer(&self.edge.config, &parts) {
+            recording.found_console();
+            return self.sent(response.map(ResponseBody::whole), recording, started, None);
+        }
         let mut shape = Shape {
             accept: Accept {
                 format: None,
@@ -109,16 +128,20 @@ impl Api {
             head: parts.method == Method::HEAD,
             opaque_id: parts.headers.get("x-opaque-id").cloned(),
         };
-        let mut recording = self.edge.recording(&parts, started);
         // What it may know of in errors, once that is known.
         let mut known: Option<RequestContext> = None;
         let outcome = self
-            .answer(&parts, body, started, &mut shape, &mut recording, &mut known)
+            .answer(&parts, body.as_mut(), started, &mut shape, &mut recording, &mut known)
             .await;
         let error = outcome.as_ref().err().and_then(ApiError::error_type);
-        let response = match outcome {
-            Ok(reply) => shape.response(reply).await,
+        let mut held = None;
+        let mut response = match outcome {
+            Ok((reply, holds)) => {
+                held = Some(holds);
+                shape.response(reply).await
+            }
             Err(error) => {
+                body::discard(&parts.headers, body.as_mut(), BodyLimits::of(self.config())).await;
                 if error.status().is_server_error() {
                     tracing::error!(
                         method = %parts.method,
@@ -136,26 +159,49 @@ impl Api {
                 shape.error_response(&error, metadata.as_deref()).await
             }
         };
+        if response.body().is_stream() {
+            let (edge, status) = (Arc::clone(&self.edge), response.status());
+            response.body_mut().on_end(move |ended| {
+                let took = started.elapsed().as_secs_f64();
+                edge.metrics
+                    .answered(recording.endpoint(), status.as_u16(), took, ended.bytes);
+                recording.streamed(status, ended);
+            });
+            response.body_mut().hold((in_flight, held));
+            return response;
+        }
+        self.sent(response, recording, started, error)
+    }
+
+    /// Counts and records an answer that is on its way.
+    fn sent(
+        &self,
+        response: Response<ResponseBody>,
+        mut recording: Recording,
+        started: Instant,
+        error: Option<&'static str>,
+    ) -> Response<ResponseBody> {
+        let status = response.status();
         let sent = Body::size_hint(response.body()).exact().unwrap_or(0);
         self.edge.metrics.answered(
             recording.endpoint(),
-            response.status().as_u16(),
+            status.as_u16(),
             started.elapsed().as_secs_f64(),
             sent,
         );
-        recording.answered(response.status(), error, sent);
+        recording.answered(status, error, sent);
         response
     }
 
     async fn answer<B>(
         &self,
         parts: &http::request::Parts,
-        body: B,
+        body: Pin<&mut B>,
         started: Instant,
         shape: &mut Shape,
         recording: &mut Recording,
         known: &mut Option<RequestContext>,
-    ) -> Result<Reply, ApiError>
+    ) -> Result<(Reply, Holds), ApiError>
     where
         B: Body<Data = Bytes>,
         B::Error: std::fmt::Display,
@@ -178,7 +224,7 @@ impl Api {
             .ok_or_else(|| identity.refusal(route.action, route.privilege))?;
 
         let tenant = scope.tenant_id().cloned();
-        let _permit = if route.always {
+        let permit = if route.always {
             None
         } else {
             Some(self.edge.permits.take(tenant.clone(), 1).map_err(|_| {
@@ -191,13 +237,9 @@ impl Api {
                 )
             })?)
         };
-        let limits = BodyLimits {
-            max_bytes: self.edge.config.max_content_length,
-            idle: self.edge.config.body_idle_timeout,
-        };
-        let _search = self.edge.admit(&scope, route.action)?;
+        let search = self.edge.admit(&scope, route.action)?;
         let mut share = self.edge.bodies.open(tenant);
-        let mut body = body::read(&parts.headers, body, limits, &mut share).await?;
+        let mut body = body::read(&parts.headers, body, BodyLimits::of(self.config()), &mut share).await?;
         self.edge.metrics.received(body.len() as u64);
         recording.received(body.len() as u64);
         check_body(route, parts, &params, &mut body)?;
@@ -211,13 +253,14 @@ impl Api {
                 .and_then(|value| value.to_str().ok())
                 .map(str::to_owned),
             action: route.action,
+            repository_bytes_max: self.edge.repository_bytes_max(&scope),
             scope: Arc::new(scope),
             work: recording.work(),
-            progress: None,
+            ..RequestContext::new()
         };
         *known = Some(ctx.clone());
         let told = ctx.clone();
-        let _task = self.edge.tasks.start(
+        let task = self.edge.tasks.start(
             route.action,
             format!("{} {path}", parts.method),
             self.edge.now_ms(),
@@ -232,13 +275,21 @@ impl Api {
             filter_path: shape.filter_path.clone(),
             identity,
             ctx,
+            timings: recording.timings(),
         };
         let answer = (route.handler)(Arc::clone(&self.edge), call);
-        AssertUnwindSafe(answer)
+        let reply = AssertUnwindSafe(answer)
             .catch_unwind()
             .await
             .unwrap_or_else(|_| Err(Error::internal("a bug: the request's handler panicked, see the log").into()))
-            .map_err(|error| error.told(&told))
+            .map_err(|error| error.told(&told))?;
+        let holds = Holds {
+            _task: task,
+            _body: share,
+            _search: search,
+            _permit: permit,
+        };
+        Ok((reply, holds))
     }
 
     /// Who sends the request. Asked before anything of it is looked at but the head.
@@ -329,7 +380,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// Runs something when it goes out of scope.
-fn scope_guard<F: FnMut()>(action: F) -> impl Drop {
+fn scope_guard<F: FnMut() + Send + 'static>(action: F) -> impl Drop + Send + 'static {
     struct Guard<F: FnMut()>(F);
     impl<F: FnMut()> Drop for Guard<F> {
         fn drop(&mut self) {

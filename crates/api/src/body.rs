@@ -1,7 +1,7 @@
 //! Reading a request's body: bounded in bytes and time, counted against a budget, inflated.
 
 use std::io::Read as _;
-use std::pin::pin;
+use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -12,6 +12,7 @@ use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
 
+use crate::ApiConfig;
 use crate::error::ApiError;
 
 /// How much of a refused body is still read (and dropped), so that a client that sends first and
@@ -35,6 +36,15 @@ pub(crate) struct BodyLimits {
     pub(crate) idle: Duration,
 }
 
+impl BodyLimits {
+    pub(crate) fn of(config: &ApiConfig) -> Self {
+        Self {
+            max_bytes: config.max_content_length,
+            idle: config.body_idle_timeout,
+        }
+    }
+}
+
 /// Makes a share at least `bytes` large.
 fn grow_to(share: &mut BodyShare, bytes: u64) -> Result<()> {
     let more = bytes.saturating_sub(share.amount());
@@ -53,7 +63,7 @@ fn grow_to(share: &mut BodyShare, bytes: u64) -> Result<()> {
 /// Reads the whole body, inflated if it says so.
 pub(crate) async fn read<B>(
     headers: &HeaderMap,
-    body: B,
+    body: Pin<&mut B>,
     limits: BodyLimits,
     share: &mut BodyShare,
 ) -> Result<Bytes, ApiError>
@@ -61,7 +71,6 @@ where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
 {
-    let mut body = pin!(body);
     let inflate = match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
         None | Some(b"" | b"identity") => false,
         Some(b"gzip" | b"x-gzip") => true,
@@ -76,17 +85,7 @@ where
             });
         }
     };
-    let outcome = collect(headers, body.as_mut(), limits, share).await;
-    let bytes = match outcome {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            // Someone who waits for `100 Continue` has sent nothing yet and hears at once.
-            if !headers.contains_key(header::EXPECT) {
-                drain(body.as_mut(), limits).await;
-            }
-            return Err(error);
-        }
-    };
+    let bytes = collect(headers, body, limits, share).await?;
     if !inflate || bytes.is_empty() {
         return Ok(bytes);
     }
@@ -104,7 +103,7 @@ where
 
 async fn collect<B>(
     headers: &HeaderMap,
-    mut body: std::pin::Pin<&mut B>,
+    mut body: Pin<&mut B>,
     limits: BodyLimits,
     share: &mut BodyShare,
 ) -> Result<Bytes, ApiError>
@@ -171,12 +170,17 @@ where
     })
 }
 
-/// Reads on without keeping anything.
-async fn drain<B>(mut body: std::pin::Pin<&mut B>, limits: BodyLimits)
+/// Reads what is left of the body of a refused request, without keeping anything. A connection that is closed
+/// over unread bytes is reset, and the client may never see why it was refused.
+pub(crate) async fn discard<B>(headers: &HeaderMap, mut body: Pin<&mut B>, limits: BodyLimits)
 where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
 {
+    // Someone who waits for `100 Continue` has sent nothing yet and hears at once.
+    if body.is_end_stream() || headers.contains_key(header::EXPECT) {
+        return;
+    }
     let mut left = limits.max_bytes.saturating_mul(DRAIN_FACTOR);
     let work = async {
         while let Some(Ok(frame)) = body.frame().await {

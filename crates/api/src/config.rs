@@ -8,6 +8,7 @@ use firn_control::slm::Slm;
 use firn_engine::Error;
 use serde_json::{Map, Value};
 
+use crate::console::Assets;
 use crate::record::Recorder;
 use crate::server::Tls;
 
@@ -69,6 +70,8 @@ pub struct ApiConfig {
     pub random: FillRandom,
     /// Bounds of `_async_search`.
     pub async_searches: AsyncSearchLimits,
+    /// Bounds of `_firn/discover`, and what it shows by itself.
+    pub discover: DiscoverLimits,
     /// Who may ask what.
     pub security: Security,
     /// Takes a record of each request.
@@ -77,6 +80,8 @@ pub struct ApiConfig {
     pub extra_metrics: Option<ExtraMetrics>,
     /// Makes snapshots by their policies when asked to; `None`: nobody does.
     pub slm: Option<Arc<Slm>>,
+    /// What is served at `/app`.
+    pub console: Assets,
 }
 
 /// How much of `_async_search` is kept.
@@ -96,6 +101,35 @@ impl Default for AsyncSearchLimits {
             count_max: 500,
             bytes_max: 64 << 20,
             response_bytes_max: 10 << 20,
+        }
+    }
+}
+
+/// How much of `_firn/discover` is kept, and what it does without being told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiscoverLimits {
+    /// Requests and live tails that run or are kept. Past it further ones get a 429.
+    pub count_max: usize,
+    /// Those of one tenant.
+    pub per_tenant_max: usize,
+    /// Bytes of all answers that are kept. A stage past it fails with 429.
+    pub bytes_max: u64,
+    /// Bytes that a stage may fetch from snapshot repositories without asking.
+    pub ask_over_bytes: u64,
+    /// Fields that events over time are split by: the first that is in use.
+    pub split_by: Vec<String>,
+}
+
+impl Default for DiscoverLimits {
+    fn default() -> Self {
+        Self {
+            count_max: 256,
+            per_tenant_max: 32,
+            bytes_max: 128 << 20,
+            ask_over_bytes: 32 << 20,
+            split_by: ["event_class", "event.kind", "event.category", "event.class"]
+                .map(str::to_owned)
+                .into(),
         }
     }
 }
@@ -159,10 +193,12 @@ impl ApiConfig {
             now_ms,
             random,
             async_searches: AsyncSearchLimits::default(),
+            discover: DiscoverLimits::default(),
             security: Security::Off(None),
             recorder: None,
             extra_metrics: None,
             slm: None,
+            console: Assets::default(),
         }
     }
 

@@ -20,11 +20,11 @@ pub(crate) const PARAMS: &[&str] = &["fields", "filters", "include_empty_fields"
 
 /// What one index says of one field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Capability {
-    field_type: &'static str,
+pub(crate) struct Capability {
+    pub(crate) field_type: &'static str,
     metadata_field: bool,
-    searchable: bool,
-    aggregatable: bool,
+    pub(crate) searchable: bool,
+    pub(crate) aggregatable: bool,
 }
 
 /// Of one field: by type, the indices and what they say.
@@ -286,7 +286,8 @@ fn objects(prefix: &str, object: &ObjectMapping, found: &mut Vec<(String, Capabi
     }
 }
 
-fn capability(field: &FieldMapping) -> Capability {
+/// What can be done with a field.
+pub(crate) fn capability(field: &FieldMapping) -> Capability {
     let aggregatable = match field.field_type {
         FieldType::Text | FieldType::MatchOnlyText | FieldType::Binary => false,
         FieldType::ConstantKeyword => true,

@@ -18,6 +18,8 @@ pub(crate) enum Format {
     Ndjson,
     /// Plain text, for `_cat` alone.
     Text,
+    /// Server-sent events, for what is answered as a stream; elsewhere as good as JSON.
+    EventStream,
 }
 
 /// What the answer should look like.
@@ -74,6 +76,7 @@ fn parse(text: &str) -> Result<MediaType, Problem> {
         "application/json" => Some(Format::Json),
         "application/x-ndjson" => Some(Format::Ndjson),
         "text/plain" => Some(Format::Text),
+        "text/event-stream" => Some(Format::EventStream),
         "*/*" | "application/*" => None,
         _ => return Err(Problem::Unsupported),
     };
@@ -203,6 +206,7 @@ mod tests {
         assert_eq!(check("text/plain,application/json").unwrap().format, Some(Format::Text));
         assert_eq!(check("*/*").unwrap().format, None);
         assert_eq!(check("text/html,*/*;q=0.8").unwrap().format, None);
+        assert_eq!(check("text/event-stream").unwrap().format, Some(Format::EventStream));
         assert_eq!(check("application/yaml"), Err(StatusCode::NOT_ACCEPTABLE));
         assert_eq!(
             check("application/vnd.elasticsearch+json;compatible-with=6"),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use firn_engine::admin::DeviceStats;
 use firn_engine::search::IndexTarget;
 use firn_model::names;
 use serde_json::{Map, Value, json};
@@ -168,6 +169,7 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
                 "free_in_bytes": stats.disk_available_bytes,
                 "available_in_bytes": stats.disk_available_bytes,
             },
+            "data": stats.devices.iter().map(data_path).collect::<Vec<_>>(),
             "write_block": stats.write_block,
         });
     }
@@ -196,6 +198,20 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         object["os"] = json!({"timestamp": edge.now_ms(), "available_processors": processors()});
     }
     answer(&edge, call.captured("node_id"), object)
+}
+
+/// A data path as `fs.data` has it, with its tier.
+fn data_path(device: &DeviceStats) -> Value {
+    json!({
+        "path": device.path,
+        "tier": device.tier.name(),
+        "total_in_bytes": device.total_bytes,
+        "free_in_bytes": device.available_bytes,
+        "available_in_bytes": device.available_bytes,
+        "shards": device.shards,
+        "shards_in_bytes": device.shard_bytes,
+        "write_block": device.write_block,
+    })
 }
 
 /// Memory of the process, where the system tells.

@@ -1,5 +1,7 @@
 //! `_firn/placement`: which shards hold which tenant in indices to come.
 
+mod horizon;
+
 use std::sync::Arc;
 
 use firn_control::placement::{Balance, Proposal, TenantVolume, propose};
@@ -86,11 +88,17 @@ async fn store(edge: &Edge, call: &Call, placement: Option<Placement>) -> Result
 struct Asked {
     number_of_shards: Option<u32>,
     size: usize,
+    /// Only events of the last so many ms count; `None`: all.
+    horizon_ms: Option<u64>,
     rest: Map<String, Value>,
 }
 
 impl Asked {
     fn read(mut body: Map<String, Value>) -> Result<Self, Error> {
+        let horizon_ms = match body.remove("horizon") {
+            None | Some(Value::Null) => None,
+            Some(value) => Some(horizon::parse(&value)?),
+        };
         let mut number = |name: &str, min: u64, max: u64| match body.remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => match value.as_u64().filter(|number| (min..=max).contains(number)) {
@@ -103,6 +111,7 @@ impl Asked {
         Ok(Self {
             number_of_shards: number("number_of_shards", 2, 1024)?.map(|number| number as u32),
             size: number("size", 0, 10_000)?.map_or(TENANTS_SHOWN, |size| size as usize),
+            horizon_ms,
             rest: body,
         })
     }
@@ -130,11 +139,15 @@ impl Measured {
             None => usual_shards(&metadata)?,
         };
         let usage = edge.engine.tenant_usage(&call.ctx).await?;
-        let volumes = usage
+        let mut volumes: Vec<TenantVolume> = usage
             .iter()
             .filter(|usage| usage.events > 0 || usage.stored_bytes > 0)
             .map(volume_of)
             .collect();
+        if let Some(horizon_ms) = asked.horizon_ms {
+            let recent = horizon::events_since(edge, call, &metadata, horizon_ms).await?;
+            horizon::narrow(&mut volumes, &recent);
+        }
         Ok(Self {
             number_of_shards,
             volumes,

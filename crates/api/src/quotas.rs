@@ -62,6 +62,11 @@ impl Edge {
         }
     }
 
+    /// Bytes that one search of the caller may fetch from snapshot repositories.
+    pub(crate) fn repository_bytes_max(&self, scope: &Scope) -> Option<u64> {
+        self.quotas(scope.tenant_id()?).search_repository_bytes
+    }
+
     /// Writes what a request brings, if its tenant may write so much.
     pub(crate) async fn write(&self, call: &Call, request: BulkRequest) -> Result<BulkResponse, Error> {
         if let Some(tenant) = call.ctx.scope.tenant_id() {
@@ -112,6 +117,7 @@ fn is_search(action: &str) -> bool {
     !matches!(rest, "get" | "mget")
         // One that goes on after its request counts by itself.
         && !rest.starts_with("async_search/")
+        && !matches!(rest, "firn/discover" | "firn/discover/get")
         && !rest.ends_with("/clear")
         && !rest.ends_with("/delete")
         && !rest.starts_with("close_")
@@ -136,6 +142,7 @@ mod tests {
             "open_point_in_time",
             "field_caps",
             "xpack/termsenum/list",
+            "firn/discover/tail",
         ] {
             assert!(is_search(&format!("indices:data/read/{action}")), "{action}");
         }
@@ -147,6 +154,8 @@ mod tests {
             "point_in_time/delete",
             "async_search/submit",
             "async_search/get",
+            "firn/discover",
+            "firn/discover/delete",
         ] {
             assert!(!is_search(&format!("indices:data/read/{action}")), "{action}");
         }

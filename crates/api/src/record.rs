@@ -4,8 +4,8 @@
 //! however it ends: answered, failed, or given up by its client.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use firn_control::{Identity, Principal};
@@ -15,8 +15,10 @@ use http::StatusCode;
 use http::request::Parts;
 
 use crate::auth;
+use crate::console;
 use crate::request::{Edge, Peer};
 use crate::router::{Captures, Route};
+use crate::streaming::Ended;
 
 /// Longer paths and index expressions are cut: they say nothing more.
 const TEXT_BYTES_MAX: usize = 512;
@@ -66,6 +68,38 @@ pub struct RequestRecord {
     pub bytes_out: u64,
     /// What the engine did for it.
     pub work: WorkDone,
+    /// The stages of an answer that has some, in the order in which they ended.
+    pub stages: Vec<StageTiming>,
+}
+
+/// A part of an answer that was found by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StageTiming {
+    /// Its name.
+    pub stage: &'static str,
+    /// `done`, `failed`, or `estimate` for one that was not run.
+    pub outcome: &'static str,
+    /// From its beginning to its end.
+    pub took: Duration,
+}
+
+/// Where stages are noted while a request is answered.
+#[derive(Debug, Default)]
+pub(crate) struct Timings(Mutex<Vec<StageTiming>>);
+
+impl Timings {
+    /// Notes one that has ended.
+    pub(crate) fn push(&self, timing: StageTiming) {
+        self.lock().push(timing);
+    }
+
+    fn take(&self) -> Vec<StageTiming> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<StageTiming>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Who asked.
@@ -115,6 +149,7 @@ pub(crate) struct Recording {
     endpoint: &'static str,
     started: Instant,
     work: Arc<Work>,
+    timings: Arc<Timings>,
     /// `None`: nobody wants to know.
     kept: Option<(Arc<dyn Recorder>, RequestRecord)>,
 }
@@ -145,6 +180,7 @@ impl Edge {
                 bytes_in: 0,
                 bytes_out: 0,
                 work: WorkDone::default(),
+                stages: Vec::new(),
             };
             (Arc::clone(recorder), record)
         };
@@ -152,6 +188,7 @@ impl Edge {
             endpoint: "none",
             started,
             work: Arc::default(),
+            timings: Arc::default(),
             kept: self.config.recorder.as_ref().map(begin),
         }
     }
@@ -166,6 +203,11 @@ impl Recording {
     /// What the engine counts on.
     pub(crate) fn work(&self) -> Arc<Work> {
         Arc::clone(&self.work)
+    }
+
+    /// Where stages are noted.
+    pub(crate) fn timings(&self) -> Arc<Timings> {
+        Arc::clone(&self.timings)
     }
 
     /// Notes who asks.
@@ -187,6 +229,12 @@ impl Recording {
         });
     }
 
+    /// Notes that it is for the console, of which no endpoint is asked.
+    pub(crate) fn found_console(&mut self) {
+        self.endpoint = console::ENDPOINT;
+        self.note(|record| record.endpoint = console::ENDPOINT);
+    }
+
     /// Notes the body.
     pub(crate) fn received(&mut self, bytes: u64) {
         self.note(|record| record.bytes_in = bytes);
@@ -198,6 +246,16 @@ impl Recording {
             record.status = status.as_u16();
             record.error = error;
             record.bytes_out = bytes;
+        });
+    }
+
+    /// Notes an answer that was written as it came. The status of one that nobody read to its end stays what it was.
+    pub(crate) fn streamed(mut self, status: StatusCode, ended: Ended) {
+        self.note(|record| {
+            record.bytes_out = ended.bytes;
+            if ended.whole {
+                record.status = status.as_u16();
+            }
         });
     }
 
@@ -213,6 +271,7 @@ impl Drop for Recording {
         if let Some((recorder, mut record)) = self.kept.take() {
             record.took = self.started.elapsed();
             record.work = self.work.done();
+            record.stages = self.timings.take();
             recorder.record(record);
         }
     }

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{HeaderValue, Response, StatusCode, header};
-use http_body_util::Full;
 use serde_json::Value;
 
 use crate::auth::CHALLENGES;
@@ -14,6 +13,7 @@ use crate::error::ApiError;
 use crate::filter_path::FilterPath;
 use crate::media_type::Accept;
 use crate::pretty::pretty;
+use crate::streaming::{ResponseBody, Streamed};
 
 /// Smaller bodies cost more to compress than they save (one packet either way).
 const COMPRESS_FROM_BYTES: usize = 1024;
@@ -38,6 +38,8 @@ pub(crate) enum Body {
     Text(String),
     /// Prometheus' text format.
     Metrics(String),
+    /// Written as it comes: neither laid out nor filtered nor compressed.
+    Stream(Streamed),
 }
 
 /// The parts of a request that shape its answer.
@@ -90,7 +92,7 @@ impl Reply {
 
 impl Shape {
     /// The response of a handler's answer.
-    pub(crate) async fn response(&self, reply: Reply) -> Response<Full<Bytes>> {
+    pub(crate) async fn response(&self, reply: Reply) -> Response<ResponseBody> {
         let status = reply.status;
         let (bytes, content_type) = match reply.body {
             Body::Json(bytes) => match self.lay_out(bytes, false) {
@@ -114,6 +116,7 @@ impl Shape {
                 text.into_bytes(),
                 HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
             ),
+            Body::Stream(streamed) => return self.stream(status, streamed),
         };
         self.finish(status, bytes, content_type).await
     }
@@ -123,7 +126,7 @@ impl Shape {
         &self,
         error: &ApiError,
         metadata: Option<&firn_model::metadata::Metadata>,
-    ) -> Response<Full<Bytes>> {
+    ) -> Response<ResponseBody> {
         // An error is never filtered away, as in Elasticsearch.
         let body = error.body(metadata, self.error_trace).to_string().into_bytes();
         let body = if self.pretty { pretty(&body) } else { body };
@@ -155,15 +158,10 @@ impl Shape {
         Ok(if self.pretty { pretty(&bytes) } else { bytes })
     }
 
-    async fn finish(&self, status: StatusCode, body: Vec<u8>, content_type: HeaderValue) -> Response<Full<Bytes>> {
-        let mut response = Response::new(Full::new(Bytes::new()));
-        *response.status_mut() = status;
+    async fn finish(&self, status: StatusCode, body: Vec<u8>, content_type: HeaderValue) -> Response<ResponseBody> {
+        let mut response = self.head_of(status, ResponseBody::whole(Bytes::new()));
         let length = body.len();
         let headers = response.headers_mut();
-        headers.insert("x-elastic-product", HeaderValue::from_static("Elasticsearch"));
-        if let Some(opaque_id) = &self.opaque_id {
-            headers.insert("x-opaque-id", opaque_id.clone());
-        }
         if self.head {
             if length > 0 {
                 headers.insert(header::CONTENT_TYPE, content_type);
@@ -186,7 +184,35 @@ impl Shape {
         } else {
             body
         };
-        *response.body_mut() = Full::new(body.into());
+        *response.body_mut() = ResponseBody::whole(body.into());
+        response
+    }
+
+    fn stream(&self, status: StatusCode, streamed: Streamed) -> Response<ResponseBody> {
+        let mut response = self.head_of(status, ResponseBody::stream(streamed.pieces, streamed.endless));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(streamed.content_type));
+        // Proxies that gather an answer before they pass it on would keep what comes early from who waits for it.
+        headers.insert(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("no-store, no-transform"),
+        );
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        for (name, value) in streamed.headers {
+            headers.insert(name, value);
+        }
+        response
+    }
+
+    /// What every response has.
+    fn head_of(&self, status: StatusCode, body: ResponseBody) -> Response<ResponseBody> {
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert("x-elastic-product", HeaderValue::from_static("Elasticsearch"));
+        if let Some(opaque_id) = &self.opaque_id {
+            headers.insert("x-opaque-id", opaque_id.clone());
+        }
         response
     }
 }

@@ -17,12 +17,14 @@ use crate::async_search::AsyncSearches;
 use crate::auth::Gate;
 use crate::body::BodyBudget;
 use crate::config::ApiConfig;
+use crate::discover::Discovers;
 use crate::error::ApiError;
 use crate::filter_path::FilterPath;
 use crate::media_type::{Accept, Format};
 use crate::metrics::Metrics;
 use crate::params::Params;
 use crate::quotas::Accounts;
+use crate::record::Timings;
 use crate::router::Captures;
 use crate::tasks::Tasks;
 
@@ -43,6 +45,8 @@ pub(crate) struct Edge {
     pub(crate) accounts: Accounts,
     /// Those that run or are kept.
     pub(crate) async_searches: Arc<AsyncSearches>,
+    /// Those of `_firn/discover`.
+    pub(crate) discovers: Arc<Discovers>,
     pub(crate) gate: Gate,
     /// Whoever asks where security is off.
     pub(crate) anybody: Arc<Identity>,
@@ -66,6 +70,8 @@ pub(crate) struct Call {
     /// Who asks.
     pub(crate) identity: Arc<Identity>,
     pub(crate) ctx: RequestContext,
+    /// Where the stages of its answer are noted for its record.
+    pub(crate) timings: Arc<Timings>,
 }
 
 impl Edge {

@@ -37,6 +37,7 @@ pub(crate) const PARAMS: &[&str] = &[
     "df",
     "docvalue_fields",
     "explain",
+    "explain_cost",
     "from",
     "include_named_queries_score",
     "lenient",
@@ -76,6 +77,9 @@ pub(crate) async fn search(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let target = call.target(IndicesOptions::default())?;
     let printing = Printing::param(&call.params)?;
     let request = build(target, body.as_ref(), &call.params, &printing)?;
+    if call.params.bool("explain_cost", false)? {
+        return explain_cost(&edge, &call, request).await;
+    }
     let response = run(&edge, &call.ctx, request, &call.body).await?;
     let metadata = edge.metadata(&call).await?;
     Ok(Reply::raw(write_response(
@@ -84,6 +88,21 @@ pub(crate) async fn search(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         &edge.config.node_id,
         &metadata,
     )))
+}
+
+/// `explain_cost`: what the search would fetch from snapshot repositories, instead of running it.
+async fn explain_cost(edge: &Edge, call: &Call, request: SearchRequest) -> Result<Reply, ApiError> {
+    if request.scroll.is_some() {
+        return Err(Error::not_implemented("[explain_cost] with [scroll]").into());
+    }
+    let expression = request.target.expression.clone();
+    let cost = edge.engine.search_cost(&call.ctx, request).await;
+    let cost = cost.map_err(|error| whole_failure(edge, error, &expression))?;
+    Ok(Reply::ok(&json!({
+        "took": call.ctx.started.elapsed().as_millis() as u64,
+        "_shards": {"total": cost.shards, "successful": cost.shards, "skipped": cost.skipped, "failed": 0},
+        "cost": cost.print(),
+    })))
 }
 
 /// Runs a request; what the engine fails with becomes Elasticsearch's shape.
@@ -251,6 +270,7 @@ pub(crate) fn build(
             ]));
         }
     }
+    request.concurrent_shards_max = params.number::<u32>("max_concurrent_shard_requests")?;
     if let Some(preference) = params.get("preference") {
         request.only_shards = preference::shards(preference)?;
     }

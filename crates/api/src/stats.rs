@@ -57,6 +57,7 @@ impl Totals {
         sum.doc_count += shard.doc_count;
         sum.deleted_count += shard.deleted_count;
         sum.store_size_bytes += shard.store_size_bytes;
+        sum.data_set_size_bytes += shard.data_set_size_bytes;
         sum.translog_size_bytes += shard.translog_size_bytes;
         sum.translog_operations += shard.translog_operations;
         sum.indexing_total += shard.indexing_total;
@@ -106,7 +107,7 @@ impl Totals {
         section(
             "docs",
             "docs",
-            json!({"count": sum.doc_count, "deleted": sum.deleted_count, "total_size_in_bytes": sum.store_size_bytes}),
+            json!({"count": sum.doc_count, "deleted": sum.deleted_count, "total_size_in_bytes": sum.data_set_size_bytes}),
         );
         section("shard_stats", "shard_stats", json!({"total_count": self.shards}));
         section(
@@ -114,7 +115,7 @@ impl Totals {
             "store",
             json!({
                 "size_in_bytes": sum.store_size_bytes,
-                "total_data_set_size_in_bytes": sum.store_size_bytes,
+                "total_data_set_size_in_bytes": sum.data_set_size_bytes,
                 "reserved_in_bytes": 0,
             }),
         );

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use firn_engine::{Cancel, Error, ErrorKind, RequestContext};
+use firn_engine::{Cancel, Error, ErrorKind, Lasting, RequestContext};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
@@ -72,6 +72,27 @@ impl Tasks {
             id,
             cancel: ctx.cancel.clone(),
         }
+    }
+
+    /// Lists what outlives its request, until the engine has done with it. Its flag is its own.
+    pub(crate) fn lasting(
+        self: &Arc<Self>,
+        action: &'static str,
+        description: String,
+        started_ms: i64,
+        ctx: &RequestContext,
+    ) -> Lasting {
+        let own = RequestContext {
+            cancel: Cancel::default(),
+            ..ctx.clone()
+        };
+        let guard = self.start(action, description, started_ms, &own);
+        Lasting::new(own.cancel, guard)
+    }
+
+    /// How many tasks of an action there are.
+    pub(crate) fn count(&self, action: &str) -> usize {
+        self.lock().values().filter(|task| task.action == action).count()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Task>> {
@@ -185,6 +206,17 @@ pub(crate) async fn cancel(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         task.cancel.cancel();
     }
     Ok(Reply::ok(&list(&edge, &tasks, &call)?))
+}
+
+impl Call {
+    /// The context of work that goes on when this request is answered, listed as `action`.
+    pub(crate) fn lasting(&self, edge: &Edge, action: &'static str, description: String) -> RequestContext {
+        let lasting = edge.tasks.lasting(action, description, edge.now_ms(), &self.ctx);
+        RequestContext {
+            lasting: Some(lasting),
+            ..self.ctx.clone()
+        }
+    }
 }
 
 /// The action of `_cancel` itself.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_control::{Control, Deletion, IndexState};
+use firn_control::{Control, Deletion, IndexState, SnapshotLeft};
 use firn_engine::{Error, ErrorKind};
 use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
@@ -59,6 +59,20 @@ fn control(edge: &Edge) -> Result<&Arc<Control>, Error> {
     }
 }
 
+/// Snapshots are never changed, so what holds events of a tenant is named until somebody deletes it.
+fn print_snapshot(left: &SnapshotLeft) -> Value {
+    json!({
+        "repository": left.repository,
+        "snapshot": left.snapshot,
+        "indices": left.indices,
+        "documents": left.documents,
+        "state": match left.is_readonly {
+            true => "holds events, and the repository is read-only here: whoever writes to it has to delete the snapshot",
+            false => "holds events: delete the snapshot",
+        },
+    })
+}
+
 fn print(id: &TenantId, deletion: &Deletion) -> Value {
     let done = deletion
         .indices
@@ -93,8 +107,15 @@ fn print(id: &TenantId, deletion: &Deletion) -> Value {
         "documents_removed": deletion.documents_removed(),
         "indices_done": done,
         "indices": indices,
-        "snapshots": "there are none: this firn takes no snapshots",
+        "snapshots": deletion.snapshots.iter().map(print_snapshot).collect::<Vec<_>>(),
     });
+    if !deletion.snapshots_unread.is_empty() {
+        let unread = deletion.snapshots_unread.iter();
+        let unread: Vec<Value> = unread
+            .map(|(place, error)| json!({"snapshots_of": place, "error": error}))
+            .collect();
+        answer["snapshots_not_read"] = unread.into();
+    }
     if deletion.is_done() {
         answer["caches"] = "cleared".into();
     }

@@ -2,13 +2,15 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Instant;
 
 use firn_control::Ingest;
 use firn_engine::{Error, ErrorKind, TenantUsage};
 use firn_model::tenant::TenantId;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::ApiError;
+use crate::quotas::UsageByName;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
@@ -28,10 +30,15 @@ pub(crate) async fn usage(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     }
     let now = call.ctx.started;
     let used = edge.usage(now).await?;
+    Ok(Reply::ok(&print(&edge, &id, &used, now)))
+}
+
+/// What a tenant uses, as of all that was looked up before: a list of tenants asks once for all of them.
+pub(crate) fn print(edge: &Edge, id: &TenantId, used: &UsageByName, now: Instant) -> Value {
     let none = TenantUsage::none(id.as_str());
     let used = used.get(id.as_str()).unwrap_or(&none);
-    let ingest = edge.accounts.meters.ingest(&id, now);
-    Ok(Reply::ok(&json!({
+    let ingest = edge.accounts.meters.ingest(id, now);
+    json!({
         "tenant": id.as_str(),
         "events": used.events,
         // Everything is on this node's own disk.
@@ -46,7 +53,7 @@ pub(crate) async fn usage(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         "write_cpu_ms": used.write_cpu.as_millis() as u64,
         "cache_bytes": used.cache_bytes,
         "requests_refused_by_quota": ingest.refused,
-    })))
+    })
 }
 
 fn round(rate: f64) -> f64 {

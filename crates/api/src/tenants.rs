@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use firn_control::{Control, TenantRecord};
-use firn_engine::{Error, ErrorKind};
+use firn_engine::{Engine, Error, ErrorKind};
 use firn_model::dates::parse_duration_ms;
 use firn_model::metadata::Command;
 use firn_model::settings::parse_bytes;
@@ -25,14 +25,27 @@ use crate::fields::Fields;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::security::change;
+use crate::tenant_usage;
 
 /// What all tenants inherit. No tenant can be called so.
 const DEFAULTS: &str = "_default";
 
-/// `GET /_firn/tenants`: all of them, by name.
-pub(crate) async fn list(edge: Arc<Edge>, _: Call) -> Result<Reply, ApiError> {
+/// `GET /_firn/tenants`: all of them, by name; with `usage=true` also what each uses, which costs one look at all shards.
+pub(crate) async fn list(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let control = control(&edge)?;
-    let tenants: Vec<Value> = control.tenants().iter().map(|tenant| print(control, tenant)).collect();
+    let now = call.ctx.started;
+    let used = match call.params.bool("usage", false)? {
+        true => Some(edge.usage(now).await?),
+        false => None,
+    };
+    let mut tenants = Vec::new();
+    for tenant in control.tenants() {
+        let mut printed = print(control, &tenant);
+        if let Some(used) = &used {
+            printed["usage"] = tenant_usage::print(&edge, &tenant.id, used, now);
+        }
+        tenants.push(printed);
+    }
     Ok(Reply::ok(&json!({"tenants": tenants})))
 }
 
@@ -59,7 +72,9 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     let settings = parse(call.object()?)?;
     let name = call.capture("id");
     if name == DEFAULTS {
-        change(move || control.put_tenant_defaults(settings)).await?;
+        let changed = Arc::clone(&control);
+        change(move || changed.put_tenant_defaults(settings)).await?;
+        set_cache_quotas(&control, &*edge.engine);
         return Ok(Reply::acknowledged());
     }
     let id = TenantId::parse(name)?;
@@ -67,10 +82,21 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         tenant: id.as_str().to_owned(),
         closed: false,
     };
-    let created = change(move || control.put_tenant(&id, settings)).await?;
+    let changed = Arc::clone(&control);
+    let created = change(move || changed.put_tenant(&id, settings)).await?;
+    set_cache_quotas(&control, &*edge.engine);
     // One of this name may have been deleted before; from now on its events are taken again.
     edge.engine.execute(&call.ctx, reopen).await?;
     Ok(Reply::ok(&json!({"acknowledged": true, "created": created})))
+}
+
+/// Tells the engine what tenants may take of the shared cache: at the start, and when operators change it.
+pub fn set_cache_quotas(control: &Control, engine: &dyn Engine) {
+    for tenant in control.tenants() {
+        let settings = control.tenant_settings(&tenant.id);
+        let bytes = settings.and_then(|settings| settings.quotas.shared_cache_bytes);
+        engine.set_shared_cache_quota(&tenant.id, bytes);
+    }
 }
 
 /// Tenants can be declared also where security is off.
@@ -109,6 +135,8 @@ fn parse_quotas(object: Map<String, Value>) -> Result<Quotas, ApiError> {
         stored_bytes: bytes(&mut fields, "stored_bytes")?,
         concurrent_searches: small(&mut fields, "concurrent_searches", 0)?,
         search_cpu_share: small(&mut fields, "search_cpu_share", 1)?,
+        search_repository_bytes: bytes(&mut fields, "search_repository_bytes")?,
+        shared_cache_bytes: bytes(&mut fields, "shared_cache_bytes")?,
     };
     fields.finish()?;
     Ok(quotas)
@@ -166,6 +194,8 @@ fn print_settings(answer: &mut Value, settings: &TenantSettings) {
         ("stored_bytes", quotas.stored_bytes),
         ("concurrent_searches", quotas.concurrent_searches.map(u64::from)),
         ("search_cpu_share", quotas.search_cpu_share.map(u64::from)),
+        ("search_repository_bytes", quotas.search_repository_bytes),
+        ("shared_cache_bytes", quotas.shared_cache_bytes),
     ];
     let limits: Map<String, Value> = limits
         .into_iter()

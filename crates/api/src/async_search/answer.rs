@@ -22,6 +22,8 @@ pub(super) struct Looks {
 
 /// The answer of submitting and of asking again. With the status of the search's failure, as in Elasticsearch.
 pub(super) fn answer(search: &AsyncSearch, has_id: bool, looks: &Looks, edge: &Edge, metadata: &Metadata) -> Reply {
+    // Before its end is looked for: with that it goes.
+    let latest = search.progress().latest();
     let completed = search.completed();
     let mut head = Map::new();
     if has_id {
@@ -30,8 +32,8 @@ pub(super) fn answer(search: &AsyncSearch, has_id: bool, looks: &Looks, edge: &E
     let result = completed.as_ref().map(|completed| &completed.result);
     let (latest, failure) = match result {
         Some(Ok(_)) => (None, None),
-        Some(Err(error)) => (search.progress().latest(), Some(error)),
-        None => (search.progress().latest(), None),
+        Some(Err(error)) => (latest, Some(error)),
+        None => (latest, None),
     };
     let response = match result {
         Some(Ok(response)) => Some(response),
@@ -64,9 +66,9 @@ pub(super) fn answer(search: &AsyncSearch, has_id: bool, looks: &Looks, edge: &E
 
 /// `_async_search/status`.
 pub(super) fn status(search: &AsyncSearch) -> Value {
+    let latest = search.progress().latest();
     let completed = search.completed();
     let result = completed.as_ref().map(|completed| &completed.result);
-    let latest = search.progress().latest();
     let response = match result {
         Some(Ok(response)) => Some(response),
         _ => latest.as_deref(),

@@ -1,17 +1,15 @@
 //! The asynchronous searches that run or are kept, within bounds of number and bytes.
 
 use std::collections::HashMap;
-use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use firn_engine::search::{Hit, SearchResponse};
+use firn_engine::search::SearchResponse;
 use firn_engine::{Cancel, Error, ErrorKind, Progress, Scope, Share, Shares};
 use firn_model::tenant::TenantId;
-use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
 use crate::config::AsyncSearchLimits;
@@ -23,8 +21,6 @@ const PREFIX: &str = "firna";
 const ID_BYTES: usize = 32;
 /// Characters of an id after its prefix.
 const ID_CHARS: usize = 43;
-/// What a hit takes beside its source, about.
-const HIT_BYTES: usize = 512;
 
 /// All of them.
 pub(crate) struct AsyncSearches {
@@ -159,13 +155,21 @@ impl AsyncSearches {
             true => self.store(search, &mut state, done, now_ms),
             false => state.outcome = Some(done),
         }
+        let failed = state.outcome.as_ref().is_some_and(|done| done.result.is_err());
         drop(state);
+        // What a failed one had found until then is still told.
+        if !failed {
+            search.progress.clear();
+        }
         search.is_done.send_replace(true);
     }
 
     /// Puts what it came to, or why there is no room for that.
     fn store(&self, search: &AsyncSearch, state: &mut State, done: Arc<Completed>, now_ms: i64) {
-        let bytes = done.result.as_ref().map_or(0, bytes_of);
+        let bytes = match &done.result {
+            Ok(response) => response.bytes() as u64,
+            Err(_) => search.progress.latest().map_or(0, |latest| latest.bytes() as u64),
+        };
         let refused = if bytes > self.limits.response_bytes_max {
             Some(Error::illegal_argument(format!(
                 "Can't store an async search response larger than [{}] bytes. This limit can be set by changing the \
@@ -190,10 +194,14 @@ impl AsyncSearches {
         };
         state.outcome = Some(match refused {
             None => done,
-            Some(error) => Arc::new(Completed {
-                at_ms: now_ms,
-                result: Err(error.into()),
-            }),
+            Some(error) => {
+                // What is not accounted for is not held.
+                search.progress.clear();
+                Arc::new(Completed {
+                    at_ms: now_ms,
+                    result: Err(error.into()),
+                })
+            }
         });
     }
 }
@@ -257,29 +265,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What an answer takes of memory, about.
-fn bytes_of(response: &SearchResponse) -> u64 {
-    let hit = |hit: &Hit| HIT_BYTES + hit.source.as_ref().map_or(0, bytes::Bytes::len);
-    let hits: usize = response.hits.iter().map(hit).sum();
-    let aggregations = response.aggregations.as_ref().map_or(0, |tree| tree_bytes(tree));
-    (hits + aggregations) as u64
-}
-
-fn tree_bytes(value: &Value) -> usize {
-    size_of::<Value>()
-        + match value {
-            Value::String(text) => text.len(),
-            Value::Array(values) => values.iter().map(tree_bytes).sum(),
-            Value::Object(object) => object
-                .iter()
-                .map(|(key, value)| size_of::<String>() + key.len() + tree_bytes(value))
-                .sum(),
-            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        }
-}
-
 #[cfg(test)]
 mod tests {
+    use firn_engine::search::{Hit, InnerPage};
     use serde_json::json;
 
     use super::*;
@@ -366,5 +354,81 @@ mod tests {
         assert_eq!(reason(&search), None);
         searches.keep(&search, 3);
         assert!(reason(&search).is_some());
+    }
+
+    #[test]
+    fn all_that_a_hit_holds_is_counted() {
+        let text = || "x".repeat(4000);
+        let list = |name: &str| json!({name: [text()]}).as_object().cloned().unwrap();
+        let inner = InnerPage {
+            total: None,
+            max_score: None,
+            hits: vec![Hit {
+                source: Some(text().into()),
+                ..Hit::default()
+            }],
+        };
+        let heavy = [
+            Hit {
+                source: Some(text().into()),
+                ..Hit::default()
+            },
+            Hit {
+                fields: list("f"),
+                ..Hit::default()
+            },
+            Hit {
+                highlight: list("f"),
+                ..Hit::default()
+            },
+            Hit {
+                sort: vec![json!(text())],
+                ..Hit::default()
+            },
+            Hit {
+                ignored: vec![text()],
+                ..Hit::default()
+            },
+            Hit {
+                matched_queries: vec![(text(), None)],
+                ..Hit::default()
+            },
+            Hit {
+                inner_hits: vec![("i".to_owned(), inner)],
+                ..Hit::default()
+            },
+        ];
+        for hit in heavy {
+            let searches = searches(10, 1 << 20, 3000);
+            let search = open(&searches, tenant("a")).unwrap();
+            searches.keep(&search, 1);
+            let shown = format!("{hit:?}");
+            let response = SearchResponse {
+                hits: vec![hit],
+                ..SearchResponse::default()
+            };
+            searches.complete(&search, 2, Ok(response));
+            assert!(search.completed().unwrap().result.is_err(), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_was_found_on_the_way_goes_with_the_end() {
+        let searches = searches(10, 5000, 3000);
+        let ended = |result| {
+            let search = open(&searches, tenant("a")).unwrap();
+            search.progress().publish(answer(2000));
+            searches.keep(&search, 1);
+            searches.complete(&search, 2, result);
+            search
+        };
+        let done = ended(Ok(answer(10)));
+        assert!(done.progress().latest().is_none());
+        let failed = || Err(Error::internal("it broke").into());
+        let broken = ended(failed());
+        assert!(broken.progress().latest().is_some(), "it is told with the error");
+        let _another = ended(failed());
+        let refused = ended(failed());
+        assert!(refused.progress().latest().is_none(), "there is no room for it");
     }
 }

@@ -1,14 +1,43 @@
 //! A line for each name whose password is being checked: one at a time, and few in line.
+//!
+//! Whoever comes from the same address waits for each other first, and then one of them for the name: somebody who
+//! guesses with many connections is one among those who want to sign in, and neither their turn nor their places
+//! are his.
 
 use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
-/// Requests that wait for one name: as many connections as a client opens at once.
-const WAITING_FOR_ONE_MAX: usize = 16;
+/// Requests from one address that wait for one name: as many connections as a client opens at once.
+const WAITING_OF_ONE_MAX: usize = 16;
+/// Requests from all addresses that wait for one name.
+const WAITING_FOR_ONE_MAX: usize = 64;
+/// Requests from one address that wait in all lines together: others find places as well.
+const WAITING_FROM_ONE_MAX: usize = 128;
 /// Requests that wait in all lines together: each holds a connection, of which there are some 1,000.
 const WAITING_MAX: usize = 256;
+/// Bits of an IPv6 address that say whose it is: who has one has all of the rest.
+const NETWORK_V6: u32 = 64;
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Origin(Option<IpAddr>);
+
+impl Origin {
+    /// `None`: nobody knows.
+    pub(super) fn of(address: Option<IpAddr>) -> Self {
+        Self(address.map(|address| match address.to_canonical() {
+            IpAddr::V4(v4) => IpAddr::V4(v4),
+            IpAddr::V6(v6) => {
+                let network = v6.to_bits() & (u128::MAX << (u128::BITS - NETWORK_V6));
+                IpAddr::V6(Ipv6Addr::from_bits(network))
+            }
+        }))
+    }
+}
 
 /// All lines.
 #[derive(Debug, Default)]
@@ -16,8 +45,17 @@ pub(super) struct Line(Arc<Mutex<Lines>>);
 
 #[derive(Debug, Default)]
 struct Lines {
-    names: HashMap<String, (usize, Arc<Turn<()>>)>,
+    names: HashMap<String, Queue>,
+    both: HashMap<(String, Origin), Queue>,
+    addresses: HashMap<Origin, Queue>,
     waiting: usize,
+}
+
+/// How many wait, and for what.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: usize,
+    turn: Arc<Turn<()>>,
 }
 
 /// A place in a line, left when dropped.
@@ -25,35 +63,57 @@ struct Lines {
 pub(super) struct Place {
     lines: Arc<Mutex<Lines>>,
     name: String,
-    turn: Arc<Turn<()>>,
+    from: Origin,
+    /// Of those from the same address, then of all.
+    turns: [Arc<Turn<()>>; 2],
 }
 
 impl Line {
     /// Joins the line of a name; `None` if it is full.
-    pub(super) fn join(&self, name: &str) -> Option<Place> {
+    pub(super) fn join(&self, name: &str, from: Origin) -> Option<Place> {
         let mut lines = lock(&self.0);
-        if lines.waiting >= WAITING_MAX {
+        let both = (name.to_owned(), from);
+        let waiting = |queue: Option<&Queue>| queue.map_or(0, |queue| queue.waiting);
+        let is_full = lines.waiting >= WAITING_MAX
+            || waiting(lines.names.get(name)) >= WAITING_FOR_ONE_MAX
+            || waiting(lines.both.get(&both)) >= WAITING_OF_ONE_MAX
+            || waiting(lines.addresses.get(&from)) >= WAITING_FROM_ONE_MAX;
+        if is_full {
             return None;
         }
-        let (waiting, turn) = lines.names.entry(name.to_owned()).or_default();
-        if *waiting >= WAITING_FOR_ONE_MAX {
-            return None;
-        }
-        *waiting += 1;
-        let turn = Arc::clone(turn);
         lines.waiting += 1;
+        enter(&mut lines.addresses, from);
+        let turns = [enter(&mut lines.both, both), enter(&mut lines.names, name.to_owned())];
         Some(Place {
             lines: Arc::clone(&self.0),
             name: name.to_owned(),
-            turn,
+            from,
+            turns,
         })
     }
 }
 
+fn enter<K: Eq + Hash>(queues: &mut HashMap<K, Queue>, key: K) -> Arc<Turn<()>> {
+    let queue = queues.entry(key).or_default();
+    queue.waiting += 1;
+    Arc::clone(&queue.turn)
+}
+
+fn leave<K: Eq + Hash>(queues: &mut HashMap<K, Queue>, key: &K) {
+    if let Some(queue) = queues.get_mut(key) {
+        queue.waiting -= 1;
+        if queue.waiting == 0 {
+            queues.remove(key);
+        }
+    }
+}
+
 impl Place {
-    /// Waits for whoever came before.
-    pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.turn).lock_owned().await
+    /// Waits for whoever came before from the same address, then for those that other addresses sent before.
+    pub(super) async fn turn(&self) -> [OwnedMutexGuard<()>; 2] {
+        let [own, all] = &self.turns;
+        let own = Arc::clone(own).lock_owned().await;
+        [own, Arc::clone(all).lock_owned().await]
     }
 }
 
@@ -61,12 +121,9 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut lines = lock(&self.lines);
         lines.waiting -= 1;
-        if let Some((waiting, _)) = lines.names.get_mut(&self.name) {
-            *waiting -= 1;
-            if *waiting == 0 {
-                lines.names.remove(&self.name);
-            }
-        }
+        leave(&mut lines.names, &self.name);
+        leave(&mut lines.addresses, &self.from);
+        leave(&mut lines.both, &(std::mem::take(&mut self.name), self.from));
     }
 }
 
@@ -79,34 +136,69 @@ fn lock(lines: &Mutex<Lines>) -> MutexGuard<'_, Lines> {
 mod tests {
     use super::*;
 
+    fn peer(number: u8) -> Origin {
+        Origin::of(Some([127, 0, 0, number].into()))
+    }
+
     #[test]
     fn lines_are_short_and_end_empty() {
         let line = Line::default();
-        let places: Vec<Place> = std::iter::from_fn(|| line.join("a")).collect();
-        assert_eq!(places.len(), WAITING_FOR_ONE_MAX);
+        let places: Vec<Place> = std::iter::from_fn(|| line.join("a", peer(1))).collect();
+        assert_eq!(places.len(), WAITING_OF_ONE_MAX);
+        let second = line.join("a", peer(2)).expect("somebody else gets in");
         let others: Vec<Place> = (0..WAITING_MAX)
-            .map_while(|number| line.join(&number.to_string()))
+            .map_while(|number| line.join(&number.to_string(), peer(1)))
             .collect();
-        assert_eq!(places.len() + others.len(), WAITING_MAX);
-        assert!(line.join("b").is_none());
-        drop((places, others));
-        assert!(line.join("a").is_some());
-        assert!(lock(&line.0).names.is_empty());
+        assert_eq!(places.len() + others.len(), WAITING_FROM_ONE_MAX);
+        let third = line.join("b", peer(2)).expect("somebody else gets in");
+        let all: Vec<Place> = (0..WAITING_MAX)
+            .map_while(|number| line.join(&number.to_string(), peer(3 + (number % 100) as u8)))
+            .collect();
+        assert_eq!(places.len() + others.len() + all.len() + 2, WAITING_MAX);
+        assert!(line.join("c", peer(200)).is_none());
+        drop((places, others, all, second, third));
+        assert!(line.join("a", peer(1)).is_some());
+        let lines = lock(&line.0);
+        assert!(lines.names.is_empty() && lines.both.is_empty() && lines.addresses.is_empty());
+        assert_eq!(lines.waiting, 0);
     }
 
     #[tokio::test]
     async fn one_at_a_time() {
         let line = Line::default();
-        let (first, second, other) = (
-            line.join("a").unwrap(),
-            line.join("a").unwrap(),
-            line.join("b").unwrap(),
-        );
+        let join = |name, number| line.join(name, peer(number)).unwrap();
+        let (first, second, elsewhere, other) = (join("a", 1), join("a", 1), join("a", 2), join("b", 1));
         let turn = first.turn().await;
         let _other = other.turn().await;
         let short = std::time::Duration::from_millis(20);
         assert!(tokio::time::timeout(short, second.turn()).await.is_err());
+        assert!(tokio::time::timeout(short, elsewhere.turn()).await.is_err());
         drop(turn);
         second.turn().await;
+    }
+
+    #[tokio::test]
+    async fn who_guesses_with_many_connections_is_one_of_those_in_line() {
+        let line = Line::default();
+        let guesses: Vec<Place> = (0..10).map(|_| line.join("a", peer(1)).unwrap()).collect();
+        let first = guesses[0].turn().await;
+        let mut second = Box::pin(guesses[1].turn());
+        let short = std::time::Duration::from_millis(20);
+        assert!(tokio::time::timeout(short, &mut second).await.is_err());
+        let user = line.join("a", peer(2)).unwrap();
+        let mut turn = Box::pin(user.turn());
+        assert!(tokio::time::timeout(short, &mut turn).await.is_err());
+        drop(first);
+        let turn = tokio::time::timeout(std::time::Duration::from_secs(10), turn).await;
+        assert!(turn.is_ok(), "after one guess, not after ten");
+    }
+
+    #[test]
+    fn who_has_a_network_has_one_address() {
+        let of = |text: &str| Origin::of(Some(text.parse().unwrap()));
+        assert_eq!(of("fd00::1"), of("fd00::ffff:1"));
+        assert_ne!(of("fd00::1"), of("fd00:0:0:1::1"));
+        assert_eq!(of("::ffff:127.0.0.1"), of("127.0.0.1"));
+        assert_ne!(of("127.0.0.1"), of("127.0.0.2"));
     }
 }

@@ -15,7 +15,8 @@ use http::request::Parts;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
-use self::line::Line;
+use self::line::{Line, Origin, Place};
+use crate::request::Peer;
 
 /// What clients may sign in with, as `WWW-Authenticate` says it.
 pub(crate) const CHALLENGES: [&str; 2] = [r#"Basic realm="security", charset="UTF-8""#, "ApiKey"];
@@ -29,14 +30,17 @@ const RETRY_AFTER_S: u64 = 10;
 #[derive(Debug)]
 pub(crate) struct Gate {
     checks: Semaphore,
-    line: Line,
+    passwords: Line,
+    /// Of its own: ids of keys are made up more quickly than names are known, and must not keep out people.
+    keys: Line,
 }
 
 impl Default for Gate {
     fn default() -> Self {
         Self {
             checks: Semaphore::new(CHECKS_AT_A_TIME),
-            line: Line::default(),
+            passwords: Line::default(),
+            keys: Line::default(),
         }
     }
 }
@@ -64,18 +68,21 @@ impl Gate {
         match control.authenticate(&credentials, Instant::now()) {
             Authentication::Known(identity) => Ok(identity),
             Authentication::Unknown(detail) => {
-                self.slow_down(control, &credentials).await?;
+                self.slow_down(control, &credentials, from(parts)).await?;
                 Err(unknown(&credentials, detail, uri))
             }
-            Authentication::Check(check) => self.check_in_line(control, &credentials, check, uri).await,
+            Authentication::Check(check) => {
+                let place = self.join(&credentials, from(parts))?;
+                self.check_in_line(control, &credentials, check, &place, uri).await
+            }
         }
     }
 
     /// Lets whoever came with a wrong key wait before he hears so, one at a time for a key.
-    async fn slow_down(&self, control: &Control, credentials: &Credentials) -> Result<(), Error> {
+    async fn slow_down(&self, control: &Control, credentials: &Credentials, from: Origin) -> Result<(), Error> {
         let principal = credentials.principal();
         // Who is sent away has learnt nothing, and so made no guess.
-        let place = self.line.join(principal).ok_or_else(too_many)?;
+        let place = self.join(credentials, from)?;
         let _turn = place.turn().await;
         if let Attempt::After(wait) = control.attempt(principal, Instant::now()) {
             tokio::time::sleep(wait).await;
@@ -84,16 +91,24 @@ impl Gate {
         Ok(())
     }
 
+    fn join(&self, credentials: &Credentials, from: Origin) -> Result<Place, Error> {
+        let line = match credentials {
+            Credentials::Password { .. } => &self.passwords,
+            Credentials::ApiKey { .. } => &self.keys,
+        };
+        line.join(credentials.principal(), from).ok_or_else(too_many)
+    }
+
     /// Checks a password, one at a time for a name.
     async fn check_in_line(
         &self,
         control: &Arc<Control>,
         credentials: &Credentials,
         check: PasswordCheck,
+        place: &Place,
         uri: &str,
     ) -> Result<Arc<Identity>, Error> {
         let principal = credentials.principal();
-        let place = self.line.join(principal).ok_or_else(too_many)?;
         let _turn = place.turn().await;
         // Ten connections of one client begin together: the first one's answer holds for all.
         if let Authentication::Known(identity) = control.authenticate(credentials, Instant::now()) {
@@ -123,6 +138,10 @@ impl Gate {
             Authentication::Check(_) => Err(Error::internal("a bug: checking a password left it unchecked")),
         }
     }
+}
+
+fn from(parts: &Parts) -> Origin {
+    Origin::of(parts.extensions.get::<Peer>().map(|peer| peer.0.ip()))
 }
 
 fn unknown(credentials: &Credentials, detail: Option<&str>, uri: &str) -> Error {
@@ -159,4 +178,30 @@ fn too_many() -> Error {
         "too many attempts to authenticate are waiting already, try again later",
     )
     .with_details(details)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_up_keys_keep_no_password_out() {
+        let gate = Gate::default();
+        let key = |number: usize| Credentials::ApiKey {
+            id: format!("key{number}"),
+            secret: String::new(),
+        };
+        let peer = |number: usize| Origin::of(Some([10, 0, (number >> 8) as u8, number as u8].into()));
+        let taken: Vec<Place> = (0..)
+            .map_while(|number| gate.join(&key(number), peer(number)).ok())
+            .collect();
+        assert!(taken.len() > 100);
+        let password = Credentials::Password {
+            name: "elastic".to_owned(),
+            password: String::new(),
+        };
+        assert!(gate.join(&password, peer(0)).is_ok());
+        let error = gate.join(&key(0), peer(70_000)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Rejected);
+    }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use firn_control::Privilege;
 use firn_engine::Error;
-use firn_engine::admin::IndexStats;
+use firn_engine::admin::{IndexStats, ShardStats};
 use firn_engine::search::IndexTarget;
 use firn_model::dates::{DateFormat, Zone};
-use firn_model::metadata::IndexMetadata;
+use firn_model::metadata::{IndexMetadata, Metadata};
 
 use super::CatTable;
+use super::shards::tier;
 use super::table::{Cell, Column, help, number, render, text, wants_help};
 use crate::error::ApiError;
 use crate::params::all_indices;
@@ -80,6 +81,8 @@ const COLUMNS: &[Column] = &[
     number("merges.total", &["mt", "mergesTotal"], "number of completed merge ops").hidden(),
     number("merges.total_time", &["mtt", "mergesTotalTime"], "time spent in merges").hidden(),
     number("segments.count", &["sc", "segmentsCount"], "number of segments").hidden(),
+    // firn's own, as in `_cat/shards`.
+    text("tier", &["t"], "tiers that its shards lie on").hidden(),
 ];
 
 async fn indices(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
@@ -120,8 +123,10 @@ async fn indices(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     };
     let mut rows = Vec::with_capacity(chosen.len());
     for index in chosen {
-        let stats = stats.iter().find(|stats| stats.index == index.name);
-        let row = row(index, stats)?;
+        let place = stats.binary_search_by(|stats| stats.index.cmp(&index.name));
+        let stats = place.ok().map(|place| &stats[place]);
+        let mut row = row(index, stats)?;
+        row.push(stats.map_or(Cell::Empty, |stats| Cell::Text(tiers(&metadata, stats))));
         if wanted_health
             .as_ref()
             .is_none_or(|health| row[0] == Cell::Text(health.clone()))
@@ -152,7 +157,7 @@ fn row(index: &IndexMetadata, stats: Option<&IndexStats>) -> Result<Vec<Cell>, A
         Cell::Text(created),
         cell(&|totals| Cell::Bytes(totals.sum.store_size_bytes)),
         cell(&|totals| Cell::Bytes(totals.sum.store_size_bytes)),
-        cell(&|totals| Cell::Bytes(totals.sum.store_size_bytes)),
+        cell(&|totals| Cell::Bytes(totals.sum.data_set_size_bytes)),
         cell(&|totals| Cell::Number(totals.sum.indexing_total)),
         cell(&|totals| Cell::Millis(totals.sum.indexing_time_ms)),
         cell(&|totals| Cell::Number(totals.sum.search_total)),
@@ -168,4 +173,16 @@ fn row(index: &IndexMetadata, stats: Option<&IndexStats>) -> Result<Vec<Cell>, A
         cell(&|totals| Cell::Number(totals.segments)),
     ]);
     Ok(row)
+}
+
+/// The tiers of an index's shards, each once, fastest first: more than one while it is on its way.
+fn tiers(metadata: &Metadata, stats: &IndexStats) -> String {
+    let mut shards: Vec<&ShardStats> = stats.shards.iter().collect();
+    shards.sort_by_key(|shard| shard.tier);
+    let mut tiers: Vec<&str> = shards
+        .into_iter()
+        .map(|shard| tier(metadata, &stats.index, shard))
+        .collect();
+    tiers.dedup();
+    tiers.join(",")
 }

@@ -1,12 +1,16 @@
 //! `_cat`: tables for people, one file per table.
 
 mod aliases;
+mod allocation;
 mod count;
 mod health;
 mod indices;
 mod nodes;
+mod recovery;
+mod repositories;
 mod segments;
 mod shards;
+mod snapshots;
 mod table;
 mod templates;
 
@@ -34,17 +38,23 @@ pub(crate) struct CatTable {
 /// In the order of `GET /_cat`.
 pub(crate) static TABLES: &[CatTable] = &[
     aliases::TABLE,
+    allocation::TABLE,
     count::TABLE,
     health::TABLE,
     indices::TABLE,
     nodes::TABLE,
+    recovery::TABLE,
+    repositories::TABLE,
     segments::TABLE,
     shards::TABLE,
+    snapshots::TABLE,
     templates::TABLE,
 ];
 
 pub(crate) const PARAMS: &[&str] = &[
+    "active_only",
     "bytes",
+    "detailed",
     "full_id",
     "h",
     "health",

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use firn_control::Privilege;
+use firn_engine::admin::ShardStats;
+use firn_model::metadata::Metadata;
 
 use super::CatTable;
 use super::table::{Cell, Column, help, number, render, text, wants_help};
@@ -46,6 +48,9 @@ const COLUMNS: &[Column] = &[
     )
     .hidden(),
     number("seq_no.max", &["sqm", "maxSeqNo"], "max sequence number").hidden(),
+    // firn's own: here a tier is a device of the one node, which `node` does not tell apart.
+    text("tier", &["t"], "tier that the shard lies on").hidden(),
+    text("tier.target", &["tt", "tierTarget"], "tier that it is on its way to").hidden(),
 ];
 
 async fn shards(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
@@ -66,7 +71,7 @@ async fn shards(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
                 if serving { "STARTED" } else { "UNASSIGNED" }.into(),
                 measured(Cell::Number(shard.doc_count)),
                 measured(Cell::Bytes(shard.store_size_bytes)),
-                measured(Cell::Bytes(shard.store_size_bytes)),
+                measured(Cell::Bytes(shard.data_set_size_bytes)),
                 measured(edge.host().into()),
                 measured(edge.config.node_name.as_str().into()),
                 if serving {
@@ -79,6 +84,8 @@ async fn shards(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
                 measured(Cell::Bytes(shard.translog_size_bytes)),
                 measured(Cell::Number(shard.translog_operations)),
                 measured(Cell::Text(shard.max_seq_no.to_string())),
+                tier(&metadata, &index.index, shard).into(),
+                shard.moves_to.map_or(Cell::Empty, |tier| tier.name().into()),
             ]);
             // Copies asked for that one node does not keep.
             for _ in 0..replicas(&metadata, &index.index).min(16) {
@@ -96,4 +103,12 @@ async fn shards(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
         }
     }
     render(&call, COLUMNS, rows)
+}
+
+/// Where a shard lies, as people call it: `frozen` is no device of its own, but an index that is read through the cache.
+pub(super) fn tier(metadata: &Metadata, index: &str, shard: &ShardStats) -> &'static str {
+    match metadata.indices.get(index) {
+        Some(index) if index.settings.is_frozen() => "frozen",
+        _ => shard.tier.name(),
+    }
 }

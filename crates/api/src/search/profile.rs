@@ -43,6 +43,7 @@ fn shard_object(shard: &ShardProfile, kind: &str, description: &str, node_id: &s
                     "segments_total": segments.total,
                     "segments_pruned": segments.pruned,
                     "segments_pruned_by_tenant": segments.pruned_by_tenant,
+                    "segments_pruned_by_filter": segments.pruned_by_filter,
                     "segments_from_statistics": segments.from_statistics,
                     "segments_from_cache": segments.from_cache,
                     "segments_passed_over": segments.passed_over,
@@ -102,6 +103,7 @@ mod tests {
                 total: 9,
                 pruned: 5,
                 pruned_by_tenant: 4,
+                pruned_by_filter: 7,
                 from_statistics: 2,
                 from_cache: 6,
                 passed_over: 1,
@@ -138,6 +140,7 @@ mod tests {
         assert_eq!(search["query"][0]["time_in_nanos"], 111);
         assert_eq!(search["query"][0]["breakdown"]["build_scorer_count"], 4);
         assert_eq!(search["query"][0]["debug"]["segments_pruned"], 5);
+        assert_eq!(search["query"][0]["debug"]["segments_pruned_by_filter"], 7);
         assert_eq!(search["rewrite_time"], 2);
         assert_eq!(search["collector"][0]["time_in_nanos"], 111_000);
         assert_eq!(search["collector"][0]["children"][1]["time_in_nanos"], 110_000);

@@ -12,9 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -25,6 +23,7 @@ use tokio::sync::watch;
 use super::tls::{self, Tls};
 use crate::Api;
 use crate::request::Peer;
+use crate::streaming::ResponseBody;
 
 /// Read buffer of a connection: a bulk of some MB takes few system calls, and all connections
 /// together stay within some 100 MB even if each fills it.
@@ -66,6 +65,8 @@ struct Requests {
     api: Api,
     peer: Peer,
     activity: Arc<Activity>,
+    /// See [`Connection::stopping`].
+    stopping: watch::Receiver<bool>,
 }
 
 /// Whether something happens on a connection.
@@ -102,7 +103,7 @@ impl Drop for Open {
 }
 
 impl hyper::service::Service<Request<Incoming>> for Requests {
-    type Response = Response<Full<Bytes>>;
+    type Response = Response<ResponseBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
@@ -110,9 +111,12 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         request.extensions_mut().insert(self.peer);
         let api = self.api.clone();
         let open = Open::new(&self.activity);
+        let mut stopping = self.stopping.clone();
         Box::pin(async move {
-            let _open = open;
-            Ok(api.handle(request).await)
+            let mut response = api.handle(request).await;
+            response.body_mut().until(async move { stopped(&mut stopping).await });
+            response.body_mut().hold(open);
+            Ok(response)
         })
     }
 }
@@ -124,6 +128,7 @@ impl Connection {
                 api,
                 peer: Peer(peer),
                 activity: Arc::default(),
+                stopping: stopping.clone(),
             },
             stopping,
         }

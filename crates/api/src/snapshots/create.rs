@@ -15,6 +15,9 @@ use crate::params::{set_expand_wildcards, split_list};
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
+/// In `_tasks`, for as long as the snapshot is being made.
+const CREATE_ACTION: &str = "cluster:admin/snapshot/create[n]";
+
 /// `PUT /_snapshot/{repository}/{snapshot}`.
 pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let mut body = Fields::new("a snapshot", call.object()?);
@@ -41,7 +44,9 @@ pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     };
     body.end()?;
     let wait = request.wait;
-    let info = edge.engine.create_snapshot(&call.ctx, request).await?;
+    let description = format!("snapshot [{}:{}]", request.repository, request.name);
+    let ctx = call.lasting(&edge, CREATE_ACTION, description);
+    let info = edge.engine.create_snapshot(&ctx, request).await?;
     Ok(Reply::ok(&match wait {
         true => json!({"snapshot": list::print(&info, list::Detail::default())}),
         false => json!({"accepted": true}),

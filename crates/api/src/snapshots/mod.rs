@@ -8,3 +8,4 @@ pub(crate) mod repositories;
 pub(crate) mod restore;
 pub(crate) mod searchable;
 pub(crate) mod status;
+pub(crate) mod warm;

@@ -12,6 +12,9 @@ use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
+/// In `_tasks`, for as long as indices are being restored.
+const ACTION: &str = "cluster:admin/snapshot/restore[n]";
+
 /// `POST /_snapshot/{repository}/{snapshot}/_restore`.
 pub(crate) async fn restore(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let mut body = Fields::new("a restore", call.object()?);
@@ -38,7 +41,9 @@ pub(crate) async fn restore(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     };
     body.end()?;
     let wait = request.wait;
-    let restored = edge.engine.restore_snapshot(&call.ctx, request).await?;
+    let description = format!("restore of snapshot [{}:{}]", request.repository, request.snapshot);
+    let ctx = call.lasting(&edge, ACTION, description);
+    let restored = edge.engine.restore_snapshot(&ctx, request).await?;
     if !wait {
         return Ok(Reply::ok(&json!({"accepted": true})));
     }

@@ -173,7 +173,7 @@ pub(crate) async fn clear(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
 }
 
 /// Backing indices of data streams may be mounted, and they are hidden.
-fn hidden_too() -> IndicesOptions {
+pub(super) fn hidden_too() -> IndicesOptions {
     IndicesOptions {
         expand_hidden: true,
         ..IndicesOptions::default()

@@ -519,6 +519,7 @@ impl Engine for Fake {
                     shards: vec![ShardStats {
                         doc_count,
                         store_size_bytes: 225 * doc_count,
+                        data_set_size_bytes: 225 * doc_count,
                         max_seq_no: -1,
                         segments: vec![SegmentStats {
                             name: "_0".to_owned(),

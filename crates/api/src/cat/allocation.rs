@@ -1,0 +1,65 @@
+//! `_cat/allocation`: the data paths, and what lies on them. Elasticsearch has a row for each node; here each data path
+//! has one, as every tier has a device of its own.
+
+use std::sync::Arc;
+
+use firn_control::Privilege;
+
+use super::CatTable;
+use super::table::{Cell, Column, help, number, render, text, wants_help};
+use crate::error::ApiError;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+
+pub(super) const TABLE: CatTable = CatTable {
+    endpoint: "cat_allocation",
+    action: "cluster:monitor/cat/allocation",
+    privilege: Privilege::Monitor,
+    paths: &["/_cat/allocation"],
+    handler: |edge, call| Box::pin(allocation(edge, call)),
+};
+
+const COLUMNS: &[Column] = &[
+    number("shards", &["s"], "number of shards on the data path"),
+    number("disk.indices", &["di", "diskIndices"], "disk used by the shards"),
+    number(
+        "disk.used",
+        &["du", "diskUsed"],
+        "disk used (total, not just by the shards)",
+    ),
+    number("disk.avail", &["da", "diskAvail"], "disk available"),
+    number("disk.total", &["dt", "diskTotal"], "total capacity of the device"),
+    number("disk.percent", &["dp", "diskPercent"], "percent disk used"),
+    text("host", &["h"], "host of node"),
+    text("ip", &[], "ip of node"),
+    text("node", &["n"], "name of node"),
+    text("tier", &["t"], "tier that the data path is for").hidden(),
+    text("path", &["p"], "the data path").hidden(),
+];
+
+async fn allocation(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    if wants_help(&call)? {
+        return Ok(help(COLUMNS));
+    }
+    let stats = edge.engine.node_stats(&call.ctx).await?;
+    let rows = stats.devices.into_iter().map(|device| {
+        let used = device.total_bytes.saturating_sub(device.available_bytes);
+        vec![
+            Cell::Number(device.shards),
+            Cell::Bytes(device.shard_bytes),
+            Cell::Bytes(used),
+            Cell::Bytes(device.available_bytes),
+            Cell::Bytes(device.total_bytes),
+            match used.saturating_mul(100).checked_div(device.total_bytes) {
+                Some(percent) => Cell::Number(percent),
+                None => Cell::Empty,
+            },
+            edge.host().into(),
+            edge.host().into(),
+            edge.config.node_name.as_str().into(),
+            device.tier.name().into(),
+            device.path.as_str().into(),
+        ]
+    });
+    render(&call, COLUMNS, rows.collect())
+}

@@ -1,0 +1,188 @@
+//! `_firn/discover`: everything that a screen about events shows, as one stream.
+//!
+//! A request ([`request`]) is made of stages ([`stages`]) that do not wait for each other ([`run`]). What they find is
+//! posted on a board ([`board`]), which keeps the latest of it for its readers ([`stream`]): the connection that asked,
+//! and of a run in the background whoever asked for it, later. All that is searched is searched by requests of the
+//! `Engine` trait, so it is the same in front of any engine.
+//!
+//! A run ends with its connection unless it was asked to go on; the server keeps nothing else of its clients.
+
+mod board;
+mod interval;
+mod known;
+mod language;
+mod request;
+mod run;
+mod stages;
+mod step;
+mod store;
+mod stream;
+mod tail;
+mod time;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use firn_engine::{Cancel, Error, ErrorKind, RequestContext};
+use firn_model::metadata::Metadata;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+use tokio::task::AbortHandle;
+
+use crate::error::ApiError;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+use board::{News, Topic};
+use request::{Asked, BODY_BYTES_MAX, Frozen, Question};
+use run::Run;
+use store::Discover;
+use stream::Wire;
+
+pub(crate) use store::Discovers;
+pub(crate) use tail::tail;
+
+/// Of what goes on without its connection, in `_tasks`.
+const RUN_ACTION: &str = "indices:data/read/firn/discover/run";
+/// How long a run in the background is kept: until people are back from the weekend.
+const KEEP_ALIVE: Duration = Duration::from_secs(3 * 86_400);
+
+/// `POST /_firn/discover`.
+pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let wire = Wire::of(&call);
+    let now_ms = edge.now_ms();
+    let asked = Asked::read(body(&call)?, now_ms)?;
+    let (metadata, indices) = resolve(&edge, &call, &asked.question).await?;
+    // Counted as one search of its tenant for as long as it runs, which may be longer than this request.
+    let permit = edge.admit(&call.ctx.scope, "indices:data/read/search")?;
+    let goes_on = asked.frozen == Frozen::Background;
+    let ctx = RequestContext {
+        cancel: match goes_on {
+            true => Cancel::default(),
+            false => call.ctx.cancel.clone(),
+        },
+        ..call.ctx.clone()
+    };
+    let keep_ms = KEEP_ALIVE.as_millis() as i64;
+    let discover = edge.discovers.open(
+        Arc::clone(&ctx.scope),
+        ctx.cancel.clone(),
+        goes_on.then(|| now_ms.saturating_add(keep_ms)),
+        &*edge.config.random,
+    )?;
+    let mut claim = Claim {
+        edge: Arc::clone(&edge),
+        discover: Arc::clone(&discover),
+        run: None,
+        goes_on,
+    };
+    discover
+        .board
+        .post(Topic::Opened, opened(&discover.id, &asked.question, &indices, now_ms))?;
+    let task = goes_on.then(|| {
+        edge.tasks
+            .start(RUN_ACTION, format!("POST {}", call.path), now_ms, &ctx)
+    });
+    let run = Run {
+        edge: Arc::clone(&edge),
+        ctx,
+        question: asked.question.clone(),
+        frozen: asked.frozen,
+        metadata,
+        indices,
+        board: Arc::clone(&discover.board),
+        timings: Arc::clone(&call.timings),
+        newest: OnceCell::new(),
+        known: OnceCell::new(),
+        in_use: OnceCell::new(),
+        _permit: permit,
+        _task: task,
+    };
+    claim.run = Some(tokio::spawn(run.go(asked)).abort_handle());
+    if goes_on {
+        let discovers = Arc::clone(&edge.discovers);
+        tokio::spawn(discovers.expire(Arc::clone(&discover), KEEP_ALIVE));
+    }
+    Ok(reply(&discover, wire, claim))
+}
+
+/// `GET /_firn/discover/{id}`: all that is known, and what follows.
+pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let wire = Wire::of(&call);
+    let discover = edge
+        .discovers
+        .find(&call.ctx.scope, call.capture("id"), edge.now_ms())?;
+    Ok(reply(&discover, wire, ()))
+}
+
+/// All that its board tells; `held` goes with the connection.
+fn reply(discover: &Discover, wire: Wire, held: impl Send + 'static) -> Reply {
+    let pieces = stream::read(Arc::clone(&discover.board), wire, held);
+    wire.reply(stream::kept_alive(pieces, wire), false)
+}
+
+/// `DELETE /_firn/discover/{id}`: ends it if it still runs.
+pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let discover = edge
+        .discovers
+        .find(&call.ctx.scope, call.capture("id"), edge.now_ms())?;
+    edge.discovers.remove(&discover);
+    Ok(Reply::acknowledged())
+}
+
+/// The body of a request of this family.
+pub(crate) fn body(call: &Call) -> Result<serde_json::Map<String, Value>, ApiError> {
+    if call.body.len() > BODY_BYTES_MAX {
+        let reason = format!(
+            "a discover request of [{}] bytes is longer than the limit of [{BODY_BYTES_MAX}]",
+            call.body.len()
+        );
+        return Err(Error::new(ErrorKind::TooLarge, reason).into());
+    }
+    call.object()
+}
+
+/// The concrete indices of a question; an error if a name that it has is not there.
+async fn resolve(edge: &Edge, call: &Call, question: &Question) -> Result<(Arc<Metadata>, Vec<String>), ApiError> {
+    let metadata = edge.metadata(call).await?;
+    let indices = edge.resolve_names(&question.target, &metadata)?;
+    Ok((metadata, indices))
+}
+
+fn opened(id: &str, question: &Question, indices: &[String], now_ms: i64) -> News {
+    let time = question.time.as_ref().map(
+        |time| json!({"field": time.field, "from_ms": time.from_ms, "to_ms": time.to_ms, "zone": time.zone.name()}),
+    );
+    let json = json!({
+        "event": "opened",
+        "id": id,
+        "indices": indices,
+        "time": time,
+        "now_ms": now_ms,
+        "query_dsl": question.query_dsl,
+    });
+    News {
+        event: "opened",
+        json: json.to_string().into(),
+    }
+}
+
+/// Ends a run with the connection that asked for it, unless it goes on.
+struct Claim {
+    edge: Arc<Edge>,
+    discover: Arc<Discover>,
+    /// `None`: it was not begun.
+    run: Option<AbortHandle>,
+    goes_on: bool,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.goes_on && self.run.is_some() {
+            return;
+        }
+        self.edge.discovers.remove(&self.discover);
+        if let Some(run) = &self.run {
+            run.abort();
+        }
+    }
+}

@@ -1,0 +1,514 @@
+//! What is asked: which events, and what is to be told of them. All that is read here becomes Query DSL.
+
+use std::time::Duration;
+
+use firn_engine::query::Query;
+use firn_engine::search::{Hit, IndexTarget, SearchRequest};
+use firn_engine::{Error, Result};
+use firn_model::dates::parse_duration_ms;
+use firn_model::names::IndicesOptions;
+use serde_json::{Map, Value, json};
+
+use super::language;
+use super::time::TimeRange;
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::params::split_list;
+
+/// Stages of one request: each is a search or several.
+pub(super) const STAGES_MAX: usize = 16;
+/// Conditions beside the query, as many as Elasticsearch's bool queries have clauses.
+pub(super) const FILTERS_MAX: usize = 1024;
+/// Columns: each is looked up in every hit.
+pub(super) const COLUMNS_MAX: usize = 200;
+/// Hits of a sample: a page of the table. Further ones are asked for with `search_after`.
+pub(super) const SAMPLE_SIZE_MAX: u64 = 1000;
+/// Fields whose values are counted, if they are named.
+pub(super) const FIELDS_MAX: usize = 500;
+/// Values that are told of a field.
+pub(super) const VALUES_MAX: u64 = 1000;
+/// Values that the events over time are split by: more colours are not told apart.
+pub(super) const SPLITS_MAX: u64 = 20;
+/// Width of the widest screens together.
+pub(super) const WIDTH_PX_MAX: u64 = 16_384;
+/// Bytes of a request: 1,024 filters of 1 KB.
+pub(super) const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// Sources that are told at once. Hits after that are left out, which the answer says.
+const SOURCE_BYTES_MAX: usize = 16 << 20;
+
+const SAMPLE_SIZE: u64 = 100;
+const VALUES: u64 = 10;
+const SPLITS: u64 = 5;
+const WIDTH_PX: u64 = 1200;
+
+/// Which events, and in which order.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) target: IndexTarget,
+    /// `None`: whenever they happened.
+    pub(crate) time: Option<TimeRange>,
+    /// Time, query and filters together.
+    pub(crate) query_dsl: Value,
+    /// As `sort` of a search.
+    pub(crate) sort: Value,
+    /// Fields that are shown.
+    pub(crate) columns: Vec<String>,
+    /// Of each search.
+    pub(crate) timeout: Option<Duration>,
+    /// [`Question::query_dsl`] without the time.
+    conditions: Vec<Value>,
+}
+
+/// A request of `_firn/discover`.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) question: Question,
+    /// Cheapest first.
+    pub(super) stages: Vec<Stage>,
+    pub(super) frozen: Frozen,
+}
+
+/// What to do with stages that have to fetch much from snapshot repositories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Frozen {
+    /// Tell what they would fetch, instead.
+    Ask,
+    Run,
+    /// Run, also when the client is gone.
+    Background,
+}
+
+/// A part of the answer that is found by itself. In the order of what they cost.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Stage {
+    Sample {
+        size: u64,
+        search_after: Option<Value>,
+    },
+    Histogram {
+        split_by: SplitBy,
+        splits: u64,
+        width_px: u64,
+        interval: Option<String>,
+    },
+    Cardinality {
+        /// `None`: those that are in use.
+        fields: Option<Vec<String>>,
+    },
+    TopValues {
+        field: String,
+        size: u64,
+    },
+}
+
+/// What events over time are split by.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum SplitBy {
+    /// The first configured field that is in use.
+    Default,
+    Nothing,
+    Field(String),
+}
+
+impl Stage {
+    /// Its name in requests and events.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Sample { .. } => "sample",
+            Self::Histogram { .. } => "histogram",
+            Self::Cardinality { .. } => "cardinality",
+            Self::TopValues { .. } => "top_values",
+        }
+    }
+
+    /// The field that tells it from others of its name.
+    pub(super) fn field(&self) -> Option<&str> {
+        match self {
+            Self::TopValues { field, .. } => Some(field),
+            _ => None,
+        }
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Sample { .. } => 0,
+            Self::Histogram { .. } => 1,
+            Self::TopValues { .. } => 2,
+            Self::Cardinality { .. } => 3,
+        }
+    }
+}
+
+impl Question {
+    /// Takes from a body what says which events. `now_ms` is now for the whole request.
+    pub(crate) fn take(fields: &mut Fields, now_ms: i64) -> Result<Self, ApiError> {
+        let expression = fields
+            .strings("index")?
+            .ok_or_else(|| Error::illegal_argument("[index] is required"))?;
+        let expression: Vec<String> = expression.iter().flat_map(|names| split_list(names)).collect();
+        let target = IndexTarget {
+            expression,
+            options: IndicesOptions::default(),
+        };
+        let time = fields.object("time")?;
+        let time = time.map(|time| TimeRange::read(time, now_ms)).transpose()?;
+        let mut conditions = Vec::new();
+        if let Some(query) = fields.object("query")? {
+            conditions.extend(language::translate(query, time.as_ref())?);
+        }
+        conditions.extend(filters(fields.take("filters"))?);
+        let sort = match fields.take("sort") {
+            Some(sort) => sort,
+            None => default_sort(time.as_ref()),
+        };
+        let columns = fields.strings("columns")?.unwrap_or_default();
+        bounded("columns", columns.len(), COLUMNS_MAX)?;
+        let timeout = match fields.string("timeout")? {
+            Some(text) => Some(Duration::from_millis(parse_duration_ms(&text)?)),
+            None => None,
+        };
+        let question = Self {
+            target,
+            query_dsl: all_of(time.as_ref(), &conditions),
+            time,
+            sort,
+            columns,
+            timeout,
+            conditions,
+        };
+        // What is wrong with it is told before anything begins.
+        question.search(json!({"sort": question.sort}))?;
+        Ok(question)
+    }
+
+    /// A search of these events; `rest` has what a search's body has beside the query.
+    pub(crate) fn search(&self, rest: Value) -> Result<SearchRequest> {
+        self.search_for(self.query_dsl.clone(), rest)
+    }
+
+    /// The same of other events of the same indices.
+    pub(super) fn search_for(&self, query: Value, rest: Value) -> Result<SearchRequest> {
+        let mut body = json!({"query": query});
+        if let (Value::Object(body), Value::Object(rest)) = (&mut body, rest) {
+            body.extend(rest);
+        }
+        let mut request = SearchRequest::parse(self.target.clone(), Some(&body))?;
+        request.timeout = self.timeout;
+        // Whoever looks at the same again has it at once: time is given in ms, so the words are the same.
+        request.request_cache = Some(true);
+        request.check()?;
+        Ok(request)
+    }
+
+    /// Lets go of an end of time that only says when it was asked for: what comes later is asked for, too.
+    pub(super) fn open_end(&mut self) {
+        self.time = self.time.as_ref().map(TimeRange::without_end);
+        self.query_dsl = all_of(self.time.as_ref(), &self.conditions);
+    }
+
+    /// Orders events as they happened or, where time does not matter, as they came.
+    pub(super) fn newest_first(&mut self) {
+        self.sort = match &self.time {
+            Some(_) => default_sort(self.time.as_ref()),
+            None => json!([{"_seq_no": "desc"}]),
+        };
+    }
+}
+
+impl Asked {
+    pub(super) fn read(body: Map<String, Value>, now_ms: i64) -> Result<Self, ApiError> {
+        let mut fields = Fields::new("discover request", body);
+        let question = Question::take(&mut fields, now_ms)?;
+        let mut stages = match fields.take("stages") {
+            None => default_stages(),
+            Some(Value::Array(stages)) => {
+                bounded("stages", stages.len(), STAGES_MAX)?;
+                stages.into_iter().map(stage).collect::<Result<Vec<_>, _>>()?
+            }
+            Some(other) => {
+                return Err(Error::illegal_argument(format!("[stages] must be a list, found [{other}]")).into());
+            }
+        };
+        if stages.is_empty() {
+            return Err(Error::illegal_argument("[stages] must not be empty").into());
+        }
+        refuse_twice(&stages)?;
+        stages.sort_by_key(Stage::rank);
+        let frozen = match fields.string("frozen")?.as_deref() {
+            None | Some("ask") => Frozen::Ask,
+            Some("run") => Frozen::Run,
+            Some("background") => Frozen::Background,
+            Some(other) => {
+                let reason = format!("[frozen] must be one of [ask, run, background], found [{other}]");
+                return Err(Error::illegal_argument(reason).into());
+            }
+        };
+        fields.finish()?;
+        Ok(Self {
+            question,
+            stages,
+            frozen,
+        })
+    }
+}
+
+fn default_stages() -> Vec<Stage> {
+    vec![
+        Stage::Sample {
+            size: SAMPLE_SIZE,
+            search_after: None,
+        },
+        Stage::Histogram {
+            split_by: SplitBy::Default,
+            splits: SPLITS,
+            width_px: WIDTH_PX,
+            interval: None,
+        },
+        Stage::Cardinality { fields: None },
+    ]
+}
+
+fn stage(value: Value) -> Result<Stage, ApiError> {
+    // An absent field is chosen, one that is null is none.
+    let unsplit = value.get("split_by").is_some_and(Value::is_null);
+    let mut fields = Fields::of("stage", value)?;
+    let name = fields
+        .string("stage")?
+        .ok_or_else(|| Error::illegal_argument("a stage must have the name [stage]"))?;
+    let stage = match name.as_str() {
+        "sample" => Stage::Sample {
+            size: number(&mut fields, "size", SAMPLE_SIZE, 0, SAMPLE_SIZE_MAX)?,
+            search_after: fields.take("search_after"),
+        },
+        "histogram" => Stage::Histogram {
+            split_by: match fields.string("split_by")? {
+                Some(field) => SplitBy::Field(field),
+                None if unsplit => SplitBy::Nothing,
+                None => SplitBy::Default,
+            },
+            splits: number(&mut fields, "split_values", SPLITS, 1, SPLITS_MAX)?,
+            width_px: number(&mut fields, "width_px", WIDTH_PX, 1, WIDTH_PX_MAX)?,
+            interval: fields.string("interval")?.filter(|interval| interval != "auto"),
+        },
+        "cardinality" => {
+            let named = fields.strings("fields")?;
+            bounded("fields", named.as_ref().map_or(0, Vec::len), FIELDS_MAX)?;
+            Stage::Cardinality { fields: named }
+        }
+        "top_values" => Stage::TopValues {
+            field: fields
+                .string("field")?
+                .filter(|field| !field.is_empty())
+                .ok_or_else(|| Error::illegal_argument("[field] of stage [top_values] is required"))?,
+            size: number(&mut fields, "size", VALUES, 1, VALUES_MAX)?,
+        },
+        other => {
+            let reason = format!("unknown stage [{other}], there are [sample, histogram, cardinality, top_values]");
+            return Err(Error::illegal_argument(reason).into());
+        }
+    };
+    fields.finish()?;
+    Ok(stage)
+}
+
+/// Events of two stages of the same name could not be told apart.
+fn refuse_twice(stages: &[Stage]) -> Result<()> {
+    for (number, stage) in stages.iter().enumerate() {
+        let is_again = |other: &Stage| other.name() == stage.name() && other.field() == stage.field();
+        if stages[..number].iter().any(is_again) {
+            return Err(Error::illegal_argument(format!(
+                "stage [{}] is there twice",
+                stage.name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn filters(value: Option<Value>) -> Result<Vec<Value>> {
+    let filters = match value {
+        None => return Ok(Vec::new()),
+        Some(Value::Array(filters)) => filters,
+        Some(other) => {
+            return Err(Error::illegal_argument(format!(
+                "[filters] must be a list, found [{other}]"
+            )));
+        }
+    };
+    bounded("filters", filters.len(), FILTERS_MAX)?;
+    for filter in &filters {
+        Query::parse(filter)?;
+    }
+    Ok(filters)
+}
+
+/// Newest first; events of one ms in the order in which they came, so that the next page begins where this one ends.
+fn default_sort(time: Option<&TimeRange>) -> Value {
+    match time {
+        Some(time) => json!([
+            {&time.field: {"order": "desc", "unmapped_type": "date"}},
+            {"_seq_no": "desc"},
+        ]),
+        None => json!([{"_doc": "asc"}]),
+    }
+}
+
+fn all_of(time: Option<&TimeRange>, conditions: &[Value]) -> Value {
+    let mut filter: Vec<Value> = time.and_then(TimeRange::query).into_iter().collect();
+    filter.extend_from_slice(conditions);
+    match filter.len() {
+        0 => json!({"match_all": {}}),
+        _ => json!({"bool": {"filter": filter}}),
+    }
+}
+
+fn number(fields: &mut Fields, name: &str, default: u64, min: u64, max: u64) -> Result<u64, ApiError> {
+    let number = fields.number(name)?.unwrap_or(default);
+    match (min..=max).contains(&number) {
+        true => Ok(number),
+        false => {
+            let reason = format!("[{name}] must be between [{min}] and [{max}], found [{number}]");
+            Err(Error::illegal_argument(reason).into())
+        }
+    }
+}
+
+fn bounded(name: &str, count: usize, max: usize) -> Result<()> {
+    match count <= max {
+        true => Ok(()),
+        false => Err(Error::illegal_argument(format!(
+            "[{name}] may have at most [{max}] entries, found [{count}]"
+        ))),
+    }
+}
+
+/// Appends hits as a list, and returns how many were left out at its end because of their size.
+pub(super) fn write_hits(output: &mut Vec<u8>, hits: &[Hit]) -> usize {
+    output.push(b'[');
+    let (mut bytes, mut written) = (0, 0);
+    for hit in hits {
+        bytes += hit.source.as_ref().map_or(0, |source| source.len());
+        // The first is told however long it is.
+        if bytes > SOURCE_BYTES_MAX && written > 0 {
+            break;
+        }
+        if written > 0 {
+            output.push(b',');
+        }
+        hit.write(output);
+        written += 1;
+    }
+    output.push(b']');
+    hits.len() - written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_MS: i64 = 1_700_000_000_000;
+
+    fn read(body: Value) -> Result<Asked, String> {
+        let Value::Object(body) = body else { unreachable!() };
+        Asked::read(body, NOW_MS).map_err(|error| error.body(None, false)["error"]["reason"].to_string())
+    }
+
+    fn check_refused(rest: Value, expect: &str) {
+        let mut body = json!({"index": "a"});
+        body.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        let error = read(body).unwrap_err();
+        assert!(error.contains(expect), "{error}");
+    }
+
+    #[test]
+    fn what_is_not_said_has_a_default() {
+        let asked = read(json!({"index": "a,b"})).unwrap();
+        assert_eq!(asked.question.target.expression, ["a", "b"]);
+        assert_eq!(asked.question.query_dsl, json!({"match_all": {}}));
+        let names: Vec<_> = asked.stages.iter().map(Stage::name).collect();
+        assert_eq!(names, ["sample", "histogram", "cardinality"]);
+        assert_eq!(asked.frozen, Frozen::Ask);
+    }
+
+    #[test]
+    fn everything_that_narrows_is_one_query() {
+        let asked = read(json!({
+            "index": ["a"],
+            "time": {"field": "t", "from": "now-1h", "to": "now"},
+            "query": {"language": "dsl", "dsl": {"term": {"a": 1}}},
+            "filters": [{"exists": {"field": "b"}}],
+        }))
+        .unwrap();
+        let range = json!({"gte": NOW_MS - 3_600_000, "lte": NOW_MS, "format": "epoch_millis"});
+        let expect = json!({"bool": {"filter": [
+            {"range": {"t": range}}, {"term": {"a": 1}}, {"exists": {"field": "b"}},
+        ]}});
+        assert_eq!(asked.question.query_dsl, expect);
+        assert_eq!(
+            asked.question.sort[0],
+            json!({"t": {"order": "desc", "unmapped_type": "date"}})
+        );
+    }
+
+    #[test]
+    fn stages_come_cheapest_first() {
+        let asked = read(json!({"index": "a", "stages": [
+            {"stage": "cardinality", "fields": ["x"]},
+            {"stage": "top_values", "field": "x"},
+            {"stage": "top_values", "field": "y", "size": 3},
+            {"stage": "histogram", "split_by": null, "interval": "auto"},
+            {"stage": "sample", "size": 7},
+        ]}))
+        .unwrap();
+        let names: Vec<_> = asked.stages.iter().map(|stage| (stage.name(), stage.field())).collect();
+        let expect = [
+            ("sample", None),
+            ("histogram", None),
+            ("top_values", Some("x")),
+            ("top_values", Some("y")),
+            ("cardinality", None),
+        ];
+        assert_eq!(names, expect);
+        assert!(matches!(
+            &asked.stages[1],
+            Stage::Histogram {
+                split_by: SplitBy::Nothing,
+                interval: None,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_by_name() {
+        assert!(read(json!({})).unwrap_err().contains("[index] is required"));
+        check_refused(json!({"nonsense": 1}), "unexpected field [nonsense]");
+        check_refused(json!({"stages": []}), "[stages] must not be empty");
+        check_refused(json!({"stages": [{"stage": "x"}]}), "unknown stage [x]");
+        check_refused(
+            json!({"stages": [{"stage": "sample"}, {"stage": "sample"}]}),
+            "is there twice",
+        );
+        check_refused(
+            json!({"stages": vec![json!({"stage": "sample"}); 17]}),
+            "at most [16] entries",
+        );
+        check_refused(
+            json!({"stages": [{"stage": "sample", "size": 1001}]}),
+            "between [0] and [1000]",
+        );
+        check_refused(
+            json!({"stages": [{"stage": "top_values"}]}),
+            "[field] of stage [top_values] is required",
+        );
+        check_refused(json!({"frozen": "maybe"}), "[frozen] must be one of");
+        check_refused(json!({"filters": [{"nonsense": {}}]}), "unknown query [nonsense]");
+        check_refused(
+            json!({"filters": vec![json!({"match_all": {}}); 1025]}),
+            "at most [1024] entries",
+        );
+        check_refused(json!({"sort": [{"a": "sideways"}]}), "sideways");
+        check_refused(json!({"timeout": "soon"}), "soon");
+    }
+}

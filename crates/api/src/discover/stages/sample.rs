@@ -1,0 +1,113 @@
+//! `sample`: the first events, and how many there are.
+//!
+//! Two searches: the first hits are found without counting the rest, so they are told before the count is known.
+
+use std::time::Duration;
+
+use firn_engine::search::{SearchResponse, TotalHits};
+use serde_json::{Value, json};
+
+use super::Outcome;
+use crate::discover::request::{Question, write_hits};
+use crate::discover::step::Step;
+use crate::error::ApiError;
+
+/// Nobody sees that the count comes so much later, so it is waited for.
+const GRACE: Duration = Duration::from_millis(15);
+/// Marks around what the query found in a field: the console makes elements of them, whatever else is in the text.
+const MARKS: (&str, &str) = ("@firn-mark@", "@/firn-mark@");
+/// Of a longer text only so much is looked at for what the query found.
+const MARKED_CHARS: u64 = 100_000;
+
+/// The body of the search for the hits, beside the query.
+pub(in crate::discover) fn hits_body(question: &Question, size: u64, search_after: Option<&Value>) -> Value {
+    let mut body = json!({
+        "size": size,
+        "sort": question.sort,
+        "track_total_hits": false,
+    });
+    if let Some(after) = search_after {
+        body["search_after"] = after.clone();
+    }
+    if !question.columns.is_empty() {
+        body["fields"] = question.columns.clone().into();
+        let marked = question.columns.iter().map(|column| (column.clone(), json!({})));
+        body["highlight"] = json!({
+            "pre_tags": [MARKS.0],
+            "post_tags": [MARKS.1],
+            "number_of_fragments": 0,
+            "max_analyzed_offset": MARKED_CHARS,
+            "fields": marked.collect::<serde_json::Map<_, _>>(),
+        });
+    }
+    body
+}
+
+pub(super) async fn run(step: &Step<'_>, size: u64, search_after: Option<&Value>) -> Result<Outcome, ApiError> {
+    let question = &step.run.question;
+    let count = question.search(json!({"size": 0, "track_total_hits": true}))?;
+    let hits = question.search(hits_body(question, size, search_after))?;
+    let mut counting = std::pin::pin!(step.search(count, &|_| {}));
+    let mut finding = std::pin::pin!(step.search(hits, &|_| {}));
+    let (found, counted) = tokio::select! {
+        biased;
+        found = &mut finding => {
+            let found = found?;
+            let counted = match tokio::time::timeout(GRACE, &mut counting).await {
+                Ok(counted) => counted?,
+                Err(_) => {
+                    let at_least = TotalHits { value: found.hits.len() as u64, exact: false };
+                    step.partial(&print(&found, at_least));
+                    counting.await?
+                }
+            };
+            (found, counted)
+        }
+        counted = &mut counting => (finding.await?, counted?),
+    };
+    let total = counted.total.unwrap_or(TotalHits { value: 0, exact: false });
+    Ok(Outcome::Done(print(&found, total)))
+}
+
+fn print(found: &SearchResponse, total: TotalHits) -> Vec<u8> {
+    let relation = if total.exact { "eq" } else { "gte" };
+    let mut output = json!({"total": {"value": total.value, "relation": relation}})
+        .to_string()
+        .into_bytes();
+    output.pop();
+    output.extend_from_slice(b",\"hits\":");
+    let omitted = write_hits(&mut output, &found.hits);
+    output.extend_from_slice(format!(",\"omitted\":{omitted}}}").as_bytes());
+    output
+}
+
+#[cfg(test)]
+mod tests {
+    use firn_engine::search::Hit;
+
+    use super::*;
+
+    fn printed(sources: &[usize], total: TotalHits) -> Value {
+        let hit = |bytes: &usize| Hit {
+            index: "a".to_owned(),
+            id: "1".to_owned(),
+            source: Some(format!("\"{}\"", "x".repeat(*bytes)).into()),
+            ..Hit::default()
+        };
+        let found = SearchResponse {
+            hits: sources.iter().map(hit).collect(),
+            ..SearchResponse::default()
+        };
+        serde_json::from_slice(&print(&found, total)).unwrap()
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let total = TotalHits { value: 9, exact: true };
+        let all = printed(&[1, 2], total);
+        assert_eq!(all["total"], json!({"value": 9, "relation": "eq"}));
+        assert_eq!((all["hits"].as_array().unwrap().len(), &all["omitted"]), (2, &json!(0)));
+        let cut = printed(&[20 << 20, 1, 1], total);
+        assert_eq!((cut["hits"].as_array().unwrap().len(), &cut["omitted"]), (1, &json!(2)));
+    }
+}

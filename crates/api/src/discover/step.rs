@@ -1,0 +1,253 @@
+//! One stage on its way: its searches, what they cost, and what it tells.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use firn_engine::cost::SearchCost;
+use firn_engine::search::{SearchRequest, SearchResponse, SearchShards};
+use firn_engine::{Error, Progress, RequestContext, Work};
+use serde_json::{Map, Value, json};
+
+use super::board::{News, Topic};
+use super::request::{Frozen, Stage};
+use super::run::Run;
+use crate::error::ApiError;
+use crate::search::{self, shards_object};
+
+/// How often is looked whether a search has found more.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Requests to a repository that are made without asking: about a second's worth.
+const FREE_REQUESTS: u64 = 256;
+
+/// See the module.
+pub(super) struct Step<'a> {
+    pub(super) run: &'a Run,
+    pub(super) stage: &'a Stage,
+    /// What its searches cost.
+    pub(super) work: Arc<Work>,
+    number: usize,
+    started: Instant,
+    seen: Mutex<Seen>,
+}
+
+/// What its searches said of shards.
+#[derive(Default)]
+struct Seen {
+    shards: SearchShards,
+    timed_out: bool,
+}
+
+impl<'a> Step<'a> {
+    pub(super) fn new(run: &'a Run, number: usize, stage: &'a Stage) -> Self {
+        Self {
+            run,
+            stage,
+            work: Arc::default(),
+            number,
+            started: Instant::now(),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Runs a search, tells how far it is, and hands what it has found so far to `so_far`. What fails on some shards is
+    /// remembered for the end of the stage; what fails on all fails.
+    pub(super) async fn search(
+        &self,
+        request: SearchRequest,
+        so_far: &(dyn Fn(&SearchResponse) + Sync),
+    ) -> Result<SearchResponse, ApiError> {
+        let progress = Arc::new(Progress::default());
+        let ctx = RequestContext {
+            started: Instant::now(),
+            work: Arc::clone(&self.work),
+            progress: Some(Arc::clone(&progress)),
+            ..self.run.ctx.clone()
+        };
+        let mut searching = std::pin::pin!(search::run(&self.run.edge, &ctx, request, b""));
+        let mut told: Option<Arc<SearchResponse>> = None;
+        let response = loop {
+            match tokio::time::timeout(LOOK_EVERY, &mut searching).await {
+                Ok(response) => break response?,
+                Err(_) => {
+                    let latest = progress.latest();
+                    if let Some(latest) = latest
+                        && told.as_ref().is_none_or(|told| !Arc::ptr_eq(told, &latest))
+                    {
+                        self.progress(&latest.shards);
+                        so_far(&latest);
+                        told = Some(latest);
+                    }
+                }
+            }
+        };
+        self.see(&response);
+        Ok(response)
+    }
+
+    /// What the searches cost if they are not to be run yet.
+    pub(super) async fn too_dear(&self, requests: Vec<SearchRequest>) -> Result<Option<SearchCost>, ApiError> {
+        let asks = self.run.frozen == Frozen::Ask && !matches!(self.stage, Stage::Sample { .. });
+        if !asks || !self.run.reads_repositories() {
+            return Ok(None);
+        }
+        let mut whole = SearchCost::default();
+        for request in requests {
+            let cost = self.run.edge.engine.search_cost(&self.run.ctx, request).await?;
+            whole.requests += cost.requests;
+            whole.bytes += cost.bytes;
+            whole.time_ms += cost.time_ms;
+            whole.splits = whole.splits.max(cost.splits);
+        }
+        let limits = &self.run.edge.config.discover;
+        let is_free = whole.bytes <= limits.ask_over_bytes && whole.requests <= FREE_REQUESTS;
+        Ok((!is_free).then_some(whole))
+    }
+
+    /// Tells what is known so far; `result` is JSON.
+    pub(super) fn partial(&self, result: &[u8]) {
+        let shards = {
+            let seen = self.seen();
+            done_of(&seen.shards)
+        };
+        let head = self.head("partial", [("shards", shards)]);
+        // Where there is no room for it there is none for the whole either, and that is told.
+        let _ = self.post(Topic::Result(self.number), "partial", head, Some(result));
+    }
+
+    /// Tells the result.
+    pub(super) fn done(&self, result: &[u8]) -> Result<(), Error> {
+        let work = self.work.done();
+        let head = {
+            let seen = self.seen();
+            let failed = !seen.shards.failures.is_empty();
+            let asked = seen.shards.successful > seen.shards.skipped;
+            let node_id = &self.run.edge.config.node_id;
+            self.head(
+                "done",
+                [
+                    ("took_ms", self.took_ms()),
+                    ("partial", (failed || seen.timed_out).into()),
+                    ("timed_out", seen.timed_out.into()),
+                    ("cached", (asked && work.segments == 0).into()),
+                    ("shards", shards_object(&seen.shards, node_id, Some(&self.run.metadata))),
+                    (
+                        "cost",
+                        json!({"requests": work.repository_requests, "bytes": work.repository_bytes}),
+                    ),
+                ],
+            )
+        };
+        self.post(Topic::Result(self.number), "done", head, Some(result))
+    }
+
+    /// Tells what it would have cost.
+    pub(super) fn estimated(&self, cost: &SearchCost) -> Result<(), Error> {
+        let head = self.head(
+            "estimate",
+            [
+                ("requests", cost.requests.into()),
+                ("bytes", cost.bytes.into()),
+                ("ms", cost.time_ms.into()),
+                ("splits", cost.splits.into()),
+            ],
+        );
+        self.post(Topic::Result(self.number), "estimate", head, None)
+    }
+
+    /// Tells why there is no result.
+    pub(super) fn failed(&self, error: &ApiError) {
+        let mut body = error.body(Some(&self.run.metadata), false);
+        let head = self.head(
+            "failed",
+            [
+                ("took_ms", self.took_ms()),
+                ("status", error.status().as_u16().into()),
+                ("error", body["error"].take()),
+            ],
+        );
+        if let Err(full) = self.post(Topic::Result(self.number), "failed", head, None) {
+            tracing::warn!(stage = self.stage.name(), error = %full, "a stage failed, and so did telling it");
+        }
+    }
+
+    fn progress(&self, shards: &SearchShards) {
+        let head = self.head("progress", [("shards", done_of(shards))]);
+        // Nothing is lost that is not told again.
+        let _ = self.post(Topic::Progress(self.number), "progress", head, None);
+    }
+
+    fn head<const N: usize>(&self, event: &'static str, entries: [(&str, Value); N]) -> Map<String, Value> {
+        let mut head = Map::new();
+        head.insert("event".to_owned(), event.into());
+        head.insert("stage".to_owned(), self.stage.name().into());
+        if let Some(field) = self.stage.field() {
+            head.insert("field".to_owned(), field.into());
+        }
+        for (name, value) in entries {
+            head.insert(name.to_owned(), value);
+        }
+        head
+    }
+
+    fn post(
+        &self,
+        topic: Topic,
+        event: &'static str,
+        head: Map<String, Value>,
+        result: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        let mut json = Value::Object(head).to_string().into_bytes();
+        if let Some(result) = result {
+            // Sources go in as they are, before the brace that ends the head.
+            json.pop();
+            json.extend_from_slice(b",\"result\":");
+            json.extend_from_slice(result);
+            json.push(b'}');
+        }
+        self.run.board.post(
+            topic,
+            News {
+                event,
+                json: json.into(),
+            },
+        )
+    }
+
+    fn took_ms(&self) -> Value {
+        (self.started.elapsed().as_millis() as u64).into()
+    }
+
+    /// Searches of a stage ask the same shards: what is told is the worst of them.
+    fn see(&self, response: &SearchResponse) {
+        let mut seen = self.seen();
+        seen.timed_out |= response.timed_out;
+        let shards = &response.shards;
+        let known = &mut seen.shards;
+        known.skipped = match known.total {
+            0 => shards.skipped,
+            _ => known.skipped.min(shards.skipped),
+        };
+        known.total = known.total.max(shards.total);
+        for failure in &shards.failures {
+            let is_known = |(index, shard, _): &(String, u32, Error)| *index == failure.0 && *shard == failure.1;
+            if !known.failures.iter().any(is_known) {
+                known.failures.push(failure.clone());
+            }
+        }
+        known.successful = known.total.saturating_sub(known.failures.len() as u32);
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How far a search is.
+fn done_of(shards: &SearchShards) -> Value {
+    json!({
+        "total": shards.total,
+        "done": shards.successful + shards.failures.len() as u32,
+        "skipped": shards.skipped,
+        "failed": shards.failures.len(),
+    })
+}

@@ -1,0 +1,119 @@
+//! `horizon` of `_propose`: what tenants brought lately instead of all that they have.
+//!
+//! A table is for the indices to come. Who brought most two years ago may bring little now, so with a horizon only events
+//! count whose `@timestamp` is that young. Bytes follow from the tenant's own bytes for an event.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use firn_control::placement::TenantVolume;
+use firn_engine::Error;
+use firn_engine::search::{IndexTarget, SearchRequest};
+use firn_model::dates::parse_duration_ms;
+use firn_model::metadata::Metadata;
+use firn_model::names::IndicesOptions;
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::request::{Call, Edge};
+use crate::search;
+
+/// Tenants that are counted: more than that cannot be declared.
+const TENANTS_MAX: usize = 10_000;
+/// The aggregation's name.
+const TENANTS: &str = "tenants";
+
+/// Reads `"30d"`.
+pub(super) fn parse(value: &Value) -> Result<u64, Error> {
+    let text = value
+        .as_str()
+        .ok_or_else(|| Error::illegal_argument(format!("[horizon] must be a time like [30d], not [{value}]")))?;
+    match parse_duration_ms(text)? {
+        0 => Err(Error::illegal_argument(
+            "[horizon] must be longer than [0]: nothing would count",
+        )),
+        ms => Ok(ms),
+    }
+}
+
+/// Events of each tenant within the horizon, in the indices that [`firn_engine::Engine::tenant_usage`] tells of.
+pub(super) async fn events_since(
+    edge: &Edge,
+    call: &Call,
+    metadata: &Metadata,
+    horizon_ms: u64,
+) -> Result<BTreeMap<String, u64>, ApiError> {
+    let mut by_field: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for index in metadata.indices.values() {
+        let settings = &index.settings;
+        if let (Some(field), false, false) = (&settings.tenant_field, index.closed, settings.is_mounted()) {
+            by_field.entry(field).or_default().insert(&index.name);
+        }
+    }
+    let horizon_ms = i64::try_from(horizon_ms).unwrap_or(i64::MAX);
+    let since_ms = edge.now_ms().saturating_sub(horizon_ms);
+    let mut events = BTreeMap::new();
+    for (field, names) in by_field {
+        let target = IndexTarget {
+            expression: names.into_iter().map(str::to_owned).collect(),
+            // One may be deleted between the two looks.
+            options: IndicesOptions {
+                ignore_unavailable: true,
+                ..IndicesOptions::default()
+            },
+        };
+        let body = json!({
+            "size": 0,
+            "track_total_hits": false,
+            "query": {"range": {"@timestamp": {"gte": since_ms, "format": "epoch_millis"}}},
+            "aggs": {TENANTS: {"terms": {"field": field, "size": TENANTS_MAX}}},
+        });
+        let mut request = SearchRequest::parse(target, Some(&body))?;
+        request.allow_partial_results = false;
+        let response = search::run_plain(edge, &call.ctx, request).await?;
+        let buckets = response
+            .aggregations
+            .as_deref()
+            .map(|aggregations| &aggregations[TENANTS]["buckets"]);
+        for bucket in buckets.and_then(Value::as_array).into_iter().flatten() {
+            if let (Some(tenant), Some(count)) = (bucket["key"].as_str(), bucket["doc_count"].as_u64()) {
+                *events.entry(tenant.to_owned()).or_default() += count;
+            }
+        }
+    }
+    Ok(events)
+}
+
+/// Leaves of what tenants have what is that young; who brought nothing lately weighs nothing but what is asked of it.
+pub(super) fn narrow(volumes: &mut [TenantVolume], events: &BTreeMap<String, u64>) {
+    for volume in volumes {
+        let recent = events.get(&volume.tenant).copied().unwrap_or(0).min(volume.documents);
+        let bytes = u128::from(volume.bytes) * u128::from(recent) / u128::from(volume.documents.max(1));
+        (volume.documents, volume.bytes) = (recent, bytes as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_older_weighs_nothing() {
+        let volume = |tenant: &str, documents, bytes| TenantVolume {
+            tenant: tenant.to_owned(),
+            documents,
+            bytes,
+            search_cost: 5,
+        };
+        let mut volumes = [volume("a", 100, 1000), volume("b", 50, 500)];
+        narrow(&mut volumes, &[("a".to_owned(), 25)].into());
+        assert_eq!(volumes, [volume("a", 25, 250), volume("b", 0, 0)]);
+    }
+
+    #[test]
+    fn a_horizon_is_a_time() {
+        assert_eq!(parse(&json!("2d")).unwrap(), 2 * 86_400_000);
+        for wrong in [json!("0"), json!(7), json!("soon")] {
+            assert!(parse(&wrong).is_err(), "{wrong}");
+        }
+    }
+}

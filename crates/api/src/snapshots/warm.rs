@@ -1,0 +1,121 @@
+//! `_firn/warm`, `_firn/pin`, `_firn/unpin`: what the shared cache holds of mounted indices, by an operator's wish.
+
+use std::sync::Arc;
+
+use firn_engine::search::SearchRequest;
+use firn_engine::{Error, ErrorKind, RequestContext};
+use firn_model::names::IndicesOptions;
+use firn_model::settings::parse_bytes_setting;
+use serde_json::{Map, Value, json};
+
+use super::searchable::hidden_too;
+use crate::error::ApiError;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+use crate::search;
+
+pub(crate) const PARAMS: &[&str] = &["max_bytes", "wait_for_completion"];
+
+/// In `_tasks`, for as long as it runs.
+const ACTION: &str = "indices:admin/firn/warm[n]";
+/// Questions that bring something near at one moment: each takes the store from searches that somebody waits for.
+const WARMING_MAX: usize = 4;
+
+/// `POST /{index}/_firn/warm`: brings what a search reads near, by running it and showing nothing of it. The body is that of
+/// `_search`. More than `max_bytes` (half of the cache, of which a search fetches no more ahead) is refused with the
+/// estimate.
+pub(crate) async fn warm(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let body = call.json()?;
+    let target = call.target(IndicesOptions::default())?;
+    let mut request = SearchRequest::parse(target, body.as_ref())?;
+    if request.point_in_time.is_some() {
+        return Err(Error::not_implemented("warming the cache with a point in time").into());
+    }
+    // What was answered before is not near because of that.
+    request.request_cache = Some(false);
+    request.check_context()?;
+    let size = edge
+        .engine
+        .shared_cache_stats(&call.ctx)
+        .await?
+        .map_or(0, |stats| stats.size_bytes);
+    let max_bytes = match call.params.get("max_bytes") {
+        Some(text) => parse_bytes_setting("max_bytes", text)?,
+        None => size / 2,
+    };
+    if edge.tasks.count(ACTION) >= WARMING_MAX {
+        let reason = format!("rejected execution of [_firn/warm]: [{WARMING_MAX}] run already");
+        return Err(Error::new(ErrorKind::Rejected, reason).into());
+    }
+    let ctx = RequestContext {
+        repository_bytes_max: Some(max_bytes),
+        ..call.lasting(&edge, ACTION, format!("warm {}", call.path))
+    };
+    // The task's own flag: it goes on when its client goes away.
+    let ctx = RequestContext {
+        cancel: ctx.lasting.as_ref().map(|task| task.cancel.clone()).unwrap_or_default(),
+        work: Arc::default(),
+        ..ctx
+    };
+    let wait = call.params.bool("wait_for_completion", true)?;
+    let running = tokio::spawn(run(Arc::clone(&edge), ctx, request));
+    if !wait {
+        return Ok(Reply::ok(&json!({"accepted": true})));
+    }
+    let done = running
+        .await
+        .unwrap_or_else(|_| Err(Error::internal("a bug: warming panicked, see the log").into()))?;
+    Ok(Reply::ok(&Value::Object(done)))
+}
+
+async fn run(edge: Arc<Edge>, ctx: RequestContext, request: SearchRequest) -> Result<Map<String, Value>, ApiError> {
+    let expression = request.target.expression.join(",");
+    let outcome = search::run_plain(&edge, &ctx, request).await;
+    let response = match outcome {
+        Ok(response) => response,
+        Err(error) => {
+            tracing::info!(indices = expression, error = ?error, "the shared cache was not warmed");
+            return Err(error);
+        }
+    };
+    let work = ctx.work.done();
+    let mut done = Map::new();
+    done.insert("took".to_owned(), response.took_ms.into());
+    done.insert("timed_out".to_owned(), response.timed_out.into());
+    done.insert("requests".to_owned(), work.repository_requests.into());
+    done.insert("fetched_in_bytes".to_owned(), work.repository_bytes.into());
+    let metadata = edge.engine.metadata(&ctx).await?;
+    done.insert("_shards".to_owned(), search::shards(&response, &edge, &metadata));
+    Ok(done)
+}
+
+/// `POST /{index}/_firn/pin`.
+pub(crate) async fn pin(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    set_pinned(&edge, &call, true).await
+}
+
+/// `POST /{index}/_firn/unpin`.
+pub(crate) async fn unpin(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    set_pinned(&edge, &call, false).await
+}
+
+async fn set_pinned(edge: &Edge, call: &Call, pinned: bool) -> Result<Reply, ApiError> {
+    let indices = edge
+        .engine
+        .pin_shared_cache(&call.ctx, call.target(hidden_too())?, pinned)
+        .await?;
+    let stats = edge.engine.shared_cache_stats(&call.ctx).await?.unwrap_or_default();
+    let indices: Map<String, Value> = indices
+        .into_iter()
+        .map(|(name, bytes)| (name, json!({"pinned": pinned, "cached_in_bytes": bytes})))
+        .collect();
+    Ok(Reply::ok(&json!({
+        "acknowledged": true,
+        "indices": indices,
+        "shared_cache": {
+            "pinned_in_bytes": stats.pinned_bytes,
+            "used_in_bytes": stats.used_bytes,
+            "size_in_bytes": stats.size_bytes,
+        },
+    })))
+}

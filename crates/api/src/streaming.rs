@@ -1,0 +1,228 @@
+//! The body of a response: whole, or written as it comes.
+//!
+//! A streamed body keeps what its request holds (its place, its entry in the task list, its record) until the last
+//! byte is written or the client is gone: hyper drops the body then, and with it everything that works for it.
+
+use std::any::Any;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http::HeaderValue;
+use http_body_util::Full;
+use hyper::body::{Body, Frame, SizeHint};
+
+/// What comes of a stream. An error breaks the connection, so that nobody takes what came for the whole.
+pub(crate) type Pieces = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
+
+/// An answer that is written as it comes.
+pub(crate) struct Streamed {
+    pub(crate) content_type: &'static str,
+    /// Further headers.
+    pub(crate) headers: Vec<(&'static str, HeaderValue)>,
+    pub(crate) pieces: Pieces,
+    /// It ends with its client only, so a server that stops does not wait for it.
+    pub(crate) endless: bool,
+}
+
+impl std::fmt::Debug for Streamed {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Streamed")
+            .field("content_type", &self.content_type)
+            .field("headers", &self.headers)
+            .field("endless", &self.endless)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a streamed body ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Bytes that were taken of it.
+    pub(crate) bytes: u64,
+    /// Whether its end was reached: otherwise its client went away, or it broke.
+    pub(crate) whole: bool,
+}
+
+/// The body of a response.
+pub struct ResponseBody(Kind);
+
+enum Kind {
+    Whole(Full<Bytes>),
+    Stream(Box<Flow>),
+}
+
+struct Flow {
+    pieces: Pieces,
+    endless: bool,
+    /// Ready when the stream has to break off.
+    stop: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    ended: Ended,
+    on_end: Option<Box<dyn FnOnce(Ended) + Send>>,
+    held: Vec<Box<dyn Any + Send>>,
+}
+
+impl ResponseBody {
+    /// All of it.
+    pub(crate) fn whole(bytes: Bytes) -> Self {
+        Self(Kind::Whole(Full::new(bytes)))
+    }
+
+    /// As it comes.
+    pub(crate) fn stream(pieces: Pieces, endless: bool) -> Self {
+        Self(Kind::Stream(Box::new(Flow {
+            pieces,
+            endless,
+            stop: None,
+            ended: Ended { bytes: 0, whole: false },
+            on_end: None,
+            held: Vec::new(),
+        })))
+    }
+
+    /// Whether it goes on after its head.
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self.0, Kind::Stream(_))
+    }
+
+    /// Drops `what` with the stream; at once if it is none.
+    pub(crate) fn hold(&mut self, what: impl Any + Send) {
+        if let Kind::Stream(flow) = &mut self.0 {
+            flow.held.push(Box::new(what));
+        }
+    }
+
+    /// Calls `tell` when the stream has ended, however it does; never if it is none.
+    pub(crate) fn on_end(&mut self, tell: impl FnOnce(Ended) + Send + 'static) {
+        if let Kind::Stream(flow) = &mut self.0 {
+            flow.on_end = Some(Box::new(tell));
+        }
+    }
+
+    /// Breaks a stream off that would not end by itself once `stop` is ready.
+    pub(crate) fn until(&mut self, stop: impl Future<Output = ()> + Send + 'static) {
+        if let Kind::Stream(flow) = &mut self.0
+            && flow.endless
+        {
+            flow.stop = Some(Box::pin(stop));
+        }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let flow = match &mut self.get_mut().0 {
+            Kind::Whole(whole) => {
+                let polled = Pin::new(whole).poll_frame(context);
+                return polled.map_err(|never| match never {});
+            }
+            Kind::Stream(flow) => flow,
+        };
+        if let Some(stop) = &mut flow.stop
+            && stop.as_mut().poll(context).is_ready()
+        {
+            flow.stop = None;
+            return Poll::Ready(Some(Err(io::Error::other("the server stops"))));
+        }
+        match ready!(flow.pieces.as_mut().poll_next(context)) {
+            None => {
+                flow.ended.whole = true;
+                Poll::Ready(None)
+            }
+            Some(piece) => {
+                let piece = piece.inspect(|piece| flow.ended.bytes += piece.len() as u64);
+                Poll::Ready(Some(piece.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Whole(whole) => whole.is_end_stream(),
+            Kind::Stream(flow) => flow.ended.whole,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(whole) => whole.size_hint(),
+            Kind::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        if let Some(tell) = self.on_end.take() {
+            tell(self.ended);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::Mutex;
+
+    use futures_util::{StreamExt as _, stream};
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    fn pieces(texts: &[&'static str]) -> Pieces {
+        let texts: Vec<_> = texts
+            .iter()
+            .map(|text| Ok(Bytes::from_static(text.as_bytes())))
+            .collect();
+        Box::pin(stream::iter(texts))
+    }
+
+    #[tokio::test]
+    async fn the_end_is_told_with_what_was_taken() {
+        for (read, expect) in [
+            (false, Ended { bytes: 0, whole: false }),
+            (true, Ended { bytes: 3, whole: true }),
+        ] {
+            let told = Arc::new(Mutex::new(None));
+            let mut body = ResponseBody::stream(pieces(&["a", "bc"]), false);
+            let its = Arc::clone(&told);
+            body.on_end(move |ended| *its.lock().unwrap() = Some(ended));
+            if read {
+                assert_eq!(body.collect().await.unwrap().to_bytes(), "abc");
+            } else {
+                drop(body);
+            }
+            assert_eq!(*told.lock().unwrap(), Some(expect));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_stops_breaks_only_what_would_not_end() {
+        let mut ends = ResponseBody::stream(pieces(&["a"]), false);
+        ends.until(std::future::ready(()));
+        assert_eq!(ends.collect().await.unwrap().to_bytes(), "a");
+        let mut endless = ResponseBody::stream(pieces(&["a"]).chain(stream::pending()).boxed(), true);
+        endless.until(std::future::ready(()));
+        assert!(endless.collect().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn what_is_held_goes_with_the_stream() {
+        let held = Arc::new(());
+        let mut body = ResponseBody::stream(pieces(&[]), false);
+        body.hold(Arc::clone(&held));
+        assert_eq!(Arc::strong_count(&held), 2);
+        drop(body);
+        assert_eq!(Arc::strong_count(&held), 1);
+        let mut whole = ResponseBody::whole(Bytes::new());
+        whole.hold(Arc::clone(&held));
+        assert_eq!((Arc::strong_count(&held), whole.is_stream()), (1, false));
+    }
+}
