@@ -1,6 +1,6 @@
 # Everything starts here; the work is in cargo and in scripts/. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build run test test-peers check unit e2e crash clients soak reference fuzz bench bench-layout docs clean
+.PHONY: help setup setup-test build run test test-peers check unit e2e crash clients console console-dist browser soak reference fuzz bench bench-layout bench-discover docs clean
 
 EVENTS ?=
 DATA ?= ./data
@@ -16,13 +16,14 @@ setup: ## install what building needs (through apt where it may)
 setup-test:
 	@scripts/setup.sh test
 
-build: setup ## build the release binary
+build: setup ## build the release binary, with the console in it
+	@scripts/console.sh
 	@$(CARGO) build --release --quiet --bin firn
 
 run: ## build and start firn on 127.0.0.1:9200 with demo events; EVENTS=FILE indexes that file instead
 	@scripts/run.sh "$(DATA)" "$(EVENTS)" $(RUN_FLAGS)
 
-test: setup-test check unit e2e clients ## everything: format, lints, licences, unit, property, end-to-end and crash tests
+test: setup-test console-dist check unit e2e clients browser ## everything: format, lints, licences, unit, property, end-to-end, crash and browser tests
 
 test-peers: ## the REST scenarios against the real OpenSearch at OPENSEARCH_URL, else one that OPENSEARCH_ENGINE_SH starts
 	@scripts/test-peers.sh
@@ -41,6 +42,16 @@ e2e: ## the binary: command line, REST, README tour, kill -9
 clients: ## the official Python and JavaScript clients against a running firn
 	@scripts/clients.sh
 
+console-dist:
+	@scripts/console.sh
+
+console: ## develop the console: Vite's server, which asks the firn at FIRN_URL (http://127.0.0.1:9200)
+	@npm --prefix console install --no-audit --no-fund --silent
+	@npm --prefix console run dev
+
+browser: ## the console in a real Chromium, against a firn of its own
+	@scripts/browser.sh
+
 soak: ## kill -9 for an hour (SOAK_ROUNDS=N to change)
 	FIRN_CRASH_ROUNDS=$${SOAK_ROUNDS:-5000} FIRN_CRASH_SECONDS=3600 $(CARGO) test --release -p firn --test crash -- --nocapture
 
@@ -55,6 +66,9 @@ bench: build ## side by side with the real OpenSearch, if OPENSEARCH_URL names o
 
 bench-layout: build ## layouts side by side, in firn and in the real OpenSearch if OPENSEARCH_URL names one
 	@scripts/bench-layout.sh
+
+bench-discover: build ## the stages of Discover, and the same operations in the real OpenSearch if OPENSEARCH_URL names one
+	@scripts/bench-discover.sh
 
 docs: ## print the reference pages again from their definitions
 	@$(CARGO) run --quiet --bin firn -- settings --markdown > docs/operate/settings.md

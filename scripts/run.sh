@@ -7,9 +7,11 @@ shift 2
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 binary=$target/release/firn
-# Asking cargo costs half a second; a newer source file is what matters.
-if [ ! -x "$binary" ] || [ -n "$(find crates Cargo.toml Cargo.lock -newer "$binary" -type f -print -quit)" ]; then
+# Asking cargo costs half a second; a newer source file is what matters, of the console too.
+if [ ! -x "$binary" ] || ! scripts/console.sh check ||
+  [ -n "$(find crates Cargo.toml Cargo.lock console/dist -newer "$binary" -type f -print -quit 2>/dev/null)" ]; then
   scripts/setup.sh build
+  scripts/console.sh
   cargo build --release --bin firn
   touch "$binary"
 fi

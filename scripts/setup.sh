@@ -11,11 +11,12 @@ need cc gcc
 need clang clang
 need mold mold
 need curl curl
+need node nodejs
+need npm npm
 if [ "$what" = test ]; then
   need python3 python3
   python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
-  need node nodejs
-  need npm npm
+  [ -n "${CHROMIUM:-}" ] || need chromium chromium
 fi
 if [ ${#packages[@]} -gt 0 ]; then
   apt=()

@@ -1,7 +1,9 @@
-"""A firn of the session's own for the client tests, and one that asks who comes."""
+"""A firn of the session's own for the client tests, one that asks who comes, and an S3 server."""
 
 import contextlib
 import os
+import pathlib
+import shutil
 import socket
 import subprocess
 import time
@@ -16,7 +18,8 @@ OPERATOR = ("elastic", "correct horse")
 
 @pytest.fixture(scope="session")
 def url(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("firn")) as base:
+    folder = tmp_path_factory.mktemp("firn")
+    with running(folder, {"path.repo": folder / "repositories"}) as base:
         yield base
 
 
@@ -27,11 +30,67 @@ def secure_url(tmp_path_factory):
         yield base
 
 
-@contextlib.contextmanager
-def running(folder, settings=None, environment=None):
+class Bucket:
+    """A bucket of a real S3 server (versitygw over a folder), and what a firn needs to use it."""
+
+    name = "events"
+    environment = {"AWS_ACCESS_KEY_ID": "firn-test", "AWS_SECRET_ACCESS_KEY": "firn-test-secret"}
+
+    def __init__(self, port):
+        self.port = port
+
+    def repository(self, base_path, **settings):
+        """The body that registers a part of it."""
+        own = {"bucket": self.name, "base_path": base_path, "endpoint": f"http://127.0.0.1:{self.port}"}
+        return {"type": "s3", "settings": {**own, **settings}}
+
+
+@pytest.fixture(scope="session")
+def bucket(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("s3")
+    (folder / Bucket.name).mkdir()
+    port = free_port()
+    keys = Bucket.environment
+    process = subprocess.Popen(
+        [versitygw(), "--port", f"127.0.0.1:{port}", "--access", keys["AWS_ACCESS_KEY_ID"],
+         "--secret", keys["AWS_SECRET_ACCESS_KEY"], "--keep-alive", "--quiet", "posix", str(folder)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while not is_open(port):
+            assert process.poll() is None, "versitygw ended before it answered"
+            assert time.monotonic() < deadline, "versitygw did not answer"
+            time.sleep(0.02)
+        yield Bucket(port)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def versitygw():
+    """On the path, or where Go puts what it installs (`scripts/setup.sh test` has it installed)."""
+    folders = [os.environ.get("GOBIN"), *(f"{path}/bin" for path in os.environ.get("GOPATH", "").split(":") if path)]
+    folders = [folder for folder in folders if folder] + [str(pathlib.Path.home() / "go" / "bin")]
+    found = shutil.which("versitygw") or shutil.which("versitygw", path=os.pathsep.join(folders))
+    assert found, "versitygw is not installed: `scripts/setup.sh test` installs it"
+    return found
+
+
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return free.getsockname()[1]
+
+
+def is_open(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextlib.contextmanager
+def running(folder, settings=None, environment=None):
+    port = free_port()
     binary = os.path.abspath(os.environ["FIRN_BINARY"])
     settings = {"http.port": port, "path.data": folder / "data", **(settings or {})}
     arguments = [part for name, value in settings.items() for part in ("-E", f"{name}={value}")]

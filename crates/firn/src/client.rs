@@ -4,7 +4,7 @@
 //! effect: [`Failure::NotSent`] may always be repeated, [`Failure::Unknown`] only if repeating is
 //! harmless.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ const ANSWER_LIMIT_BYTES: u64 = 1024 * 1024 * 1024;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest that a bulk or a force-merge may take before its outcome counts as unknown.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
+/// As much as is shown of what a server says about a failure.
+const PROBLEM_BYTES_MAX: u64 = 10_000;
 /// Bodies smaller than this are not worth compressing.
 const GZIP_MIN_BYTES: usize = 1024;
 
@@ -205,6 +207,25 @@ impl Client {
             return Ok(Value::Null);
         }
         serde_json::from_slice(&answer.body).with_context(|| format!("{method} {}{path}: not JSON", self.base))
+    }
+
+    /// Posts JSON and gives the answer as it comes, NDJSON.
+    pub(crate) fn stream(&self, path: &str, body: &[u8]) -> anyhow::Result<impl BufRead + Send + 'static> {
+        let mut request = Request::post(format!("{}{path}", self.base))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/x-ndjson");
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let response = (self.agent.run(request.body(body)?)).with_context(|| format!("POST {}{path}", self.base))?;
+        let status = response.status().as_u16();
+        let mut reader = BufReader::new(response.into_body().into_reader());
+        if status != 200 {
+            let mut text = String::new();
+            reader.by_ref().take(PROBLEM_BYTES_MAX).read_to_string(&mut text)?;
+            bail!("POST {}{path}: status {status}: {text}", self.base);
+        }
+        Ok(reader)
     }
 
     /// Whether `HEAD path` is answered with 200.

@@ -71,6 +71,7 @@ pub(crate) fn run(args: &DemoArgs, started: Instant) -> anyhow::Result<ExitCode>
             let demo = Demo::new(args, url, stopping);
             let seconds = started.elapsed().as_secs_f64();
             println!("firn answers on {url} (started in {seconds:.2} s)");
+            demo.print_where_to_look();
             scope.spawn(move || demo.run());
             Ok(())
         })
@@ -145,5 +146,11 @@ impl<'a> Demo<'a> {
         if self.args.live > 0 {
             println!("{} new events a second keep coming. Ctrl-C stops.", self.args.live);
         }
+        self.print_where_to_look();
+    }
+
+    /// First, because it may be opened at once, and last, because that is what stays on the screen.
+    fn print_where_to_look(&self) {
+        println!("Open {}/app in a browser.", self.client.base());
     }
 }

@@ -12,6 +12,7 @@ mod allocator;
 mod bench;
 mod cli;
 mod client;
+mod console;
 mod demo;
 mod generate;
 mod ingest;

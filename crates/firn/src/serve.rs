@@ -10,8 +10,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use firn_api::{ApiConfig, AsyncSearchLimits, Security};
 use firn_control::Life;
-use firn_embedded::{ContextLimits, Embedded, EmbeddedConfig, Watermark};
+use firn_embedded::{ContextLimits, Embedded, EmbeddedConfig, TierPaths, Watermark};
 use firn_engine::{Engine, RequestContext};
+use firn_model::tier::Tier;
 use firn_storage::RealDisk;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -20,7 +21,7 @@ use crate::settings::address::Protection;
 use crate::settings::load::{Sources, Typed};
 use crate::settings::{FloodStage, ServeSettings, SettingsError, markdown};
 use crate::tls::TlsFiles;
-use crate::{allocator, keystore, lifecycle, logging, metrics, records, scheduling, security, shared_cache};
+use crate::{allocator, console, keystore, lifecycle, logging, metrics, records, scheduling, security, shared_cache};
 
 /// An interrupt sooner after the first is the same one.
 const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
@@ -163,6 +164,7 @@ pub(crate) fn serve(
     runtime.block_on(async {
         let engine: Arc<dyn Engine> = engine;
         let control = security::open(settings, is_secure)?;
+        firn_api::set_cache_quotas(&control, engine.as_ref());
         let security = match is_secure {
             true => Security::On(Arc::clone(&control)),
             false => Security::Off(Some(Arc::clone(&control))),
@@ -273,6 +275,20 @@ fn on_signal(stopping: Stopping) -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
+/// The data paths beside `path.data`.
+fn tier_paths(settings: &ServeSettings) -> TierPaths {
+    let mut paths = TierPaths::default();
+    for (tier, path) in [(Tier::Warm, &settings.path_warm), (Tier::Cold, &settings.path_cold)] {
+        if let Some(path) = path {
+            paths = paths.with(tier, path.clone());
+        }
+    }
+    match &settings.path_frozen {
+        Some(path) => paths.with_frozen(path.clone()),
+        None => paths,
+    }
+}
+
 fn embedded_config(settings: &ServeSettings, repositories: &Repositories) -> anyhow::Result<EmbeddedConfig> {
     let defaults = EmbeddedConfig::new(
         &settings.path_data,
@@ -282,6 +298,7 @@ fn embedded_config(settings: &ServeSettings, repositories: &Repositories) -> any
     );
     let shared_cache = shared_cache::sizes(settings, &*defaults.disk)?;
     Ok(EmbeddedConfig {
+        tiers: tier_paths(settings),
         shared_cache_bytes: shared_cache.all,
         shared_cache_tenant_bytes: shared_cache.tenant,
         write_threads: settings.write_threads,
@@ -295,6 +312,8 @@ fn embedded_config(settings: &ServeSettings, repositories: &Repositories) -> any
         search_memory_bytes_max: settings.search_memory_bytes,
         search_memory_bytes_max_total: settings.search_memory_bytes_total,
         request_cache_bytes: settings.request_cache_bytes,
+        open_splits_bytes_max: settings.open_splits_bytes,
+        search_repository_bytes_max: settings.search_repository_bytes,
         context_limits: ContextLimits {
             scrolls_max: settings.max_open_scrolls,
             points_in_time_max: settings.max_open_points_in_time,
@@ -332,8 +351,10 @@ async fn api_config(settings: &ServeSettings, address: SocketAddr, engine: &dyn 
             bytes_max: settings.async_search_bytes,
             response_bytes_max: settings.async_search_response_bytes,
         },
+        discover: settings.discover.clone(),
         slow_query_ms: settings.slow_query.map(|duration| duration.as_millis() as u64),
         settings: settings.flat.clone(),
+        console: console::assets(),
         ..defaults
     })
 }

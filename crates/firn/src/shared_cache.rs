@@ -14,14 +14,15 @@ pub(crate) struct Sizes {
     pub(crate) tenant: u64,
 }
 
-/// What the settings mean where `path.data` lies. Makes that folder, as the engine would.
+/// What the settings mean where the cache lies. Makes that folder, as the engine would.
 pub(crate) fn sizes(settings: &ServeSettings, disk: &dyn Disk) -> anyhow::Result<Sizes> {
+    let folder = settings.path_frozen.as_deref().unwrap_or(&settings.path_data);
     let measure = || {
-        disk.create_dir_all(&settings.path_data)?;
-        disk.total_bytes(&settings.path_data)
+        disk.create_dir_all(folder)?;
+        disk.total_bytes(folder)
     };
     let disk_bytes = measure().with_context(|| {
-        let folder = settings.path_data.display();
+        let folder = folder.display();
         format!("cannot tell how large the cache of searchable snapshots in [{folder}] may be")
     })?;
     let all = settings.shared_cache_size.of(disk_bytes);

@@ -299,4 +299,8 @@ fn a_flood_of_one_tenant_does_not_slow_down_another() {
     let light_usage = ok(&operator(&node), "GET", "/_firn/tenants/light/usage", &Value::Null);
     let cpu = |usage: &Value| usage["search_cpu_ms"].as_u64().unwrap();
     assert!(cpu(&usage) > cpu(&light_usage), "{usage} {light_usage}");
+    let all = ok(&operator(&node), "GET", "/_firn/tenants?usage=true", &Value::Null);
+    let tenants = all["tenants"].as_array().unwrap();
+    let heavy = tenants.iter().find(|tenant| tenant["id"] == "heavy").unwrap();
+    assert!(cpu(&heavy["usage"]) >= cpu(&usage), "{heavy} {usage}");
 }

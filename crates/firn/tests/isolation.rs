@@ -33,7 +33,7 @@ const CLASSES: &[(Class, &[&str])] = &[
     (Own, &[
         "bulk", "index", "create", "update", "delete", "get", "get_source", "mget", "search", "scroll", "clear_scroll",
         "open_point_in_time", "close_point_in_time", "create_pit", "delete_pit", "msearch",
-        "async_search_submit", "async_search_get", "async_search_status", "async_search_delete", "count", "terms_enum",
+        "async_search_submit", "async_search_get", "async_search_status", "async_search_delete", "discover", "discover_get", "discover_delete", "discover_tail", "count", "terms_enum",
         "field_caps", "validate_query", "analyze", "get_index", "index_exists", "resolve_index", "get_mapping",
         "get_field_mapping", "get_settings", "get_alias", "alias_exists", "get_data_stream", "data_stream_stats",
         "get_data_stream_lifecycle", "refresh", "stats", "cluster_health", "cat_aliases", "cat_count", "cat_health",
@@ -49,7 +49,8 @@ const CLASSES: &[(Class, &[&str])] = &[
         "flush", "force_merge", "clear_cache", "list_tasks", "get_task", "cancel_tasks", "get_placement",
         "put_placement", "delete_placement", "propose_placement", "apply_placement", "delete_tenant",
         "get_tenant_deletion", "list_tenants", "put_tenant", "get_cluster_settings", "put_cluster_settings",
-        "cluster_stats", "cluster_state", "pending_tasks", "nodes_info", "nodes_stats", "cat_nodes", "cat_templates",
+        "cluster_stats", "cluster_state", "pending_tasks", "nodes_info", "nodes_stats", "cat_nodes", "cat_allocation",
+        "cat_templates",
         "get_role", "put_role", "delete_role",
         "get_lifecycle", "put_lifecycle", "delete_lifecycle", "explain_lifecycle", "get_ilm_status", "start_ilm",
         "stop_ilm", "move_lifecycle_to_step", "retry_lifecycle", "remove_lifecycle_policy",
@@ -59,7 +60,8 @@ const CLASSES: &[(Class, &[&str])] = &[
         "verify_repository", "analyze_repository", "cleanup_repository", "create_snapshot", "get_snapshot",
         "delete_snapshot", "snapshot_status", "clone_snapshot", "restore_snapshot",
         "mount_snapshot", "searchable_snapshots_stats", "searchable_snapshots_cache_stats",
-        "clear_searchable_snapshots_cache",
+        "clear_searchable_snapshots_cache", "recovery", "cat_recovery", "cat_repositories", "cat_snapshots",
+        "warm_shared_cache", "pin_shared_cache", "unpin_shared_cache",
     ]),
 ];
 
@@ -232,6 +234,19 @@ fn body_of(route: &str, index: &str) -> Option<String> {
                 "odd": {"significant_terms": {"field": "class", "min_doc_count": 1}},
             },
         })),
+        "discover" => json(json!({
+            "index": "*",
+            "time": {"from": "2026-01-01", "to": "2026-12-31"},
+            "query": {"language": "lucene", "text": "*"},
+            "columns": ["*"],
+            "stages": [
+                {"stage": "sample", "size": 1000},
+                {"stage": "histogram", "split_by": "class", "split_values": 20},
+                {"stage": "cardinality"},
+                {"stage": "top_values", "field": "class", "size": 1000},
+            ],
+        })),
+        "discover_tail" => json(json!({"index": "*", "timeout": "1ms"})),
         "validate_query" | "count" => json(json!({"query": {"match_all": {}}})),
         "terms_enum" => json(json!({"field": "class", "string": "", "size": 1000})),
         "mget" => json(

@@ -234,3 +234,30 @@ fn heads_that_are_too_large_are_refused_before_anybody_looks_at_them() {
     );
     assert!(exchange(&basic("elastic", "correct horse")).starts_with("HTTP/1.1 200"));
 }
+
+#[test]
+fn who_sends_a_large_body_before_it_listens_hears_why_it_was_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start_with_password(folder.path());
+    let mut stream = TcpStream::connect(("127.0.0.1", node.port())).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    const BODY_BYTES: usize = 4 << 20;
+    let head = format!(
+        "POST /_bulk HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\ncontent-length: {BODY_BYTES}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    // The refusal is decided on the head alone, long before the body is there.
+    std::thread::sleep(Duration::from_millis(200));
+    for piece in vec![b'\n'; BODY_BYTES].chunks(256 << 10) {
+        stream
+            .write_all(piece)
+            .expect("the server reads the body that it refuses");
+    }
+    // The connection goes on, for a request after it.
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .unwrap();
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).unwrap();
+    assert_eq!(answers.matches("HTTP/1.1 401").count(), 2, "{answers}");
+}

@@ -6,9 +6,16 @@ use crate::bench::report::digits;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 280.0;
-const LEFT: f64 = 56.0;
+/// Room for the longest label of the axis.
+const LEFT: f64 = 84.0;
 const TOP: f64 = 12.0;
-const BOTTOM: f64 = 36.0;
+/// Room for names of groups, in at most [`NAME_LINES`] lines.
+const BOTTOM: f64 = 52.0;
+/// Of the text below a group; what does not fit is cut.
+const NAME_LINES: usize = 2;
+const LINE_HEIGHT: f64 = 15.0;
+/// About as wide as a character of the text is.
+const CHARACTER_WIDTH: f64 = 6.6;
 /// Part of a group's width that is left empty.
 const GAP: f64 = 0.18;
 
@@ -81,13 +88,16 @@ impl Chart<'_> {
                     digits(*value)
                 );
             }
-            let _ = writeln!(
-                svg,
-                "<text class=\"group\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                start + group_width * (1.0 - GAP) / 2.0,
-                HEIGHT - BOTTOM / 2.0 + 4.0,
-                escape(name)
-            );
+            let fitting = (group_width / CHARACTER_WIDTH) as usize;
+            for (line, text) in lines(name, fitting).iter().take(NAME_LINES).enumerate() {
+                let _ = writeln!(
+                    svg,
+                    "<text class=\"group\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                    start + group_width * (1.0 - GAP) / 2.0,
+                    base + 20.0 + LINE_HEIGHT * line as f64,
+                    escape(text)
+                );
+            }
         }
         svg.push_str("</svg>\n");
         svg
@@ -106,6 +116,21 @@ impl Chart<'_> {
     }
 }
 
+/// The words in lines of at most `width` characters, where words are no longer than that.
+fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// `0.1`, `1`, `1000`.
 fn label(value: f64) -> String {
     match value {
@@ -117,6 +142,12 @@ fn label(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_are_broken_between_words() {
+        assert_eq!(lines("the record, cache 5 %", 12), ["the record,", "cache 5 %"]);
+        assert_eq!(lines("Cardinality", 4), ["Cardinality"]);
+    }
 
     #[test]
     fn every_value_is_a_bar_within_the_frame() {

@@ -2,6 +2,7 @@
 
 mod chart;
 mod core;
+mod discover;
 mod events;
 mod frozen;
 mod grid;
@@ -25,6 +26,8 @@ enum BenchCommand {
     Core(Box<core::CoreArgs>),
     /// Lay the same events out in several ways, ask all of them the same questions, and compare the times
     Layout(Box<layout::LayoutArgs>),
+    /// Measure the stages of Discover, and the same operations on another server
+    Discover(Box<discover::DiscoverArgs>),
     /// Ask the same events hot, cold and frozen on an object store far away, and count what is fetched
     Frozen(Box<frozen::FrozenArgs>),
     /// Measure the time from starting firn on existing data to its first answer
@@ -36,6 +39,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<std::process::ExitCode> {
     match &args.command {
         BenchCommand::Core(args) => core::run(args),
         BenchCommand::Layout(args) => layout::run(args),
+        BenchCommand::Discover(args) => discover::run(args),
         BenchCommand::Frozen(args) => frozen::run(args),
         BenchCommand::Start(args) => start::run(args),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use firn_control::ilm::{EngineEffects, Ilm, IlmParts, Lane, Occasion};
+use firn_control::ilm::{EngineEffects, Ilm, IlmParts, Occasion, Turns};
 use firn_control::slm::{Slm, SlmParts, SlmWork};
 use firn_engine::{Engine, RequestContext};
 use tokio::sync::Semaphore;
@@ -43,7 +43,7 @@ pub(crate) fn slm(engine: &Arc<dyn Engine>) -> Slm {
 /// again after the next start.
 pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Duration) {
     let ilm = Arc::new(ilm);
-    let (light, heavy) = (Arc::new(Semaphore::new(LIGHT_MAX)), Arc::new(Semaphore::new(HEAVY_MAX)));
+    let mut turns = Turns::new(LIGHT_MAX, HEAVY_MAX);
     let orphans = Arc::new(Semaphore::new(1));
     // Ends what it holds when it is dropped.
     let mut running = JoinSet::new();
@@ -60,17 +60,7 @@ pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Du
         match ilm.due(occasion).await {
             Ok(due) => {
                 for (index, lane) in due {
-                    let permit = match lane {
-                        Lane::Light => Arc::clone(&light).acquire_owned().await.ok(),
-                        // It comes again with the next tick.
-                        Lane::Heavy => Arc::clone(&heavy).try_acquire_owned().ok(),
-                    };
-                    let Some(permit) = permit else { continue };
-                    let ilm = Arc::clone(&ilm);
-                    running.spawn(async move {
-                        ilm.advance(&index, lane, occasion).await;
-                        drop(permit);
-                    });
+                    turns.come(index, lane, occasion);
                 }
             }
             Err(error) => tracing::warn!(%error, "cannot look for lifecycles that go on"),
@@ -86,8 +76,18 @@ pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Du
                 drop(permit);
             });
         }
-        while running.try_join_next().is_some() {}
-        tokio::time::sleep(TICK).await;
+        let next_look = tokio::time::Instant::now() + TICK;
+        loop {
+            while let Some(turn) = turns.next_turn() {
+                let ilm = Arc::clone(&ilm);
+                running.spawn(async move { ilm.advance(&turn.index, turn.lane, turn.occasion).await });
+            }
+            // Whoever is done makes room for the next.
+            tokio::select! {
+                () = tokio::time::sleep_until(next_look) => break,
+                Some(_) = running.join_next() => {}
+            }
+        }
     }
 }
 

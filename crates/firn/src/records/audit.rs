@@ -225,6 +225,7 @@ pub(super) mod tests {
             bytes_in: 10,
             bytes_out: 20,
             work: WorkDone::default(),
+            stages: Vec::new(),
         }
     }
 

@@ -26,7 +26,18 @@ pub(super) fn definition() -> Definition {
             "status": {"type": "short"},
             "error": {"properties": {"type": keyword()}},
             "took_ms": {"type": "float"},
-            "bytes": {"properties": {"in": number(), "out": number()}},
+            "stages": {"properties": {
+                "name": keyword(),
+                "failed": keyword(),
+                "took_ms": {"properties": {
+                    "sample": {"type": "float"},
+                    "histogram": {"type": "float"},
+                    "cardinality": {"type": "float"},
+                    "top_values": {"type": "float"},
+                }},
+            }},
+            "bytes": {"properties": {"in": number(), "out": number(), "repository": number()}},
+            "repository_requests": number(),
             "shards": number(),
             "segments": number(),
             "hits": number(),
@@ -61,8 +72,15 @@ pub(super) fn print(record: &RequestRecord, node: &str) -> Value {
         "bytes".to_owned(),
         json!({"in": record.bytes_in, "out": record.bytes_out}),
     );
+    if !record.stages.is_empty() {
+        out.insert("stages".to_owned(), stages(record));
+    }
     let work = &record.work;
+    if work.repository_bytes > 0 {
+        out["bytes"]["repository"] = work.repository_bytes.into();
+    }
     for (name, count) in [
+        ("repository_requests", work.repository_requests),
         ("shards", work.shards),
         ("segments", work.segments),
         ("hits", work.hits),
@@ -76,9 +94,32 @@ pub(super) fn print(record: &RequestRecord, node: &str) -> Value {
     Value::Object(out)
 }
 
+/// Which stages an answer had and how long each took, the slowest of those of one name; a stage that was only estimated
+/// did not run.
+fn stages(record: &RequestRecord) -> Value {
+    let named = |outcome: &str| -> Vec<&str> {
+        let stages = record.stages.iter().filter(|stage| stage.outcome == outcome);
+        stages.map(|stage| stage.stage).collect()
+    };
+    let mut took_ms: Map<String, Value> = Map::new();
+    for stage in record.stages.iter().filter(|stage| stage.outcome != "estimate") {
+        let ms = stage.took.as_micros() as f64 / 1000.0;
+        let slowest = took_ms.get(stage.stage).and_then(Value::as_f64).unwrap_or(0.0);
+        took_ms.insert(stage.stage.to_owned(), ms.max(slowest).into());
+    }
+    let mut stages = json!({"name": named("done"), "took_ms": took_ms});
+    let failed = named("failed");
+    if !failed.is_empty() {
+        stages["failed"] = failed.into();
+    }
+    stages
+}
+
 #[cfg(test)]
 mod tests {
-    use firn_api::Caller;
+    use std::time::Duration;
+
+    use firn_api::{Caller, StageTiming};
     use firn_engine::WorkDone;
     use firn_model::tenant::TenantId;
 
@@ -93,8 +134,22 @@ mod tests {
             shards: 2,
             segments: 3,
             hits: 4,
+            repository_requests: 5,
+            repository_bytes: 6,
             ..WorkDone::default()
         };
+        let stage = |stage, outcome, ms| StageTiming {
+            stage,
+            outcome,
+            took: Duration::from_millis(ms),
+        };
+        request.stages = vec![
+            stage("sample", "done", 5),
+            stage("top_values", "done", 7),
+            stage("top_values", "done", 6),
+            stage("cardinality", "failed", 9),
+            stage("histogram", "estimate", 1),
+        ];
         let expect = json!({
             "@timestamp": 1_000_000,
             "request": {"id": "n-1", "method": "GET", "name": "search"},
@@ -103,7 +158,13 @@ mod tests {
             "index": "events,logs-*",
             "status": 200,
             "took_ms": 1.5,
-            "bytes": {"in": 10, "out": 20},
+            "stages": {
+                "name": ["sample", "top_values", "top_values"],
+                "failed": ["cardinality"],
+                "took_ms": {"sample": 5.0, "top_values": 7.0, "cardinality": 9.0},
+            },
+            "bytes": {"in": 10, "out": 20, "repository": 6},
+            "repository_requests": 5,
             "shards": 2,
             "segments": 3,
             "hits": 4,

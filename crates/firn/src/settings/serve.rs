@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use firn_api::DiscoverLimits;
 use serde_json::{Map, Value as Json};
 
 use super::SettingsError;
@@ -65,6 +66,9 @@ pub(crate) struct ServeSettings {
     pub(crate) cluster_name: String,
     pub(crate) node_name: String,
     pub(crate) path_data: PathBuf,
+    pub(crate) path_warm: Option<PathBuf>,
+    pub(crate) path_cold: Option<PathBuf>,
+    pub(crate) path_frozen: Option<PathBuf>,
     pub(crate) http_address: Address,
     /// `None`: plain HTTP.
     pub(crate) tls: Option<TlsFiles>,
@@ -93,6 +97,9 @@ pub(crate) struct ServeSettings {
     pub(crate) search_memory_bytes: u64,
     pub(crate) search_memory_bytes_total: u64,
     pub(crate) request_cache_bytes: u64,
+    pub(crate) open_splits_bytes: u64,
+    /// `None`: no limit.
+    pub(crate) search_repository_bytes: Option<u64>,
     pub(crate) max_open_scrolls: usize,
     pub(crate) max_open_points_in_time: usize,
     pub(crate) max_keep_alive: Duration,
@@ -100,6 +107,7 @@ pub(crate) struct ServeSettings {
     pub(crate) max_async_searches: usize,
     pub(crate) async_search_response_bytes: u64,
     pub(crate) async_search_bytes: u64,
+    pub(crate) discover: DiscoverLimits,
     pub(crate) search_idle_after: Duration,
     /// `None`: nothing is logged.
     pub(crate) slow_query: Option<Duration>,
@@ -133,6 +141,9 @@ impl ServeSettings {
             cluster_name: values.text("cluster.name")?.expect("a fixed default"),
             node_name: values.text("node.name")?.unwrap_or_else(host_name),
             path_data: values.paths("path.data")?.pop().expect("one path"),
+            path_warm: values.path("path.data.warm")?,
+            path_cold: values.path("path.data.cold")?,
+            path_frozen: values.path("path.data.frozen")?,
             http_address: Address::resolve(&host, port)?,
             tls: values.tls()?,
             insecure_open_to_network: values.boolean("http.insecure_open_to_network")?,
@@ -170,6 +181,8 @@ impl ServeSettings {
             search_memory_bytes: values.bytes("indices.breaker.request.limit")?,
             search_memory_bytes_total: values.bytes("indices.breaker.total.limit")?,
             request_cache_bytes: values.bytes("indices.requests.cache.size")?,
+            search_repository_bytes: values.maybe_bytes("search.max_repository_bytes")?,
+            open_splits_bytes: values.bytes("xpack.searchable.snapshot.open_splits.size")?,
             max_open_scrolls: values
                 .count("search.max_open_scroll_context")?
                 .expect("a fixed default"),
@@ -183,6 +196,13 @@ impl ServeSettings {
             max_async_searches: values.count("search.max_async_searches")?.expect("a fixed default"),
             async_search_response_bytes: values.bytes("search.max_async_search_response_size")?,
             async_search_bytes: values.bytes("search.max_async_search_memory")?,
+            discover: DiscoverLimits {
+                count_max: values.count("discover.max_open")?.expect("a fixed default"),
+                per_tenant_max: values.count("discover.max_per_tenant")?.expect("a fixed default"),
+                bytes_max: values.bytes("discover.max_memory")?,
+                ask_over_bytes: values.bytes("discover.frozen.ask_over")?,
+                split_by: values.list("discover.histogram.split_by")?,
+            },
             search_idle_after: values
                 .duration("index.search.idle.after")?
                 .expect("a duration that cannot be never"),
@@ -229,6 +249,13 @@ impl Values<'_> {
             .map_err(|reason| SettingsError(format!("setting [{name}]{place}: {reason}")))
     }
 
+    /// Texts separated by commas.
+    fn list(&self, name: &str) -> Result<Vec<String>, SettingsError> {
+        let text = self.text(name)?.unwrap_or_default();
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        Ok(parts.map(str::to_owned).collect())
+    }
+
     fn repositories(&self) -> Result<RepositorySettings, SettingsError> {
         let mut clients = BTreeMap::new();
         for (name, definition) in self.0.of_families() {
@@ -239,15 +266,9 @@ impl Values<'_> {
                 .map_err(|reason| SettingsError(format!("setting [{name}] {source}: {reason}")))?;
             clients.insert(name.to_owned(), text.to_owned());
         }
-        let urls = self.text("repositories.url.allowed_urls")?.unwrap_or_default();
         Ok(RepositorySettings {
             path_repo: self.paths("path.repo")?,
-            allowed_urls: urls
-                .split(',')
-                .map(str::trim)
-                .filter(|url| !url.is_empty())
-                .map(str::to_owned)
-                .collect(),
+            allowed_urls: self.list("repositories.url.allowed_urls")?,
             requests_max: self.count("repositories.max_requests")?.expect("a fixed default"),
             clients,
         })
@@ -329,6 +350,13 @@ impl Values<'_> {
         Ok(self
             .number(name)?
             .map(|number| usize::try_from(number).expect("bounded by the table")))
+    }
+
+    fn maybe_bytes(&self, name: &str) -> Result<Option<u64>, SettingsError> {
+        Ok(match self.get(name)? {
+            Some(Value::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        })
     }
 
     fn bytes(&self, name: &str) -> Result<u64, SettingsError> {

@@ -50,11 +50,15 @@ pub(super) struct Loaded {
 }
 
 /// Writes the events into a new index of a server that may be of another make; bytes of NDJSON, and clients that may
-/// be needles.
-pub(super) fn write(client: &Client, index: &str, amount: Amount) -> anyhow::Result<(u64, Vec<String>)> {
+/// be needles. `own` are settings that only firn has.
+pub(super) fn write(client: &Client, index: &str, amount: Amount, own: &Value) -> anyhow::Result<(u64, Vec<String>)> {
     let (_, mut template) = index_template(Kind::Weblog)?;
+    let mut settings = json!({"index.number_of_shards": amount.shards, "index.number_of_replicas": 0});
+    if let (Some(settings), Some(own)) = (settings.as_object_mut(), own.as_object()) {
+        settings.extend(own.clone());
+    }
     let body = json!({
-        "settings": {"index.number_of_shards": amount.shards, "index.number_of_replicas": 0},
+        "settings": settings,
         "mappings": template["template"]["mappings"].take(),
     });
     client.json("PUT", &format!("/{index}"), Some(&body))?;
@@ -137,7 +141,9 @@ pub(super) fn snapshot(client: &Client, index: &str, snapshot: &str) -> anyhow::
 pub(super) fn load(node: &Node, index: &str, amount: Amount) -> anyhow::Result<Loaded> {
     let client = &node.client;
     let started = Instant::now();
-    let (ndjson_bytes, candidates) = write(client, index, amount)?;
+    // An index that tenants share says so, and merges lay it out by them.
+    let own = json!({"index.tenant.field": "tenant"});
+    let (ndjson_bytes, candidates) = write(client, index, amount, &own)?;
     let load_seconds = started.elapsed().as_secs_f64();
     let started = Instant::now();
     merge(client, index)?;

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use serde::Serialize;
+use serde_json::json;
 
 use super::measure::{self, Cost};
 use super::node::{Ask, Mount, Node};
@@ -43,6 +44,8 @@ pub(super) fn run(tiers: &Tiers<'_>, shards: u64) -> anyhow::Result<ManyReport> 
         tiers.base_path,
         &cache_of(loaded.stored_bytes, CACHE_PERCENT),
     )?;
+    let settings = json!({"persistent": {"cluster.max_shards_per_node.frozen": (shards * 2).to_string()}});
+    node.client.json("PUT", "/_cluster/settings", Some(&settings))?;
     let started = Instant::now();
     mount_all(&node, tiers, mounts)?;
     let mount_seconds = started.elapsed().as_secs_f64();

@@ -126,6 +126,8 @@ pub(super) fn run(args: &FrozenArgs) -> anyhow::Result<ExitCode> {
             "The store runs on the same machine as the nodes and shares its processors. Loading and snapshots go without \
              the latency."
                 .to_owned(),
+            "The index names its tenant field, so merged segments hold each tenant's events together, newest first."
+                .to_owned(),
         ],
     };
     if !args.no_tiers || args.many_shards > 0 {

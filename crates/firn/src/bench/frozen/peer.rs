@@ -62,7 +62,7 @@ pub(super) fn run(
             client.json("DELETE", &format!("/{index}"), None)?;
         }
     }
-    data::write(client, INDEX, amount)?;
+    data::write(client, INDEX, amount, &serde_json::Value::Null)?;
     data::merge(client, INDEX)?;
     let stored_bytes = data::stored_bytes(client, INDEX)?;
     let repository = store.repository(&format!("peer-{}", amount.seed));

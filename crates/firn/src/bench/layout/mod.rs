@@ -10,13 +10,13 @@ mod html;
 mod loading;
 mod mark;
 mod own;
-mod period;
+pub(super) mod period;
 mod questions;
 mod report;
 mod subjects;
 mod table;
 mod timing;
-mod volumes;
+pub(super) mod volumes;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

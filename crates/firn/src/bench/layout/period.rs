@@ -5,7 +5,7 @@ use firn_model::period::Period;
 use jiff::Timestamp;
 
 /// A day in ms.
-pub(super) const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+pub(in crate::bench) const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// One span: from its first instant to before its last.
 #[derive(Debug, Clone, PartialEq, Eq)]

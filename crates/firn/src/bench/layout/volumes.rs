@@ -9,7 +9,7 @@ use crate::generate::{Format, Generator, GeneratorConfig, Kind, Span};
 
 /// 2026-01-05T00:00:00Z, a Monday: three weeks from here are three whole weekly indices and lie in
 /// one month.
-pub(super) const START_MS: i64 = 1_767_571_200_000;
+pub(in crate::bench) const START_MS: i64 = 1_767_571_200_000;
 /// A tenant with fewer events says little about a layout.
 const SMALL_EVENTS_MIN: u64 = 300;
 /// Events made at once.
@@ -17,37 +17,37 @@ const CHUNK_EVENTS: u64 = 1000;
 
 /// What makes the events. The same values give the same ones.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
-pub(super) struct Source {
-    pub(super) seed: u64,
-    pub(super) events: u64,
-    pub(super) tenants: usize,
-    pub(super) weeks: u32,
+pub(in crate::bench) struct Source {
+    pub(in crate::bench) seed: u64,
+    pub(in crate::bench) events: u64,
+    pub(in crate::bench) tenants: usize,
+    pub(in crate::bench) weeks: u32,
 }
 
 /// An event's place in a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place<'a> {
-    pub(super) time_ms: i64,
-    pub(super) tenant: &'a str,
+pub(in crate::bench) struct Place<'a> {
+    pub(in crate::bench) time_ms: i64,
+    pub(in crate::bench) tenant: &'a str,
 }
 
 /// A tenant and its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Volume {
-    pub(super) tenant: String,
-    pub(super) events: u64,
-    pub(super) bytes: u64,
+pub(in crate::bench) struct Volume {
+    pub(in crate::bench) tenant: String,
+    pub(in crate::bench) events: u64,
+    pub(in crate::bench) bytes: u64,
     /// Events by day since [`START_MS`].
-    pub(super) days: Vec<u64>,
+    pub(in crate::bench) days: Vec<u64>,
 }
 
 impl Source {
     /// The instant after the last event.
-    pub(super) fn end_ms(&self) -> i64 {
+    pub(in crate::bench) fn end_ms(&self) -> i64 {
         START_MS + i64::from(self.weeks) * 7 * DAY_MS
     }
 
-    pub(super) fn generator(&self) -> anyhow::Result<Generator> {
+    pub(in crate::bench) fn generator(&self) -> anyhow::Result<Generator> {
         Generator::new(&GeneratorConfig {
             seed: self.seed,
             kind: Kind::Events,
@@ -62,7 +62,7 @@ impl Source {
     }
 
     /// Makes all events once and counts: tenants with the most events first.
-    pub(super) fn volumes(&self) -> anyhow::Result<Vec<Volume>> {
+    pub(in crate::bench) fn volumes(&self) -> anyhow::Result<Vec<Volume>> {
         let mut generator = self.generator()?;
         let mut volumes: HashMap<String, Volume> = HashMap::new();
         let days = 7 * self.weeks as usize;
@@ -94,13 +94,13 @@ impl Source {
 
 impl Volume {
     /// Events of the last `weeks` weeks by day.
-    pub(super) fn last_days(&self, weeks: u32) -> &[u64] {
+    pub(in crate::bench) fn last_days(&self, weeks: u32) -> &[u64] {
         &self.days[self.days.len() - 7 * weeks as usize..]
     }
 }
 
 /// Time and tenant of an event, which the generator always writes first and plainly.
-pub(super) fn place(line: &[u8]) -> anyhow::Result<Place<'_>> {
+pub(in crate::bench) fn place(line: &[u8]) -> anyhow::Result<Place<'_>> {
     fn value<'a>(line: &'a [u8], start: &str) -> Option<(&'a str, &'a [u8])> {
         let rest = line.strip_prefix(start.as_bytes())?;
         let end = rest.iter().position(|byte| *byte == b'"')?;
@@ -117,7 +117,7 @@ pub(super) fn place(line: &[u8]) -> anyhow::Result<Place<'_>> {
 
 /// The tenants asked for, as positions in the volumes: the largest, the one in the middle of the
 /// ranks, and the smallest that still has some events.
-pub(super) fn choose(volumes: &[Volume]) -> anyhow::Result<[usize; 3]> {
+pub(in crate::bench) fn choose(volumes: &[Volume]) -> anyhow::Result<[usize; 3]> {
     ensure!(
         volumes.len() >= 3,
         "a large, a middle and a small tenant need at least 3 tenants"

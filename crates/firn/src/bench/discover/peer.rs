@@ -1,0 +1,162 @@
+//! The same operations as plain searches, and whether both sides found the same.
+
+use serde_json::{Value, json};
+
+use super::stages::{Question, SAMPLE_HITS, SPLIT_BY, Stage, TOP_FIELD, TOP_VALUES};
+
+/// Both may estimate the number of distinct values, each with an error of its own.
+const DISTINCT_TOLERANCE: f64 = 0.05;
+/// Few distinct values are counted wrongly by one or two even so.
+const DISTINCT_SLACK: f64 = 3.0;
+
+/// The search that does what a stage does.
+pub(super) fn body(question: &Question<'_>) -> Value {
+    let mut body = json!({
+        "track_total_hits": true,
+        "query": {"bool": {"filter": [
+            {"term": {"tenant": question.tenant}},
+            {"range": {"@timestamp": {
+                "gte": question.window.from_ms, "lte": question.window.to_ms, "format": "epoch_millis"}}},
+        ]}},
+    });
+    let aggregations = match question.stage {
+        Stage::Sample => {
+            body["size"] = SAMPLE_HITS.into();
+            body["sort"] = json!([{"@timestamp": "desc"}]);
+            return body;
+        }
+        Stage::Histogram => {
+            let interval = interval(question.window.to_ms - question.window.from_ms);
+            json!({"time": {
+                "date_histogram": {"field": "@timestamp", "fixed_interval": interval},
+                "aggs": {"split": {"terms": {"field": SPLIT_BY, "size": 5}}},
+            }})
+        }
+        Stage::Cardinality => question
+            .fields
+            .iter()
+            .map(|field| (field.clone(), json!({"cardinality": {"field": field}})))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        Stage::TopValues => json!({
+            "top": {"terms": {"field": TOP_FIELD, "size": TOP_VALUES}},
+            "missing": {"missing": {"field": TOP_FIELD}},
+        }),
+    };
+    body["size"] = 0.into();
+    body["aggs"] = aggregations;
+    body
+}
+
+/// About as many buckets as the console draws.
+fn interval(span_ms: i64) -> &'static str {
+    const HOUR_MS: i64 = 3_600_000;
+    match span_ms / HOUR_MS {
+        0..=30 => "15m",
+        31..=200 => "2h",
+        _ => "6h",
+    }
+}
+
+/// In what firn's result and the peer's answer differ.
+pub(super) fn difference(stage: Stage, ours: &Value, theirs: &Value) -> Option<String> {
+    let total = &theirs["hits"]["total"]["value"];
+    let differ = |what: &str, a: &Value, b: &Value| (a != b).then(|| format!("{what} {a} and {b}"));
+    match stage {
+        Stage::Sample => differ("totals", &ours["total"]["value"], total)
+            .or_else(|| differ("instants", &instants(&ours["hits"]), &instants(&theirs["hits"]["hits"]))),
+        Stage::Histogram => {
+            let count: u64 = each(&ours["buckets"])
+                .filter_map(|bucket| bucket["count"].as_u64())
+                .sum();
+            differ("events of all buckets", &count.into(), total)
+        }
+        Stage::Cardinality => each(&ours["fields"]).find_map(|field| {
+            let name = field["name"].as_str().unwrap_or_default();
+            let (a, b) = (&field["cardinality"], &theirs["aggregations"][name]["value"]);
+            let (x, y) = (a.as_f64()?, b.as_f64()?);
+            ((x - y).abs() > DISTINCT_SLACK + x.max(y) * DISTINCT_TOLERANCE)
+                .then(|| format!("distinct values of {name}: {a} and {b}"))
+        }),
+        Stage::TopValues => differ("hits", &ours["total"], total)
+            .or_else(|| {
+                let missing = &theirs["aggregations"]["missing"]["doc_count"];
+                differ("hits without a value", &ours["missing"], missing)
+            })
+            .or_else(|| {
+                let a: Value = each(&ours["values"]).map(|value| value["count"].clone()).collect();
+                let b: Value = each(&theirs["aggregations"]["top"]["buckets"])
+                    .map(|bucket| bucket["doc_count"].clone())
+                    .collect();
+                differ("counts", &a, &b)
+            }),
+    }
+}
+
+fn each(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn instants(hits: &Value) -> Value {
+    each(hits).map(|hit| hit["sort"][0].clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_found() {
+        let theirs = json!({"hits": {"total": {"value": 5}, "hits": [{"sort": [7]}]},
+            "aggregations": {"a": {"value": 1000}, "missing": {"doc_count": 1}, "top": {"buckets": [{"doc_count": 4}]}}});
+        let check = |stage, ours: Value, differs: bool| {
+            assert_eq!(difference(stage, &ours, &theirs).is_some(), differs, "{ours}");
+        };
+        check(
+            Stage::Sample,
+            json!({"total": {"value": 5}, "hits": [{"sort": [7]}]}),
+            false,
+        );
+        check(
+            Stage::Sample,
+            json!({"total": {"value": 4}, "hits": [{"sort": [7]}]}),
+            true,
+        );
+        check(
+            Stage::Sample,
+            json!({"total": {"value": 5}, "hits": [{"sort": [8]}]}),
+            true,
+        );
+        check(
+            Stage::Histogram,
+            json!({"buckets": [{"count": 2}, {"count": 3}]}),
+            false,
+        );
+        check(Stage::Histogram, json!({"buckets": [{"count": 2}]}), true);
+        check(
+            Stage::Cardinality,
+            json!({"fields": [{"name": "a", "cardinality": 1020}]}),
+            false,
+        );
+        check(
+            Stage::Cardinality,
+            json!({"fields": [{"name": "a", "cardinality": 1100}]}),
+            true,
+        );
+        check(
+            Stage::TopValues,
+            json!({"total": 5, "missing": 1, "values": [{"count": 4}]}),
+            false,
+        );
+        check(
+            Stage::TopValues,
+            json!({"total": 5, "missing": 1, "values": [{"count": 3}]}),
+            true,
+        );
+        check(
+            Stage::TopValues,
+            json!({"total": 5, "missing": 0, "values": [{"count": 4}]}),
+            true,
+        );
+    }
+}
