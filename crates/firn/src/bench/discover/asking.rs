@@ -139,18 +139,8 @@ impl Asker<'_> {
         if answer.status != 200 {
             bail!("{body}: {}", answer.problem());
         }
-        for line in answer.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let mut event: Value = serde_json::from_slice(line).context("an event of the stream is no JSON")?;
-            match event["event"].as_str() {
-                Some("done") => {
-                    ensure!(event["partial"] == false, "the answer to {body} is partial: {event}");
-                    return Ok((event["result"].take(), seconds));
-                }
-                Some("failed" | "estimate") => bail!("{body}: {event}"),
-                _ => {}
-            }
-        }
-        bail!("{body}: the stream ended before the stage did")
+        let result = stage_result(&answer.body).with_context(|| body.clone())?;
+        Ok((result, seconds))
     }
 
     fn ask_peer(&self, side: &Side, question: &Question<'_>) -> anyhow::Result<(Value, f64)> {
@@ -171,6 +161,22 @@ impl Asker<'_> {
         );
         Ok((answer, seconds))
     }
+}
+
+/// What the only stage of an answer of `_firn/discover` (NDJSON) found; an error if that is not whole.
+pub(in crate::bench) fn stage_result(answer: &[u8]) -> anyhow::Result<Value> {
+    for line in answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let mut event: Value = serde_json::from_slice(line).context("an event of the stream is no JSON")?;
+        match event["event"].as_str() {
+            Some("done") => {
+                ensure!(event["partial"] == false, "the answer is partial: {event}");
+                return Ok(event["result"].take());
+            }
+            Some("failed" | "estimate") => bail!("no answer but {event}"),
+            _ => {}
+        }
+    }
+    bail!("the stream ended before the stage did")
 }
 
 /// Median and 95th percentile; `None` of nothing.

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 
 use self::asking::Asker;
+pub(super) use self::asking::stage_result;
 use self::report::{Report, Tenant};
 use self::stages::Size;
 use super::core::{Side, command_line};

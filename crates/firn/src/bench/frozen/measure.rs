@@ -23,14 +23,24 @@ pub(super) struct Cost {
 
 /// Asks once; the answer must be whole.
 pub(super) fn ask(node: &Node, store: &Store, path: &str, body: &Ask<'_>) -> anyhow::Result<(Value, Cost)> {
+    let (answer, cost) = cost(node, store, || node.ask(path, body))?;
+    questions::check(&answer).with_context(|| path.to_owned())?;
+    Ok((answer, cost))
+}
+
+/// An answer of a node, which comes with its ms at the client, and what it cost.
+pub(super) fn cost<A>(
+    node: &Node,
+    store: &Store,
+    asked: impl FnOnce() -> anyhow::Result<(A, f64)>,
+) -> anyhow::Result<(A, Cost)> {
     let (cpu, before) = (node.cpu_seconds()?, store.proxy.traffic());
-    let (answer, ms) = node.ask(path, body)?;
+    let (answer, ms) = asked()?;
     let cost = Cost {
         ms,
         traffic: store.proxy.traffic().since(before),
         cpu_ms: (node.cpu_seconds()? - cpu) * 1000.0,
     };
-    questions::check(&answer).with_context(|| path.to_owned())?;
     Ok((answer, cost))
 }
 

@@ -85,6 +85,11 @@ impl Node {
     pub(super) fn ask(&self, path: &str, body: &Ask<'_>) -> anyhow::Result<(Value, f64)> {
         ask(&self.client, path, body)
     }
+
+    /// The same of an answer that is no single JSON object.
+    pub(super) fn send(&self, path: &str, body: &Ask<'_>) -> anyhow::Result<(Vec<u8>, f64)> {
+        send(&self.client, path, body)
+    }
 }
 
 /// What to mount.
@@ -107,6 +112,11 @@ pub(super) enum Ask<'a> {
 
 /// Asks a server, and tells how long it took in ms.
 pub(super) fn ask(client: &Client, path: &str, body: &Ask<'_>) -> anyhow::Result<(Value, f64)> {
+    let (answer, ms) = send(client, path, body)?;
+    Ok((serde_json::from_slice(&answer)?, ms))
+}
+
+fn send(client: &Client, path: &str, body: &Ask<'_>) -> anyhow::Result<(Vec<u8>, f64)> {
     let text;
     let body = match body {
         Ask::Json(value) => {
@@ -123,7 +133,7 @@ pub(super) fn ask(client: &Client, path: &str, body: &Ask<'_>) -> anyhow::Result
     if answer.status != 200 {
         bail!("{path}: {}", answer.problem());
     }
-    Ok((serde_json::from_slice(&answer.body)?, ms))
+    Ok((answer.body, ms))
 }
 
 impl Drop for Node {

@@ -35,6 +35,18 @@ pub(super) fn histogram(tenant: Option<&str>) -> Value {
     })
 }
 
+/// Events of Discover's first page.
+pub(super) const SAMPLE_HITS: usize = 100;
+
+/// Discover's first page over all events, as the console asks for it.
+pub(super) fn discover_sample(index: &str) -> Value {
+    json!({
+        "index": index,
+        "time": {"field": "@timestamp", "from": START_MS, "to": START_MS + SPAN_MS, "zone": "UTC"},
+        "stages": [{"stage": "sample", "size": SAMPLE_HITS}],
+    })
+}
+
 /// What part of the time a dashboard is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Window {

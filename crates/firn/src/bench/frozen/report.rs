@@ -113,6 +113,15 @@ impl Report {
                 figures.push(Figure::new("dashboard repeated, against hot", "×", 1.1, times));
             }
         }
+        let sample = self
+            .tiers
+            .iter()
+            .filter(|report| frozen(report.tier))
+            .find_map(|report| report.discover_sample);
+        if let Some(sample) = sample {
+            let what = format!("Discover's first page over {TIER_SHARDS} frozen shards, cold");
+            figures.push(Figure::new(what, "ms", 1000.0, sample.ms));
+        }
     }
 
     fn judge_many(&self, figures: &mut Vec<Figure>) {
@@ -242,6 +251,7 @@ pub(super) mod tests {
             mount_traffic: (tier != Tier::Hot).then(|| cost(0.0, 5, 90_000).traffic),
             copied_seconds: (tier == Tier::Cold).then_some(7.0),
             asked: asked(first_ms).to_vec(),
+            discover_sample: matches!(tier, Tier::Frozen { .. }).then(|| cost(400.0, 55, 900_000)),
             fetched_by_kind: BTreeMap::from([("postings".to_owned(), 40_000)]),
         };
         let splits = vec![split(SPLIT_EVENTS), split(2_000_000), split(4_000_000)];
@@ -285,7 +295,7 @@ pub(super) mod tests {
         };
         assert_eq!(missed(&example(250.0)), Vec::<String>::new());
         assert_eq!(missed(&example(301.0)), ["needle over 50 frozen shards, first"]);
-        assert_eq!(example(250.0).figures.len(), 4 + 4 + 4 * 4 + 1);
+        assert_eq!(example(250.0).figures.len(), 5 + 4 + 4 * 4 + 1);
     }
 
     #[test]

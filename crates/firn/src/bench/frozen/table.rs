@@ -71,6 +71,7 @@ impl Report {
             .into_iter()
             .filter_map(|question| self.tier_section(question))
             .collect();
+        sections.extend(self.discover_samples());
         sections.extend(self.getting_there());
         sections.extend(self.kinds());
         sections.extend(self.many_section());
@@ -137,6 +138,22 @@ impl Report {
                     RECORD.dashboard_fetched_percent
                 ),
             },
+        })
+    }
+
+    fn discover_samples(&self) -> Option<Section> {
+        let mut grid = grid(&["ms (requests, bytes fetched)", "first", "CPU, ms"]);
+        for report in &self.tiers {
+            if let Some(sample) = &report.discover_sample {
+                grid.rows
+                    .push(vec![report.tier.title(), cell(sample), digits(sample.cpu_ms)]);
+            }
+        }
+        (!grid.rows.is_empty()).then(|| Section {
+            title: "Tiers: Discover's first page".to_owned(),
+            grid,
+            note: "The newest hundred events of all and their exact number, asked of a node that has just mounted."
+                .to_owned(),
         })
     }
 
@@ -437,6 +454,8 @@ mod tests {
             "| frozen, cache 5 %",
             "301 (60, 1,000 KB)",
             "| the record, 4 TB",
+            "### Tiers: Discover's first page",
+            "400 (55, 900 KB)",
             "### Mount, copy, restore",
             "| restore",
             "### Bytes by kind of file",

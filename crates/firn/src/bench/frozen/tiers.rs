@@ -14,6 +14,7 @@ use super::measure::{self, Cost};
 use super::node::{Ask, Mount, Node, REPOSITORY};
 use super::proxy::Traffic;
 use super::questions::{self, Window};
+use crate::bench::discover::stage_result;
 
 /// Needles asked for one after the other, each of them another.
 const NEEDLES: usize = 7;
@@ -86,6 +87,8 @@ pub(super) struct TierReport {
     /// Of a copy: until it was whole.
     pub(super) copied_seconds: Option<f64>,
     pub(super) asked: Vec<Asked>,
+    /// Of a frozen tier: Discover's first page over all events, on a node that knows nothing yet.
+    pub(super) discover_sample: Option<Cost>,
     /// Bytes fetched in the end, by kind of file.
     pub(super) fetched_by_kind: BTreeMap<String, u64>,
 }
@@ -113,24 +116,15 @@ impl Tiers<'_> {
             mount_traffic: None,
             copied_seconds: None,
             asked: self.ask_all(node, &self.loaded.index, truth)?,
+            discover_sample: None,
             fetched_by_kind: BTreeMap::new(),
         })
     }
 
     /// A mount on a fresh node.
     pub(super) fn mounted(&self, tier: Tier, truth: &mut Truth) -> anyhow::Result<TierReport> {
-        let (settings, storage) = match tier {
-            Tier::Frozen { cache_percent } => (cache_of(self.loaded.stored_bytes, cache_percent), "shared_cache"),
-            Tier::Hot | Tier::Cold => (Vec::new(), "full_copy"),
-        };
-        let folder = self.folder.join(tier.title().replace([' ', ',', '%', '(', ')'], "-"));
-        let node = Node::start(&folder, self.store, self.base_path, &settings)?;
-        let mount = Mount {
-            snapshot: &self.loaded.snapshot,
-            index: &self.loaded.index,
-            name: "mounted",
-            storage,
-        };
+        let node = self.node(tier, "asked")?;
+        let mount = self.mount(tier);
         let (started, before) = (Instant::now(), self.store.proxy.traffic());
         node.mount(&mount)?;
         let mount_seconds = started.elapsed().as_secs_f64();
@@ -140,14 +134,68 @@ impl Tiers<'_> {
             _ => None,
         };
         let asked = self.ask_all(&node, mount.name, truth)?;
+        let fetched_by_kind = measure::fetched_by_kind(&node)?;
+        drop(node);
+        let discover_sample = match tier {
+            Tier::Frozen { .. } => Some(self.discover_sample(tier).context("the first page of Discover")?),
+            Tier::Hot | Tier::Cold => None,
+        };
         Ok(TierReport {
             tier,
             mount_seconds: Some(mount_seconds),
             mount_traffic: Some(mount_traffic),
             copied_seconds,
             asked,
-            fetched_by_kind: measure::fetched_by_kind(&node)?,
+            discover_sample,
+            fetched_by_kind,
         })
+    }
+
+    /// A fresh node for a tier; `purpose` tells its folder from others of the tier.
+    fn node(&self, tier: Tier, purpose: &str) -> anyhow::Result<Node> {
+        let settings = match tier {
+            Tier::Frozen { cache_percent } => cache_of(self.loaded.stored_bytes, cache_percent),
+            Tier::Hot | Tier::Cold => Vec::new(),
+        };
+        let name = tier.title().replace([' ', ',', '%', '(', ')'], "-");
+        Node::start(
+            &self.folder.join(format!("{name}-{purpose}")),
+            self.store,
+            self.base_path,
+            &settings,
+        )
+    }
+
+    fn mount(&self, tier: Tier) -> Mount<'_> {
+        Mount {
+            snapshot: &self.loaded.snapshot,
+            index: &self.loaded.index,
+            name: "mounted",
+            storage: match tier {
+                Tier::Frozen { .. } => "shared_cache",
+                Tier::Hot | Tier::Cold => "full_copy",
+            },
+        }
+    }
+
+    /// The newest hundred events and how many there are.
+    fn discover_sample(&self, tier: Tier) -> anyhow::Result<Cost> {
+        let node = self.node(tier, "discover")?;
+        let mount = self.mount(tier);
+        node.mount(&mount)?;
+        let body = questions::discover_sample(mount.name);
+        let (answer, cost) = measure::cost(&node, self.store, || node.send("/_firn/discover", &Ask::Json(&body)))?;
+        let result = stage_result(&answer)?;
+        ensure!(
+            result["total"]["value"] == self.loaded.amount.events,
+            "it counts {}",
+            result["total"]
+        );
+        ensure!(
+            result["hits"].as_array().map(Vec::len) == Some(questions::SAMPLE_HITS),
+            "it lacks hits"
+        );
+        Ok(cost)
     }
 
     /// Seconds that a restore of the snapshot takes on a fresh node.
