@@ -11,6 +11,63 @@ use crate::fields::Fields;
 /// A longer text was not typed.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
+/// A language that is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Language {
+    /// Kibana's.
+    Kql,
+    /// Lucene's.
+    Lucene,
+}
+
+impl Language {
+    /// By its name in requests.
+    pub(super) fn of(name: &str) -> Option<Self> {
+        match name {
+            "kql" => Some(Self::Kql),
+            "lucene" => Some(Self::Lucene),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Kql => "kql",
+            Self::Lucene => "lucene",
+        }
+    }
+
+    /// What a text means. Of one that means nothing the error says where that begins.
+    pub(super) fn query(self, text: &str, time: Option<&TimeRange>) -> Result<Value> {
+        let (query, mut body) = match self {
+            Self::Kql => ("kql", json!({"query": text})),
+            // As Kibana asks for it.
+            Self::Lucene => ("query_string", json!({"query": text, "analyze_wildcard": true})),
+        };
+        if let Some(time) = time {
+            body["time_zone"] = time.zone.name().into();
+        }
+        let query = json!({ query: body });
+        Query::parse(&query).map_err(|error| self.placed(error))?;
+        Ok(query)
+    }
+
+    /// The error with the language and the place, which may stand in what lies behind it.
+    fn placed(self, error: Error) -> Error {
+        let mut details = Map::new();
+        details.insert("language".to_owned(), self.name().into());
+        let mut at = Some(&error);
+        while let Some(cause) = at {
+            if let Some(found) = cause.details() {
+                details.extend(found.clone());
+                break;
+            }
+            at = cause.cause();
+        }
+        error.with_details(details)
+    }
+}
+
 /// The condition of `{"language", "text" or "dsl"}`; `None`: it says nothing.
 pub(super) fn translate(object: Map<String, Value>, time: Option<&TimeRange>) -> Result<Option<Value>, ApiError> {
     let mut fields = Fields::new("query", object);
@@ -30,9 +87,13 @@ pub(super) fn translate(object: Map<String, Value>, time: Option<&TimeRange>) ->
         return Err(Error::illegal_argument(reason).into());
     }
     let is_empty = text.trim().is_empty();
+    if let Some(language) = Language::of(&language) {
+        return match is_empty {
+            true => Ok(None),
+            false => Ok(Some(language.query(&text, time)?)),
+        };
+    }
     let condition = match language.as_str() {
-        "kql" | "lucene" if is_empty => None,
-        "kql" | "lucene" => Some(lucene(&text, time)?),
         "dsl" if !is_empty => {
             return Err(
                 Error::illegal_argument("[text] of [query] belongs to the languages [kql] and [lucene]").into(),
@@ -52,17 +113,6 @@ pub(super) fn translate(object: Map<String, Value>, time: Option<&TimeRange>) ->
     Ok(condition)
 }
 
-/// Lucene's syntax, as Kibana asks for it.
-fn lucene(text: &str, time: Option<&TimeRange>) -> Result<Value> {
-    let mut body = json!({"query": text, "analyze_wildcard": true});
-    if let Some(time) = time {
-        body["time_zone"] = time.zone.name().into();
-    }
-    let query = json!({"query_string": body});
-    Query::parse(&query)?;
-    Ok(query)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +126,8 @@ mod tests {
     fn each_language_becomes_dsl() {
         let lucene = json!({"query_string": {"query": "a:1", "analyze_wildcard": true}});
         assert_eq!(check(json!({"language": "lucene", "text": "a:1"})), Ok(Some(lucene)));
+        let kql = json!({"kql": {"query": "a > 1"}});
+        assert_eq!(check(json!({"text": "a > 1"})), Ok(Some(kql)));
         let dsl = json!({"term": {"a": 1}});
         assert_eq!(check(json!({"language": "dsl", "dsl": dsl})), Ok(Some(dsl)));
         for language in ["kql", "lucene", "dsl"] {
@@ -103,6 +155,33 @@ mod tests {
         ] {
             let error = check(query).unwrap_err();
             assert!(error.contains(expect), "{error}");
+        }
+    }
+    #[test]
+    fn a_mistake_has_its_place_in_utf16() {
+        for (language, text, start, end) in [
+            ("kql", "user: \"😀\" and and", 15, 18),
+            ("kql", "a: (b or é", 10, 10),
+            ("lucene", "a:😀 AND )", 9, 10),
+            ("lucene", "\"😀", 0, 3),
+        ] {
+            let query = json!({"language": language, "text": text});
+            let error = translate(query.as_object().unwrap().clone(), None).unwrap_err();
+            let body = error.body(None, false);
+            assert_eq!(body["status"], 400);
+            assert_eq!(body["error"]["language"], language);
+            assert_eq!(body["error"]["position"], json!({"start": start, "end": end}), "{body}");
+            assert!(body["error"]["expected"].is_array(), "{body}");
+        }
+    }
+
+    #[test]
+    fn dates_without_a_zone_are_those_of_the_reader() {
+        let object = json!({"zone": "Asia/Kolkata"});
+        let time = TimeRange::read(object.as_object().unwrap().clone(), 0).unwrap();
+        for (language, query) in [(Language::Kql, "kql"), (Language::Lucene, "query_string")] {
+            let translated = language.query("a:1", Some(&time)).unwrap();
+            assert_eq!(translated[query]["time_zone"], "Asia/Kolkata");
         }
     }
 }
