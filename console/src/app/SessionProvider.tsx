@@ -70,9 +70,14 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       <Box key={value.session.view_as ?? ''} component="div" style={{ display: 'contents' }}>
         {children}
       </Box>
-      <Modal opened={expired} onClose={() => {}} withCloseButton={false} closeOnEscape={false} centered aria-label="Sign in again" zIndex={1000}>
-        <SignIn expired onSignedIn={adopt} username={session?.user?.username} />
-      </Modal>
+      <Modal.Root opened={expired} onClose={() => {}} closeOnEscape={false} centered zIndex={1000}>
+        <Modal.Overlay />
+        <Modal.Content aria-label="Sign in again">
+          <Modal.Body pt="md">
+            <SignIn expired onSignedIn={adopt} username={session?.user?.username} />
+          </Modal.Body>
+        </Modal.Content>
+      </Modal.Root>
     </SessionContext>
   );
 }

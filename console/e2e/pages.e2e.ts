@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, describe } from 'vitest';
+import { Firn } from './support/firn';
+import { look } from './support/look';
+import { expect, test } from './support/test';
+import { WEB_TEMPLATE, webEvents } from './support/web-events';
+
+/** Every page but Discover, filled: what it shows, how it looks in both colours, and that everybody can use it. */
+describe('pages of a server with events', () => {
+  let firn: Firn;
+
+  beforeAll(async () => {
+    firn = await Firn.start();
+    await firn.ask('PUT', '/_index_template/web', WEB_TEMPLATE);
+    await firn.index('web-shop', webEvents(500));
+    await firn.generate('events-demo', { events: 2000 });
+    await firn.ask('PUT', '/_firn/tenants/acme', { display_name: 'Acme Corp', retention: '90d', quotas: { concurrent_searches: 8 } });
+    await firn.ask('PUT', '/_firn/tenants/tenant-001', { quotas: { ingest_events_per_second: 5000 } });
+  });
+
+  afterAll(() => firn.stop());
+
+  test('indices', async ({ windows }) => {
+    const page = await windows.open(firn, '/indices');
+    await page.getByRole('link', { name: 'web-shop' }).waitFor();
+    await look(page, 'indices');
+    await page.getByRole('tab', { name: 'Indices', exact: true }).click();
+    await page.getByRole('region', { name: 'indices', exact: true }).waitFor();
+    await look(page, 'indices-all');
+    await page.getByRole('tab', { name: 'Tiers' }).click();
+    await page.getByRole('tabpanel', { name: 'Tiers' }).getByText('hot', { exact: true }).first().waitFor();
+    await look(page, 'indices-tiers');
+  });
+
+  test('tenants', async ({ windows }) => {
+    const page = await windows.open(firn, '/tenants');
+    await page.getByText('Acme Corp').waitFor();
+    await look(page, 'tenants');
+    await page.getByRole('link', { name: 'acme' }).first().click();
+    await page.getByRole('tab', { name: 'Usage' }).waitFor();
+    await look(page, 'tenant');
+  });
+
+  test('tasks', async ({ windows }) => {
+    const page = await windows.open(firn, '/tasks');
+    await page.getByText('Nothing runs now').waitFor();
+    await look(page, 'tasks-empty');
+  });
+
+  test('queries', async ({ windows }) => {
+    const page = await windows.open(firn, '/queries');
+    await page.getByText('Traffic is not recorded').waitFor();
+    await look(page, 'queries-empty');
+  });
+
+  test('a page that there is not', async ({ windows }) => {
+    const page = await windows.open(firn, '/nowhere');
+    await page.getByText('There is no such page').waitFor();
+    expect(await page.getByRole('link', { name: 'Discover' }).count()).toBe(1);
+  });
+});

@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type { AxeResults } from 'axe-core';
+import type { Page } from 'playwright-core';
+import { ARTIFACTS } from './paths';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** What WCAG 2.2 asks at level AA, as far as a program can see it. */
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+
+/** Takes `NAME-light.png` and `NAME-dark.png` of what a window shows, and fails if either is hard to see or to use. */
+export async function look(page: Page, name: string): Promise<void> {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
+    await settle(page);
+    await page.screenshot({ path: join(ARTIFACTS, `${name}-${colorScheme}.png`), animations: 'disabled' });
+    await checkAccess(page, `${name}, ${colorScheme}`);
+  }
+}
+
+/** Charts are drawn anew in other colours one frame later. */
+async function settle(page: Page): Promise<void> {
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+/** Fails with what axe-core finds, each with the element. */
+export async function checkAccess(page: Page, what: string): Promise<void> {
+  await page.evaluate(AXE);
+  const results = (await page.evaluate(`axe.run(document, { runOnly: ${JSON.stringify(RULES)}, resultTypes: ['violations'] })`)) as AxeResults;
+  const found = results.violations.flatMap(({ id, help, nodes }) => nodes.map((node) => `${id}: ${help}\n  ${node.html}\n  ${node.failureSummary ?? ''}`));
+  if (found.length > 0) throw new Error(`${what}: axe-core found ${found.length}:\n${found.join('\n')}`);
+}

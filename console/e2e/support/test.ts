@@ -1,0 +1,102 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, test as base } from 'vitest';
+import { serveFrom } from './dist';
+import type { Account, Firn } from './firn';
+import { pretendSession } from './no-session';
+import { ARTIFACTS, chromium as executable, distFolder } from './paths';
+
+export { expect } from 'vitest';
+
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await chromium.launch({ executablePath: executable(), headless: true });
+});
+
+afterAll(async () => {
+  await browser.close();
+});
+
+export interface OpenOptions {
+  /** Who signs in first; nobody without it. */
+  as?: Account;
+  /** What the console may complain about in this test, such as an answer that the test breaks. */
+  allow?: RegExp;
+  context?: BrowserContextOptions;
+}
+
+/** Messages that Chromium itself writes for an answer that is not 2xx: the page shows those. */
+const OF_ANSWERS = /^Failed to load resource: /;
+
+/**
+ * The browser windows of one test. Each is a session of its own. A test fails if one of them asks another host than
+ * the server's, breaks the Content-Security-Policy, throws, or writes an error to the log.
+ */
+export class Windows {
+  private readonly open_: BrowserContext[] = [];
+  private readonly complaints: string[] = [];
+
+  /** A window with the console at `path`, such as `/tasks?kind=searches`. */
+  async open(firn: Firn, path: string, { as, allow, context: options }: OpenOptions = {}): Promise<Page> {
+    const context = await browser.newContext({
+      viewport: { width: 1440, height: 900 },
+      locale: 'en-GB',
+      timezoneId: 'Europe/Berlin',
+      reducedMotion: 'reduce',
+      permissions: ['clipboard-read', 'clipboard-write'],
+      ...options,
+    });
+    this.open_.push(context);
+    const complain = (text: string) => {
+      if (!allow?.test(text)) this.complaints.push(text);
+    };
+    const { host } = new URL(firn.url);
+    context.on('request', (request) => {
+      const url = new URL(request.url());
+      if (!['data:', 'blob:'].includes(url.protocol) && url.host !== host) complain(`asked another host: ${url.href}`);
+    });
+    context.on('weberror', (error) => complain(`threw: ${error.error().stack ?? error.error().message}`));
+    context.on('console', (message) => {
+      if (message.type() === 'error' && !OF_ANSWERS.test(message.text())) complain(`wrote an error: ${message.text()}`);
+    });
+    const folder = distFolder();
+    if (folder) await serveFrom(folder, context);
+    await pretendSession(context, firn);
+    const page = await context.newPage();
+    page.setDefaultTimeout(15_000);
+    await page.goto(`${firn.url}/app${path}`);
+    if (as) await signIn(page, as);
+    return page;
+  }
+
+  /** Closes all; what went wrong in them fails the test. */
+  async close(picture: string | null): Promise<void> {
+    for (const [at, context] of this.open_.entries()) {
+      if (picture) {
+        mkdirSync(join(ARTIFACTS, 'failed'), { recursive: true });
+        for (const page of context.pages()) await page.screenshot({ path: join(ARTIFACTS, 'failed', `${picture}-${at + 1}.png`) }).catch(() => undefined);
+      }
+      await context.close();
+    }
+    if (this.complaints.length > 0) throw new Error(`the browser complained:\n${this.complaints.join('\n')}`);
+  }
+}
+
+/** Fills in the page that asks who comes, and waits for what lies behind it. */
+export async function signIn(page: Page, { username, password }: Account): Promise<void> {
+  await page.getByLabel('Username').fill(username);
+  await page.getByLabel('Password', { exact: true }).fill(password);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.getByRole('navigation', { name: 'Pages' }).waitFor();
+}
+
+/** A test with browser windows: `test('…', async ({ windows }) => { const page = await windows.open(firn, '/tasks'); … })`. */
+export const test = base.extend<{ windows: Windows }>({
+  windows: async ({ task, onTestFinished }, provide) => {
+    const windows = new Windows();
+    onTestFinished(() => windows.close(task.result?.state === 'fail' ? task.name.replaceAll(/[^a-z0-9]+/gi, '-') : null));
+    await provide(windows);
+  },
+});
