@@ -135,6 +135,15 @@ const AMBIENT: &[Ambient] = &[
         allowed: &[
             ("crates/api/src/api.rs", "measures requests for the metrics"),
             ("crates/api/src/auth/mod.rs", "how long whoever guesses has to wait"),
+            (
+                "crates/api/src/discover/run.rs",
+                "measures stages for the traffic record",
+            ),
+            ("crates/api/src/discover/step.rs", "measures stages for their `took`"),
+            (
+                "crates/api/src/discover/tail.rs",
+                "ends a live tail after its `timeout`",
+            ),
             ("crates/api/src/search.rs", "measures searches for the slow log"),
             (
                 "crates/embedded/src/bulk/apply.rs",
