@@ -1,0 +1,111 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { makeFormat } from './format';
+import { absoluteRange, describeRange, parseRelative, relativeText, resolveBound, UNITS, widen } from './time-range';
+import { fromWall, parseWallText, toWall, wallText, zoneOffset } from './zoned-time';
+
+const ZONES = ['UTC', 'Europe/Berlin', 'America/New_York', 'Asia/Kolkata', 'Asia/Kathmandu', 'Australia/Lord_Howe', 'Pacific/Apia', 'America/St_Johns'];
+const zone = fc.constantFrom(...ZONES);
+/** 1990 to 2037: offsets of earlier times have seconds, which no clock that people set shows. */
+const instant = fc.integer({ min: Date.UTC(1990, 0, 1), max: Date.UTC(2037, 0, 1) });
+
+describe('zoned time', () => {
+  it('reads back what a clock shows, but for the hour that it shows twice', () => {
+    fc.assert(
+      fc.property(instant, zone, (ms, zone) => {
+        const back = fromWall(toWall(ms, zone), zone);
+        expect(toWall(back, zone)).toEqual(toWall(ms, zone));
+        expect(back).toBeLessThanOrEqual(ms);
+      }),
+    );
+  });
+
+  it('knows offsets of half and quarter hours, also of summer time', () => {
+    const november = Date.UTC(2026, 10, 22);
+    expect(zoneOffset(november, 'Asia/Kolkata') / 60_000).toBe(330);
+    expect(zoneOffset(november, 'Asia/Kathmandu') / 60_000).toBe(345);
+    expect(zoneOffset(november, 'Australia/Lord_Howe') / 60_000).toBe(660);
+    expect(zoneOffset(Date.UTC(2026, 6, 1), 'Australia/Lord_Howe') / 60_000).toBe(630);
+  });
+
+  it('takes the hour that a clock jumps over for the one after, and of two the first', () => {
+    // Berlin: 29 March 2026 02:00 is 03:00; 25 October 2026 03:00 is 02:00.
+    expect(new Date(parseWallText('2026-03-29 02:30:00', 'Europe/Berlin') ?? 0).toISOString()).toBe('2026-03-29T01:30:00.000Z');
+    expect(new Date(parseWallText('2026-10-25 02:30', 'Europe/Berlin') ?? 0).toISOString()).toBe('2026-10-25T00:30:00.000Z');
+    expect(new Date(parseWallText('2026-11-22 12:00:00.5', 'Asia/Kolkata') ?? 0).toISOString()).toBe('2026-11-22T06:30:00.500Z');
+  });
+
+  it('refuses what no calendar has', () => {
+    for (const text of ['2026-02-30 10:00', '2026-13-01', '2026-01-01 24:00', 'yesterday', '']) expect(parseWallText(text, 'UTC')).toBeNull();
+    expect(wallText(Date.UTC(2026, 1, 3, 4, 5, 6), 'Asia/Kolkata')).toBe('2026-02-03 09:35:06');
+  });
+});
+
+describe('date math', () => {
+  const now = Date.parse('2026-03-29T12:34:56.789Z');
+  const check = (text: string, zone: string, expectFrom: string, expectTo = expectFrom) => {
+    expect(new Date(resolveBound(text, 'from', now, zone) ?? 0).toISOString()).toBe(expectFrom);
+    expect(new Date(resolveBound(text, 'to', now, zone) ?? 0).toISOString()).toBe(expectTo);
+  };
+
+  it('counts days as calendars do, and hours as clocks do', () => {
+    check('now-24h', 'Europe/Berlin', '2026-03-28T12:34:56.789Z');
+    // A day ago the clock showed the same, 23 hours ago.
+    check('now-1d', 'Europe/Berlin', '2026-03-28T13:34:56.789Z');
+    check('now-1M', 'UTC', '2026-02-28T12:34:56.789Z');
+    check('now-1y', 'UTC', '2025-03-29T12:34:56.789Z');
+  });
+
+  it('rounds down at the beginning and up at the end, in the zone', () => {
+    // The day on which Berlin's clocks go forward has 23 hours.
+    check('now/d', 'Europe/Berlin', '2026-03-28T23:00:00.000Z', '2026-03-29T21:59:59.999Z');
+    check('now/d', 'Asia/Kolkata', '2026-03-28T18:30:00.000Z', '2026-03-29T18:29:59.999Z');
+    check('now/h', 'Asia/Kolkata', '2026-03-29T12:30:00.000Z', '2026-03-29T13:29:59.999Z');
+    check('now/w', 'UTC', '2026-03-23T00:00:00.000Z', '2026-03-29T23:59:59.999Z');
+    check('now-1M/M', 'UTC', '2026-02-01T00:00:00.000Z', '2026-02-28T23:59:59.999Z');
+    check('now/y', 'Asia/Kathmandu', '2025-12-31T18:15:00.000Z', '2026-12-31T18:14:59.999Z');
+  });
+
+  it('reads instants, and leaves the rest to the server', () => {
+    check('2026-03-29T02:30:00.000Z', 'Europe/Berlin', '2026-03-29T02:30:00.000Z');
+    for (const text of ['2026-03-29', 'now-1h+1m', 'tomorrow', '']) expect(resolveBound(text, 'from', now, 'UTC')).toBeNull();
+  });
+
+  it('reads what it writes', () => {
+    const relative = fc.record({ amount: fc.integer({ min: -9999, max: 9999 }), unit: fc.constantFrom(...UNITS), round: fc.option(fc.constantFrom(...UNITS)) });
+    fc.assert(
+      fc.property(relative, (relative) => {
+        const unit = relative.amount === 0 ? 's' : relative.unit;
+        expect(parseRelative(relativeText(relative))).toEqual({ ...relative, amount: relative.amount + 0, unit });
+      }),
+    );
+  });
+
+  it('never ends before it begins', () => {
+    fc.assert(
+      fc.property(instant, zone, fc.constantFrom(...UNITS), fc.integer({ min: -40, max: 40 }), (ms, zone, unit, amount) => {
+        const text = relativeText({ amount, unit, round: unit });
+        expect(resolveBound(text, 'from', ms, zone)).toBeLessThan(resolveBound(text, 'to', ms, zone) ?? 0);
+      }),
+    );
+  });
+});
+
+describe('ranges', () => {
+  const format = makeFormat('Asia/Kolkata', 'en-US');
+
+  it('have the names that people give them', () => {
+    expect(describeRange({ from: 'now-15m', to: 'now' }, format)).toBe('Last 15 minutes');
+    expect(describeRange({ from: 'now-3h', to: 'now' }, format)).toBe('Last 3 hours');
+    expect(describeRange({ from: 'now-2d', to: 'now-1d/d' }, format)).toBe('2 days ago – 1 day ago, whole day');
+    const noon = Date.UTC(2026, 10, 22, 6, 30);
+    expect(describeRange(absoluteRange(noon, noon + 1), format)).toBe('Nov 22, 2026, 12:00 – Nov 22, 2026, 12:00:00.001');
+    expect(describeRange({ from: '2026-03-29', to: 'now' }, format)).toBe('2026-03-29 – now');
+  });
+
+  it('widen to twice their length, and not into the future', () => {
+    expect(widen(1000, 3000, 10_000)).toEqual(absoluteRange(0, 4000));
+    expect(widen(1000, 3000, 3000)).toEqual(absoluteRange(-1000, 3000));
+    expect(widen(1000, 3000, 0)).toEqual(absoluteRange(0, 4000));
+  });
+});

@@ -1,0 +1,94 @@
+/** What a clock and a calendar in some zone show. Months count from 1. */
+export interface Wall {
+  year: number;
+  month: number;
+  day: number;
+  hour: number;
+  minute: number;
+  second: number;
+  ms: number;
+}
+
+const DAY_MS = 86_400_000;
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function formatOf(zone: string): Intl.DateTimeFormat {
+  let format = formats.get(zone);
+  if (!format) {
+    format = new Intl.DateTimeFormat('en-US', {
+      timeZone: zone,
+      calendar: 'gregory',
+      numberingSystem: 'latn',
+      era: 'short',
+      hourCycle: 'h23',
+      year: 'numeric',
+      month: 'numeric',
+      day: 'numeric',
+      hour: 'numeric',
+      minute: 'numeric',
+      second: 'numeric',
+    });
+    formats.set(zone, format);
+  }
+  return format;
+}
+
+/** What the clock shows at an instant. */
+export function toWall(ms: number, zone: string): Wall {
+  const parts: Record<string, string> = {};
+  for (const { type, value } of formatOf(zone).formatToParts(ms)) parts[type] = value;
+  const year = Number(parts['year']);
+  return {
+    year: parts['era'] === 'BC' ? 1 - year : year,
+    month: Number(parts['month']),
+    day: Number(parts['day']),
+    hour: Number(parts['hour']),
+    minute: Number(parts['minute']),
+    second: Number(parts['second']),
+    ms: ((ms % 1000) + 1000) % 1000,
+  };
+}
+
+/** The instant at which a clock in UTC shows this. Days and the like may be out of their ranges, and carry over. */
+export function wallAsUtc({ year, month, day, hour, minute, second, ms }: Wall): number {
+  const date = new Date(0);
+  date.setUTCFullYear(year, month - 1, day);
+  date.setUTCHours(hour, minute, second, ms);
+  return date.getTime();
+}
+
+/** How far the zone's clock is ahead of UTC at an instant, in ms. */
+export function zoneOffset(ms: number, zone: string): number {
+  return wallAsUtc(toWall(ms, zone)) - ms;
+}
+
+/**
+ * The instant at which a clock shows this: the first one where it shows it twice. What a clock jumps over is as long after
+ * the jump as it would have been after its beginning.
+ */
+export function fromWall(wall: Wall, zone: string): number {
+  const utc = wallAsUtc(wall);
+  const before = zoneOffset(utc - DAY_MS, zone);
+  const after = zoneOffset(utc + DAY_MS, zone);
+  const fits = [...new Set([before, after])].map((offset) => utc - offset).filter((ms) => zoneOffset(ms, zone) === utc - ms);
+  return fits.length > 0 ? Math.min(...fits) : utc - before;
+}
+
+const pad = (value: number, width = 2) => String(value).padStart(width, '0');
+
+/** `2026-11-22 15:30:05`: what fields for dates hold. */
+export function wallText(ms: number, zone: string): string {
+  const { year, month, day, hour, minute, second } = toWall(ms, zone);
+  return `${pad(year, 4)}-${pad(month)}-${pad(day)} ${pad(hour)}:${pad(minute)}:${pad(second)}`;
+}
+
+/** Reads what `wallText` writes; the clock may be shorter, and have ms. Null: it is none. */
+export function parseWallText(text: string, zone: string): number | null {
+  const found = /^(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,3}))?)?)?$/.exec(text.trim());
+  if (!found) return null;
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found.slice(1, 7).map((part) => Number(part ?? 0));
+  const wall = { year, month, day, hour, minute, second, ms: Number((found[7] ?? '').padEnd(3, '0')) };
+  const back = new Date(wallAsUtc(wall));
+  const exists = back.getUTCMonth() + 1 === month && back.getUTCDate() === day && hour < 24 && minute < 60 && second < 60;
+  return exists ? fromWall(wall, zone) : null;
+}

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { describeCondition, type Filter, filterDsl, filtersDsl, toggled, withCondition } from './filters';
+
+describe('filters as Query DSL', () => {
+  const check = (filter: Filter, dsl: object, words: string) => {
+    expect(filterDsl(filter)).toEqual(dsl);
+    expect(describeCondition(filter)).toBe(words);
+  };
+
+  it('says each condition', () => {
+    check({ op: 'is', field: 'a', value: 'x y' }, { match_phrase: { a: 'x y' } }, 'is x y');
+    check({ op: 'is', field: 'a', value: '' }, { match_phrase: { a: '' } }, 'is (empty)');
+    check({ op: 'exists', field: 'a', not: true }, { bool: { must_not: [{ exists: { field: 'a' } }] } }, 'does not exist');
+    check(
+      { op: 'one_of', field: 'a', values: [1, 2] },
+      { bool: { should: [{ match_phrase: { a: 1 } }, { match_phrase: { a: 2 } }], minimum_should_match: 1 } },
+      'is one of 1, 2',
+    );
+    check({ op: 'range', field: 'a', gte: 0 }, { range: { a: { gte: 0 } } }, 'is at least 0');
+    check({ op: 'range', field: 'a', lte: 9, not: true }, { bool: { must_not: [{ range: { a: { lte: 9 } } }] } }, 'is not at most 9');
+    check({ op: 'range', field: 'a', gte: 1, lte: 2 }, { range: { a: { gte: 1, lte: 2 } } }, 'is between 1 and 2');
+    check({ op: 'dsl', dsl: { ids: { values: ['1'] } }, not: true }, { bool: { must_not: [{ ids: { values: ['1'] } }] } }, 'NOT {"ids":{"values":["1"]}}');
+  });
+
+  it('leaves out what is switched off', () => {
+    expect(filtersDsl([{ op: 'exists', field: 'a', off: true }, { op: 'exists', field: 'b' }])).toEqual([{ exists: { field: 'b' } }]);
+  });
+});
+
+describe('adding a filter', () => {
+  it('turns the same one around instead of contradicting it, and keeps it pinned', () => {
+    const filters: Filter[] = [{ op: 'is', field: 'a', value: 1, pin: true, off: true }];
+    expect(withCondition(filters, { op: 'is', field: 'a', value: 1 }, true)).toEqual([{ op: 'is', field: 'a', value: 1, not: true, pin: true }]);
+    expect(withCondition(filters, { op: 'is', field: 'a', value: 2 }, false)).toHaveLength(2);
+  });
+
+  it('turns flags on and off', () => {
+    const filters: Filter[] = [{ op: 'exists', field: 'a' }];
+    expect(toggled(filters, 0, 'off')).toEqual([{ op: 'exists', field: 'a', off: true }]);
+    expect(toggled(toggled(filters, 0, 'off'), 0, 'off')).toEqual(filters);
+  });
+});

@@ -1,0 +1,123 @@
+import type { Cardinality, DiscoverEvent, Done, Estimate, Histogram, Opened, Sample, ShardsDone, StageName } from '../../api/discover';
+import { errorFromObject } from '../../api/errors';
+import type { ShardFailure } from '../../components/Partial';
+
+/** What is known of one stage. */
+export interface Stage<Result> {
+  status: 'idle' | 'loading' | 'partial' | 'done' | 'failed' | 'estimate' | 'cancelled';
+  /** Of this question or, if `stale`, of the one before it. */
+  result: Result | null;
+  stale: boolean;
+  progress: ShardsDone | null;
+  /** The answer is whole in itself, but not about all shards. */
+  incomplete: { failures: ShardFailure[]; failed: number; total: number; timedOut: boolean } | null;
+  tookMs: number | null;
+  cached: boolean;
+  error: unknown;
+  estimate: Estimate | null;
+}
+
+/** The stages of the page. Top values have runs of their own. */
+export interface Run {
+  /** Null until the server has said how it understood the question. */
+  opened: Opened | null;
+  running: boolean;
+  /** What kept the whole question from being answered. */
+  error: unknown;
+  sample: Stage<Sample>;
+  histogram: Stage<Histogram>;
+  cardinality: Stage<Cardinality>;
+}
+
+type PageStage = 'sample' | 'histogram' | 'cardinality';
+const PAGE_STAGES: PageStage[] = ['sample', 'histogram', 'cardinality'];
+
+const IDLE: Stage<never> = { status: 'idle', result: null, stale: false, progress: null, incomplete: null, tookMs: null, cached: false, error: null, estimate: null };
+
+export const IDLE_RUN: Run = { opened: null, running: false, error: null, sample: IDLE, histogram: IDLE, cardinality: IDLE };
+
+export type RunAction =
+  | { type: 'start'; stages: StageName[] }
+  | { type: 'event'; event: DiscoverEvent }
+  /** The connection ended, or never began. */
+  | { type: 'broken'; error: unknown }
+  | { type: 'cancelled' };
+
+export function reduceRun(run: Run, action: RunAction): Run {
+  switch (action.type) {
+    case 'start':
+      return start(run, action.stages);
+    case 'event':
+      return withEvent(run, action.event);
+    case 'broken': {
+      const none = PAGE_STAGES.every((name) => !isOpen(run[name]) || run[name].stale || run[name].result === null);
+      // Nothing came at all: one error for the page. Else each stage that has not ended says it.
+      const error = none && run.opened === null ? action.error : null;
+      return { ...mapOpen(run, (stage) => ({ ...stage, status: 'failed', error: action.error })), running: false, error };
+    }
+    case 'cancelled':
+      return { ...mapOpen(run, (stage) => ({ ...stage, status: 'cancelled' })), running: false };
+  }
+}
+
+/** Asked again: what is known stays to be seen until there is something new. */
+function start(run: Run, stages: StageName[]): Run {
+  const next: Run = { ...run, opened: null, running: true, error: null };
+  for (const name of PAGE_STAGES) {
+    if (!stages.includes(name)) continue;
+    const { result } = run[name];
+    Object.assign(next, { [name]: { ...IDLE, status: 'loading', result, stale: result !== null } });
+  }
+  return next;
+}
+
+function withEvent(run: Run, event: DiscoverEvent): Run {
+  switch (event.event) {
+    case 'opened':
+      return { ...run, opened: event };
+    case 'end':
+      // A stage that the server forgot would load forever.
+      return { ...mapOpen(run, (stage) => ({ ...stage, status: 'failed', error: new Error('the server ended without an answer') })), running: false };
+    default: {
+      const name = event.stage;
+      if (name === 'top_values') return run;
+      const stage = withStageEvent(run[name] as Stage<unknown>, event);
+      return { ...run, [name]: stage };
+    }
+  }
+}
+
+/** What an event tells of its stage. */
+export function withStageEvent<Result>(stage: Stage<Result>, event: Exclude<DiscoverEvent, { event: 'opened' | 'end' }>): Stage<Result> {
+  switch (event.event) {
+    case 'progress':
+      return { ...stage, progress: event.shards };
+    case 'partial':
+      return { ...stage, status: 'partial', result: event.result as Result, stale: false, progress: event.shards };
+    case 'done':
+      return { ...stage, status: 'done', result: event.result as Result, stale: false, progress: null, incomplete: incomplete(event), tookMs: event.took_ms, cached: event.cached };
+    case 'estimate':
+      return { ...stage, status: 'estimate', result: null, stale: false, progress: null, estimate: event };
+    case 'failed':
+      return { ...stage, status: 'failed', result: null, stale: false, progress: null, tookMs: event.took_ms, error: errorFromObject(event.error, event.status) };
+  }
+}
+
+function incomplete({ partial, timed_out: timedOut, shards }: Done): Stage<never>['incomplete'] {
+  return partial ? { failures: shards.failures ?? [], failed: shards.failed, total: shards.total, timedOut } : null;
+}
+
+const isOpen = ({ status }: Stage<unknown>) => status === 'loading' || status === 'partial';
+
+/** Changes the stages that have not ended. What is of another question does not stay. */
+function mapOpen(run: Run, change: (stage: Stage<unknown>) => Stage<unknown>): Run {
+  const next = { ...run };
+  for (const name of PAGE_STAGES) {
+    const stage = run[name] as Stage<unknown>;
+    if (isOpen(stage)) Object.assign(next, { [name]: change(stage) });
+  }
+  return next;
+}
+
+/** A fresh stage that is being asked for. */
+export const LOADING: Stage<never> = { ...IDLE, status: 'loading' };
