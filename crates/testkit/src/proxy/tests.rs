@@ -53,6 +53,16 @@ fn ask(proxy: &FaultProxy, request: &str) -> (String, String) {
     (head, String::from_utf8_lossy(&body).into_owned())
 }
 
+/// Waits a while: a request is counted when the proxy is done with it, which may be after its client.
+fn wait_until(holds: impl Fn() -> bool) {
+    for _ in 0..100 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 const GET: &str = "GET /bucket/key HTTP/1.1\r\nHost: x\r\nRange: bytes=0-9\r\n\r\n";
 const LIST: &str = "GET /bucket?list-type=2 HTTP/1.1\r\nHost: x\r\n\r\n";
 const PUT: &str = "PUT /bucket/key HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nsent";
@@ -63,6 +73,7 @@ fn without_faults_it_counts_and_changes_nothing() {
     let proxy = FaultProxy::start(server(BODY), 1).expect("a proxy");
     assert_eq!(ask(&proxy, GET).1, BODY);
     assert_eq!(ask(&proxy, PUT).1, "sent");
+    wait_until(|| proxy.stats().requests == 2);
     let stats = proxy.reset();
     assert_eq!(
         (stats.requests, stats.sent, stats.received, stats.faults),
@@ -107,15 +118,9 @@ fn each_fault_does_what_it_says() {
     // What does not fit passes.
     assert_eq!(with(Fault::BitFlip, PUT).1, "sent");
     assert_eq!(with(Fault::StaleListing, GET).1, BODY);
-    // A request is counted when the proxy is done with it, which may be after its client.
     let met = || Fault::ALL.map(|fault| proxy.stats().met(fault));
     let expected = Fault::ALL.map(|fault| usize::from(fault != Fault::StaleListing));
-    for _ in 0..100 {
-        if met() == expected {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until(|| met() == expected);
     assert_eq!(met(), expected);
 }
 
