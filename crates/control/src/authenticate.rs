@@ -164,19 +164,25 @@ fn known_user(state: &State, user: &Arc<User>) -> Authentication {
     if !user.enabled || is_closed(state, tenant.as_ref()) {
         return Authentication::Unknown(None);
     }
-    let weight = weight(state, tenant.as_ref());
-    Authentication::Known(Arc::new(Identity::user(Arc::clone(user), state.roles_of(user), weight)))
+    Authentication::Known(Arc::new(identity_of(state, user)))
+}
+
+/// Who a user is now, with what his roles grant now.
+pub(crate) fn identity_of(state: &State, user: &Arc<User>) -> Identity {
+    let weight = weight(state, user.tenant().as_ref());
+    Identity::user(Arc::clone(user), state.roles_of(user), weight)
 }
 
 /// Whether nobody of the tenant is let in: it is being deleted, or was.
-fn is_closed(state: &State, tenant: Option<&TenantId>) -> bool {
+pub(crate) fn is_closed(state: &State, tenant: Option<&TenantId>) -> bool {
     tenant.is_some_and(|tenant| {
         let record = state.tenants.get(tenant);
         record.is_none_or(|record| record.deleting_since_ms.is_some())
     })
 }
 
-fn weight(state: &State, tenant: Option<&TenantId>) -> Option<u32> {
+/// Of a tenant's work in queues.
+pub(crate) fn weight(state: &State, tenant: Option<&TenantId>) -> Option<u32> {
     let record = state.tenants.get(tenant?)?;
     let own = record.settings.quotas.search_cpu_share;
     own.or(state.tenant_defaults.quotas.search_cpu_share)

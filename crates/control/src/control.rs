@@ -10,6 +10,7 @@ use firn_storage::Disk;
 use parking_lot::Mutex;
 
 use crate::passwords;
+use crate::sessions::SessionLimits;
 use crate::slowdown::{Slowdown, SlowdownLimits};
 use crate::state::State;
 use crate::store::Store;
@@ -34,9 +35,11 @@ pub struct Parts {
     pub random: Random,
     /// How guessing is slowed down.
     pub slowdown: SlowdownLimits,
+    /// How long sessions live.
+    pub sessions: SessionLimits,
 }
 
-/// Tenants, users, roles and API keys. Reading takes a snapshot and never waits; a change is durable
+/// Tenants, users, roles, API keys and sessions. Reading takes a snapshot and never waits; a change is durable
 /// when it returns, and blocks for a sync of the disk.
 pub struct Control {
     state: ArcSwap<State>,
@@ -45,11 +48,12 @@ pub struct Control {
     now_ms: Clock,
     /// The latest moment seen. A clock that goes back makes no expired key good again.
     latest_ms: AtomicI64,
-    /// Whether a key was used since the file was written.
+    /// Whether a key or session was used since the file was written.
     pub(crate) is_use_unwritten: AtomicBool,
     random: Random,
     pub(crate) slowdown: Mutex<Slowdown>,
     pub(crate) verified: Mutex<Verified>,
+    pub(crate) session_limits: SessionLimits,
     /// What passwords of users who do not exist are compared with.
     pub(crate) nobodys_hash: String,
 }
@@ -77,6 +81,7 @@ impl Control {
             random: parts.random,
             slowdown: Mutex::new(Slowdown::new(parts.slowdown)),
             verified: Mutex::new(Verified::new(pepper)),
+            session_limits: parts.sessions,
             nobodys_hash: passwords::hash("nobody has this password", salt)?,
         })
     }
@@ -99,12 +104,13 @@ impl Control {
         let mut next = State::clone(&self.state());
         let outcome = decide(&mut next, now_ms)?;
         next.forget_old_keys(now_ms);
+        next.forget_ended_sessions(now_ms, self.session_limits);
         store.write(&next)?;
         self.state.store(Arc::new(next));
         Ok(outcome)
     }
 
-    /// Writes down when keys were used last, if any was since. To be called once a minute or so:
+    /// Writes down when keys and sessions were used last, if any was since. To be called once a minute or so:
     /// whoever reads that time does not care for seconds.
     pub fn write_last_uses(&self) -> Result<()> {
         if !self.is_use_unwritten.swap(false, Ordering::Relaxed) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use firn_engine::Scope;
 use firn_model::tenant::TenantId;
-use firn_model::{Error, ErrorKind};
+use firn_model::{Error, ErrorKind, Result};
 
 use crate::api_keys::ApiKey;
 use crate::privilege::{Privilege, PrivilegeSet};
@@ -32,6 +32,8 @@ pub struct Identity {
     layers: Vec<Arc<Grants>>,
     /// Of his tenant's work in queues.
     weight: Option<u32>,
+    /// An operator who looks at what a tenant sees.
+    is_viewing: bool,
 }
 
 impl Identity {
@@ -43,6 +45,7 @@ impl Identity {
             roles: Vec::new(),
             layers: Vec::new(),
             weight: None,
+            is_viewing: false,
         }
     }
 
@@ -57,6 +60,21 @@ impl Identity {
             roles,
             layers: vec![Arc::new(grants)],
             weight,
+            is_viewing: false,
+        }
+    }
+
+    /// The same with a tenant's eyes: what a reader of it may, as far as he himself may it.
+    pub(crate) fn viewing(&self, tenant: TenantId, reader: Arc<Role>, weight: Option<u32>) -> Self {
+        let mut layers = self.layers.clone();
+        layers.push(Arc::clone(&reader.grants));
+        Self {
+            principal: self.principal.clone(),
+            tenant: Some(tenant),
+            roles: vec![reader],
+            layers,
+            weight,
+            is_viewing: true,
         }
     }
 
@@ -67,6 +85,7 @@ impl Identity {
             principal: Principal::ApiKey(key),
             roles: Vec::new(),
             weight,
+            is_viewing: false,
         }
     }
 
@@ -87,6 +106,22 @@ impl Identity {
     /// The tenant he belongs to; `None`: none.
     pub fn tenant(&self) -> Option<&TenantId> {
         self.tenant.as_ref()
+    }
+
+    /// Whether he is an operator who looks at what a tenant sees, and so may change nothing.
+    pub fn is_viewing(&self) -> bool {
+        self.is_viewing
+    }
+
+    /// Fails for whoever only looks at what a tenant sees.
+    pub fn check_not_viewing(&self) -> Result<()> {
+        match self.is_viewing {
+            false => Ok(()),
+            true => Err(Error::new(
+                ErrorKind::Forbidden,
+                "nothing can be changed while another tenant's view is taken: go back to your own first",
+            )),
+        }
     }
 
     /// Names of his roles that exist; an API key has none.

@@ -1,4 +1,4 @@
-//! Who may do what: tenants, users, roles and API keys, and their durable record.
+//! Who may do what: tenants, users, roles, API keys and sessions, and their durable record.
 //!
 //! [`Control`] answers three questions: who sent these credentials ([`Control::authenticate`]), may
 //! they use this endpoint, and on whose events ([`Identity::scope`]). It also keeps what operators
@@ -29,6 +29,7 @@ mod quotas;
 mod retention;
 mod roles;
 mod room;
+mod sessions;
 pub mod slm;
 mod slowdown;
 mod state;
@@ -46,6 +47,7 @@ pub use life::Life;
 pub use privilege::{Privilege, PrivilegeSet};
 pub use quotas::{Exceeded, Ingest, Meters, SearchPermit};
 pub use roles::{IndexEntry, Role, RoleDescriptor};
+pub use sessions::{Session, SessionLimits, SessionToken, SignedIn, View};
 pub use slowdown::{Attempt, SlowdownLimits};
 pub use tenants::TenantRecord;
 pub use users::{NewUser, Password, User};

@@ -17,6 +17,9 @@ const NAMES_MAX: usize = 256;
 /// Entries for indices in one role at most, for the same reason.
 const ENTRIES_MAX: usize = 64;
 
+/// Reads the events of its tenant, and changes nothing.
+pub(crate) const READER: &str = "tenant_reader";
+
 /// What a role grants, as Elasticsearch writes it down.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RoleDescriptor {
@@ -261,10 +264,7 @@ pub(crate) fn built_in() -> BTreeMap<String, Arc<Role>> {
             "tenant_writer",
             tenant(&["write", "view_index_metadata", "refresh"], &[]),
         ),
-        (
-            "tenant_reader",
-            tenant(&["read", "view_index_metadata", "monitor"], &[]),
-        ),
+        (READER, tenant(&["read", "view_index_metadata", "monitor"], &[])),
     ]
     .into_iter()
     .map(|(name, descriptor)| {
@@ -282,7 +282,7 @@ pub(crate) fn built_in() -> BTreeMap<String, Arc<Role>> {
 
 /// Whether a role of this name makes sense only for somebody who belongs to a tenant.
 pub(crate) fn is_for_tenants(name: &str) -> bool {
-    matches!(name, "tenant_admin" | "tenant_writer" | "tenant_reader")
+    matches!(name, "tenant_admin" | "tenant_writer" | READER)
 }
 
 /// Whether a role of this name makes sense only for somebody who belongs to no tenant.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::api_keys::{ApiKey, StoredKey};
 use crate::deletion::Deletion;
 use crate::roles::{self, Role, RoleDescriptor};
+use crate::sessions::{Sessions, StoredSession};
 use crate::tenants::{StoredSettings, TenantRecord};
 use crate::users::User;
 
@@ -25,6 +26,7 @@ pub(crate) struct State {
     pub(crate) tenant_defaults: TenantSettings,
     /// Deletions of tenants, under way and done.
     pub(crate) deletions: BTreeMap<TenantId, Arc<Deletion>>,
+    pub(crate) sessions: Sessions,
 }
 
 impl Default for State {
@@ -36,6 +38,7 @@ impl Default for State {
             tenants: BTreeMap::new(),
             tenant_defaults: TenantSettings::default(),
             deletions: BTreeMap::new(),
+            sessions: Sessions::new(),
         }
     }
 }
@@ -66,6 +69,8 @@ pub(crate) struct Stored {
     tenant_defaults: StoredSettings,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     deletions: BTreeMap<String, Deletion>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sessions: Vec<StoredSession>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -107,6 +112,11 @@ impl Stored {
                 .iter()
                 .map(|(tenant, deletion)| (tenant.as_str().to_owned(), Deletion::clone(deletion)))
                 .collect(),
+            sessions: state
+                .sessions
+                .values()
+                .map(|session| StoredSession::of(session))
+                .collect(),
         }
     }
 
@@ -138,6 +148,10 @@ impl Stored {
         }
         for (tenant, deletion) in self.deletions {
             state.deletions.insert(TenantId::parse(&tenant)?, Arc::new(deletion));
+        }
+        for session in self.sessions {
+            let (id, session) = session.open()?;
+            state.sessions.insert(id, session);
         }
         Ok(state)
     }

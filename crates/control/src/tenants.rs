@@ -152,7 +152,7 @@ impl Identity {
 }
 
 /// The error of a tenant that nobody declared.
-fn missing_tenant(id: &TenantId) -> Error {
+pub(crate) fn missing_tenant(id: &TenantId) -> Error {
     Error::new(ErrorKind::ResourceNotFound, format!("no tenant [{id}] is declared"))
 }
 

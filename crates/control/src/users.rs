@@ -166,6 +166,7 @@ impl Control {
 
     /// Gives a user a new password. Everybody may change his own.
     pub fn set_password(&self, asker: &Identity, name: &str, password: &Password) -> Result<()> {
+        asker.check_not_viewing()?;
         let password_hash = self.hash(password)?;
         self.change_user(asker, name, |user| user.password_hash = password_hash)
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use firn_control::{
     Authentication, Control, CreatedApiKey, Credentials, Identity, IndexEntry, KeyFilter, NewApiKey, NewUser, Parts,
-    Password, Principal, Privilege, RoleDescriptor, SlowdownLimits,
+    Password, Principal, Privilege, RoleDescriptor, SessionLimits, SlowdownLimits,
 };
 use firn_model::tenant::{Quotas, TenantId, TenantSettings};
 use firn_model::{ErrorKind, Result};
@@ -33,6 +33,7 @@ fn parts(disk: &SimDisk, now_ms: &Arc<AtomicI64>) -> Parts {
         // Different bytes with each call, the same ones in each run.
         random: Arc::new(move |bytes| bytes.fill_with(|| next.fetch_add(1, Ordering::Relaxed))),
         slowdown: SlowdownLimits::default(),
+        sessions: SessionLimits::default(),
     }
 }
 

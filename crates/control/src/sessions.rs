@@ -1,0 +1,440 @@
+//! Sessions: what a browser has after its user signed in once, instead of sending his password with every request.
+//!
+//! A session is a secret of 256 random bits in a cookie, of which only the SHA-256 is kept: finding one costs a hash and
+//! a look-up. What its user may do is looked up each time, so that a change of his roles holds at once; and it is good
+//! only while the user's password is the one that he signed in with.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use firn_model::tenant::TenantId;
+use firn_model::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::authenticate::{identity_of, is_closed, weight};
+use crate::control::Control;
+use crate::identity::{Identity, Principal};
+use crate::privilege::Privilege;
+use crate::roles;
+use crate::state::State;
+use crate::tenants::missing_tenant;
+use crate::users::User;
+
+/// Sessions of one user at most: with one more, the one that was used longest ago ends.
+const OF_USER_MAX: usize = 32;
+/// Sessions of one tenant's users at most, in the same way.
+const OF_TENANT_MAX: usize = 2_000;
+/// Sessions at most, in the same way: all of them are in memory and in the control file, some 300 bytes each.
+const ALL_MAX: usize = 20_000;
+/// Random bytes of a token.
+const TOKEN_BYTES: usize = 32;
+/// Letters of a token: its bytes in URL-safe base64 without padding.
+const TOKEN_CHARS: usize = 43;
+/// Longest reason of a view, characters.
+const REASON_CHARS_MAX: usize = 1000;
+
+/// How long sessions live.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionLimits {
+    /// So long after its last use a session ends.
+    pub idle: Duration,
+    /// So long after its beginning it ends, however much it is used.
+    pub lifespan: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(8 * 60 * 60),
+            lifespan: Duration::from_secs(7 * 24 * 60 * 60),
+        }
+    }
+}
+
+/// The secret of a session, as its cookie holds it; logs never show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SessionToken(String);
+
+impl fmt::Debug for SessionToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionToken(…)")
+    }
+}
+
+impl SessionToken {
+    /// A text that may be one; `None`: it cannot.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        (text.len() == TOKEN_CHARS && text.bytes().all(is_letter)).then(|| Self(text.to_owned()))
+    }
+
+    fn of(random: [u8; TOKEN_BYTES]) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(random))
+    }
+
+    /// For the cookie.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What a page of the session shows beside the cookie, so that no other site's page can act for it. It is made of
+    /// the secret, which no page can read, and needs no place of its own.
+    pub fn csrf(&self) -> String {
+        let digest = Sha256::new()
+            .chain_update("firn csrf ")
+            .chain_update(&self.0)
+            .finalize();
+        URL_SAFE_NO_PAD.encode(digest)
+    }
+
+    /// Whether `text` is [`csrf`](Self::csrf); takes the same time whatever is wrong with it.
+    pub fn is_csrf(&self, text: &str) -> bool {
+        self.csrf().as_bytes().ct_eq(text.as_bytes()).into()
+    }
+
+    fn id(&self) -> SessionId {
+        SessionId(Sha256::digest(&self.0).into())
+    }
+}
+
+/// SHA-256 of a token. Nobody learns a token by how long it takes to look for its hash.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SessionId([u8; 32]);
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionId(…)")
+    }
+}
+
+/// SHA-256 of the text that stands for a user's password: another password has another one, and so has another user
+/// of the same name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct PasswordStamp([u8; 32]);
+
+impl PasswordStamp {
+    fn of(user: &User) -> Self {
+        Self(Sha256::digest(&user.password_hash.0).into())
+    }
+}
+
+impl fmt::Debug for PasswordStamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PasswordStamp(…)")
+    }
+}
+
+/// The view of a tenant that an operator has taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Whose.
+    pub tenant: TenantId,
+    /// Why, in the operator's words.
+    pub reason: String,
+}
+
+/// A session as it is kept.
+#[derive(Debug, Clone)]
+pub struct Session {
+    id: SessionId,
+    /// Whose it is.
+    pub user: String,
+    password: PasswordStamp,
+    /// When he signed in, ms since epoch UTC.
+    pub created_ms: i64,
+    /// Set for operators only.
+    pub view: Option<View>,
+    /// Shared by all states of the session, so that its use is no change of state.
+    last_used_ms: Arc<AtomicI64>,
+}
+
+impl Session {
+    /// When a request came with it last, ms since epoch UTC.
+    fn last_used_ms(&self) -> i64 {
+        self.last_used_ms.load(Ordering::Relaxed)
+    }
+
+    /// When it ends if nobody uses it any more, ms since epoch UTC.
+    fn ends_ms(&self, limits: SessionLimits) -> i64 {
+        let after = |ms: i64, span: Duration| ms.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX));
+        after(self.last_used_ms(), limits.idle).min(after(self.created_ms, limits.lifespan))
+    }
+
+    /// Whether it is of this very user, with the password that he signed in with.
+    fn is_of(&self, user: &User) -> bool {
+        user.enabled && self.password == PasswordStamp::of(user)
+    }
+}
+
+/// Sessions by the hashes of their tokens.
+pub(crate) type Sessions = HashMap<SessionId, Arc<Session>>;
+
+/// Somebody who came with a session.
+#[derive(Debug, Clone)]
+pub struct SignedIn {
+    /// The session.
+    pub session: Arc<Session>,
+    /// Who signed in.
+    pub own: Arc<Identity>,
+    /// As whom he asks: himself, or a reader of the tenant whose view he has taken.
+    pub identity: Arc<Identity>,
+    /// How long it lives from now on if it is not used again.
+    pub expires_in: Duration,
+}
+
+impl Control {
+    /// Begins a session of a user whose password was checked a moment ago; `replaced` ends.
+    pub fn open_session(&self, asker: &Identity, replaced: Option<&SessionToken>) -> Result<(SessionToken, SignedIn)> {
+        let Principal::User(user) = asker.principal() else {
+            return Err(Error::illegal_argument("only a user with a password has sessions"));
+        };
+        let token = SessionToken::of(self.draw());
+        let session = self.change(|state, now_ms| {
+            // Between the check and now the password may have become another one.
+            let present = state.users.get(&user.name);
+            let present = present.filter(|present| present.enabled && present.password_hash == user.password_hash);
+            let present = present.cloned().ok_or_else(ended)?;
+            if let Some(replaced) = replaced {
+                state.sessions.remove(&replaced.id());
+            }
+            make_room(state, &present);
+            let session = Arc::new(Session {
+                id: token.id(),
+                user: present.name.clone(),
+                password: PasswordStamp::of(&present),
+                created_ms: now_ms,
+                view: None,
+                last_used_ms: Arc::new(AtomicI64::new(now_ms)),
+            });
+            state.sessions.insert(session.id, Arc::clone(&session));
+            Ok(session)
+        })?;
+        let signed_in = self.signed_in(session).ok_or_else(ended)?;
+        Ok((token, signed_in))
+    }
+
+    /// Who comes with this token: two hashes and two look-ups. `None`: there is no such session, or no more.
+    pub fn session(&self, token: &SessionToken) -> Option<SignedIn> {
+        let session = Arc::clone(self.state().sessions.get(&token.id())?);
+        self.signed_in(session)
+    }
+
+    /// Ends a session. Once more does nothing.
+    pub fn end_session(&self, token: &SessionToken) -> Result<()> {
+        if !self.state().sessions.contains_key(&token.id()) {
+            return Ok(());
+        }
+        self.change(|state, _| {
+            state.sessions.remove(&token.id());
+            Ok(())
+        })
+    }
+
+    /// Lets a session of an operator see what a tenant sees, or with `None` what he himself sees.
+    pub fn set_view(&self, token: &SessionToken, view: Option<View>) -> Result<SignedIn> {
+        check_reason(view.as_ref())?;
+        let session = self.change(|state, _| {
+            let session = state.sessions.get(&token.id()).ok_or_else(ended)?;
+            let user = state.users.get(&session.user).ok_or_else(ended)?;
+            let own = identity_of(state, user);
+            if view.is_some() && !own.is_operator() {
+                return Err(own.refusal("taking a tenant's view", Privilege::ManageCluster));
+            }
+            if let Some(view) = &view
+                && is_closed(state, Some(&view.tenant))
+            {
+                return Err(missing_tenant(&view.tenant));
+            }
+            let session = Arc::new(Session {
+                view,
+                ..Session::clone(session)
+            });
+            state.sessions.insert(session.id, Arc::clone(&session));
+            Ok(session)
+        })?;
+        self.signed_in(session).ok_or_else(ended)
+    }
+
+    /// How long sessions live.
+    pub fn session_limits(&self) -> SessionLimits {
+        self.session_limits
+    }
+
+    fn signed_in(&self, session: Arc<Session>) -> Option<SignedIn> {
+        let state = self.state();
+        let now_ms = self.now_ms();
+        let user = state.users.get(&session.user)?;
+        if session.ends_ms(self.session_limits) <= now_ms || !session.is_of(user) {
+            return None;
+        }
+        if is_closed(&state, user.tenant().as_ref()) {
+            return None;
+        }
+        let own = Arc::new(identity_of(&state, user));
+        let identity = match &session.view {
+            None => Arc::clone(&own),
+            // Who is no operator any more has no view to go back from, and may not keep it.
+            Some(_) if !own.is_operator() => return None,
+            Some(view) => Arc::new(own.viewing(
+                view.tenant.clone(),
+                Arc::clone(state.roles.get(roles::READER)?),
+                weight(&state, Some(&view.tenant)),
+            )),
+        };
+        session.last_used_ms.fetch_max(now_ms, Ordering::Relaxed);
+        self.is_use_unwritten.store(true, Ordering::Relaxed);
+        let left_ms = session.ends_ms(self.session_limits).saturating_sub(now_ms);
+        Some(SignedIn {
+            session,
+            own,
+            identity,
+            expires_in: Duration::from_millis(u64::try_from(left_ms).unwrap_or(0)),
+        })
+    }
+}
+
+impl Identity {
+    /// Whether he runs the node: he may take the view of a tenant.
+    pub fn is_operator(&self) -> bool {
+        self.tenant().is_none() && self.has(Privilege::ManageCluster)
+    }
+}
+
+impl State {
+    /// Forgets sessions whose time is up, and those of users who are gone or have another password.
+    pub(crate) fn forget_ended_sessions(&mut self, now_ms: i64, limits: SessionLimits) {
+        let Self { sessions, users, .. } = self;
+        sessions.retain(|_, session| {
+            let user = users.get(&session.user);
+            session.ends_ms(limits) > now_ms && user.is_some_and(|user| session.is_of(user))
+        });
+    }
+}
+
+/// Ends the sessions that are too many once `user` has one more.
+fn make_room(state: &mut State, user: &User) {
+    let State { sessions, users, .. } = state;
+    let tenant = user.tenant();
+    let tenant_of = |session: &Session| users.get(&session.user).and_then(|user| user.tenant());
+    end_over(sessions, OF_USER_MAX, |session| session.user == user.name);
+    if tenant.is_some() {
+        end_over(sessions, OF_TENANT_MAX, |session| tenant_of(session) == tenant);
+    }
+    if sessions.len() >= ALL_MAX {
+        // Whatever tenants do, an operator stays signed in: it is theirs that end, as long as there are some.
+        let operators = sessions.values().filter(|session| tenant_of(session).is_none()).count();
+        match sessions.len() > operators {
+            true => end_over(sessions, ALL_MAX - operators.min(ALL_MAX - 1), |session| {
+                tenant_of(session).is_some()
+            }),
+            false => end_over(sessions, ALL_MAX, |_| true),
+        }
+    }
+}
+
+/// Ends those that were used longest ago, of the sessions that are meant, until there is room for one more of `max`.
+fn end_over(sessions: &mut Sessions, max: usize, is_meant: impl Fn(&Session) -> bool) {
+    let mut meant: Vec<(i64, i64, SessionId)> = sessions
+        .values()
+        .filter(|session| is_meant(session))
+        .map(|session| (session.last_used_ms(), session.created_ms, session.id))
+        .collect();
+    let over = (meant.len() + 1).saturating_sub(max);
+    if over == 0 {
+        return;
+    }
+    meant.sort_unstable();
+    for (_, _, id) in meant.into_iter().take(over) {
+        sessions.remove(&id);
+    }
+}
+
+fn check_reason(view: Option<&View>) -> Result<()> {
+    let Some(view) = view else { return Ok(()) };
+    if view.reason.trim().is_empty() {
+        return Err(Error::validation(&[
+            "a reason must be given for taking a tenant's view",
+        ]));
+    }
+    if view.reason.chars().count() > REASON_CHARS_MAX {
+        return Err(Error::validation(&[format!(
+            "the reason must be at most [{REASON_CHARS_MAX}] characters long"
+        )]));
+    }
+    Ok(())
+}
+
+fn ended() -> Error {
+    Error::new(ErrorKind::Unauthenticated, "the session has ended, sign in again")
+}
+
+/// [`Session`] as the control file has it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StoredSession {
+    /// URL-safe base64, as is the next.
+    token_sha256: String,
+    password_sha256: String,
+    user: String,
+    created_ms: i64,
+    last_used_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    view: Option<StoredView>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredView {
+    tenant: String,
+    reason: String,
+}
+
+impl StoredSession {
+    pub(crate) fn of(session: &Session) -> Self {
+        Self {
+            token_sha256: URL_SAFE_NO_PAD.encode(session.id.0),
+            password_sha256: URL_SAFE_NO_PAD.encode(session.password.0),
+            user: session.user.clone(),
+            created_ms: session.created_ms,
+            last_used_ms: session.last_used_ms(),
+            view: session.view.as_ref().map(|view| StoredView {
+                tenant: view.tenant.as_str().to_owned(),
+                reason: view.reason.clone(),
+            }),
+        }
+    }
+
+    pub(crate) fn open(self) -> Result<(SessionId, Arc<Session>)> {
+        let id = SessionId(digest(&self.token_sha256)?);
+        let view = match self.view {
+            None => None,
+            Some(view) => Some(View {
+                tenant: TenantId::parse(&view.tenant)?,
+                reason: view.reason,
+            }),
+        };
+        let session = Session {
+            id,
+            user: self.user,
+            password: PasswordStamp(digest(&self.password_sha256)?),
+            created_ms: self.created_ms,
+            view,
+            last_used_ms: Arc::new(AtomicI64::new(self.last_used_ms)),
+        };
+        Ok((id, Arc::new(session)))
+    }
+}
+
+fn digest(text: &str) -> Result<[u8; 32]> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok();
+    let bytes = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+    bytes.ok_or_else(|| Error::internal("a session has a hash that is none"))
+}
+
+#[cfg(test)]
+mod tests;
