@@ -18,7 +18,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Body;
 
 use crate::async_search::AsyncSearches;
-use crate::auth::Gate;
+use crate::auth::{self, Csrf, Gate, Known, OfSession};
 use crate::body::{self, BodyBudget, BodyLimits, BodyShare};
 use crate::config::{ApiConfig, Security};
 use crate::console;
@@ -33,6 +33,7 @@ use crate::record::Recording;
 use crate::reply::{Reply, Shape};
 use crate::request::{Call, Edge, Peer};
 use crate::router::{BodyKind, Captures, Found, Route, Router};
+use crate::sessions;
 use crate::streaming::ResponseBody;
 use crate::tasks::{TaskGuard, Tasks};
 
@@ -59,7 +60,7 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         metrics: Metrics::new(),
         requests: AtomicU64::new(0),
         bodies: BodyBudget::new(config.body_memory_max),
-        gate: Gate::default(),
+        gate: Gate::new(config.tls.is_some()),
         anybody: Arc::new(Identity::open()),
         permits: Shares::new(config.max_concurrent_requests.max(1) as u64),
         accounts: Accounts::default(),
@@ -127,6 +128,7 @@ impl Api {
             gzip: accepts_gzip(&parts.headers),
             head: parts.method == Method::HEAD,
             opaque_id: parts.headers.get("x-opaque-id").cloned(),
+            challenge: auth::takes_challenge(self.edge.gate.cookies, &parts),
         };
         // What it may know of in errors, once that is known.
         let mut known: Option<RequestContext> = None;
@@ -196,7 +198,7 @@ impl Api {
     async fn answer<B>(
         &self,
         parts: &http::request::Parts,
-        body: Pin<&mut B>,
+        mut body: Pin<&mut B>,
         started: Instant,
         shape: &mut Shape,
         recording: &mut Recording,
@@ -214,10 +216,26 @@ impl Api {
         params.flag("human")?;
         shape.accept = media_type::accept(&parts.headers, params.get("format"))?;
         shape.filter_path = params.get("filter_path").map(FilterPath::parse).transpose()?.flatten();
-        let identity = self.identify(parts).await?;
-        recording.identified(&identity);
+        let mut early = None;
+        let Known { identity, session } = match &self.edge.config.security {
+            Security::On(control) if sessions::is_sign_in(parts) => {
+                let bytes = self.sign_in_body(parts, body.as_mut()).await?;
+                let credentials = sessions::credentials(parts, &bytes)?;
+                early = Some(bytes);
+                recording.claims(credentials.principal());
+                self.edge.gate.sign_in(control, parts, &credentials).await?
+            }
+            Security::On(control) => self.edge.gate.identify(control, parts).await?,
+            Security::Off(_) => Arc::clone(&self.edge.anybody).into(),
+        };
+        recording.identified(&identity, session.as_ref().and_then(OfSession::view));
         let (route, captures) = self.find(parts)?;
         recording.found(route, &captures);
+        let csrf = match &session {
+            // Who signs in has shown more than a page of another site can.
+            Some(session) if early.is_none() => session.check_head(parts, route.only_reads())?,
+            _ => Csrf::Settled,
+        };
         params.check(path, route.params)?;
         let scope = identity
             .scope(route.privilege)
@@ -239,9 +257,15 @@ impl Api {
         };
         let search = self.edge.admit(&scope, route.action)?;
         let mut share = self.edge.bodies.open(tenant);
-        let mut body = body::read(&parts.headers, body, BodyLimits::of(self.config()), &mut share).await?;
+        let mut body = match early {
+            Some(bytes) => bytes,
+            None => body::read(&parts.headers, body, BodyLimits::of(self.config()), &mut share).await?,
+        };
         self.edge.metrics.received(body.len() as u64);
         recording.received(body.len() as u64);
+        if let (Csrf::InForm, Some(session)) = (csrf, &session) {
+            session.check_form(&body)?;
+        }
         check_body(route, parts, &params, &mut body)?;
 
         let ctx = RequestContext {
@@ -274,8 +298,10 @@ impl Api {
             accept: shape.accept,
             filter_path: shape.filter_path.clone(),
             identity,
+            session,
             ctx,
             timings: recording.timings(),
+            viewed: recording.viewed(),
         };
         let answer = (route.handler)(Arc::clone(&self.edge), call);
         let reply = AssertUnwindSafe(answer)
@@ -292,12 +318,17 @@ impl Api {
         Ok((reply, holds))
     }
 
-    /// Who sends the request. Asked before anything of it is looked at but the head.
-    async fn identify(&self, parts: &http::request::Parts) -> Result<Arc<Identity>, ApiError> {
-        match &self.edge.config.security {
-            Security::On(control) => Ok(self.edge.gate.identify(control, parts).await?),
-            Security::Off(_) => Ok(Arc::clone(&self.edge.anybody)),
-        }
+    /// The body of a request whose sender is not known yet: the only one that is read before anybody says who he is.
+    async fn sign_in_body<B>(&self, parts: &http::request::Parts, body: Pin<&mut B>) -> Result<Bytes, ApiError>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: std::fmt::Display,
+    {
+        let mut share = self.edge.bodies.open(None);
+        let limits = sessions::body_limits(self.config());
+        let read = body::read(&parts.headers, body, limits, &mut share);
+        let read = tokio::time::timeout(sessions::BODY_PATIENCE, read).await;
+        read.map_err(|_| body::too_slow(sessions::BODY_PATIENCE))?
     }
 
     fn find(&self, parts: &http::request::Parts) -> Result<(&Route, Captures), ApiError> {

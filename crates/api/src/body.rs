@@ -45,6 +45,22 @@ impl BodyLimits {
     }
 }
 
+/// The error of a body that has not come after so long.
+pub(crate) fn too_slow(patience: Duration) -> ApiError {
+    timed_out(format!(
+        "the request's body took more than [{}ms]",
+        patience.as_millis()
+    ))
+}
+
+fn timed_out(reason: String) -> ApiError {
+    ApiError::Rest {
+        status: StatusCode::REQUEST_TIMEOUT,
+        error_type: "receive_timeout_transport_exception",
+        reason,
+    }
+}
+
 /// Makes a share at least `bytes` large.
 fn grow_to(share: &mut BodyShare, bytes: u64) -> Result<()> {
     let more = bytes.saturating_sub(share.amount());
@@ -126,14 +142,10 @@ where
     loop {
         let frame = match tokio::time::timeout(limits.idle, body.frame()).await {
             Err(_) => {
-                return Err(ApiError::Rest {
-                    status: StatusCode::REQUEST_TIMEOUT,
-                    error_type: "receive_timeout_transport_exception",
-                    reason: format!(
-                        "the request's body paused for more than [{}ms]",
-                        limits.idle.as_millis()
-                    ),
-                });
+                return Err(timed_out(format!(
+                    "the request's body paused for more than [{}ms]",
+                    limits.idle.as_millis()
+                )));
             }
             Ok(None) => break,
             Ok(Some(Err(error))) => {

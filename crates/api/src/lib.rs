@@ -59,6 +59,7 @@ mod scroll;
 mod search;
 mod security;
 mod server;
+mod sessions;
 mod settings;
 mod slm;
 mod snapshots;

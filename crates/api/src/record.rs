@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use firn_control::{Identity, Principal};
+use firn_control::{Identity, Principal, View};
 use firn_engine::{Work, WorkDone};
 use firn_model::tenant::TenantId;
 use http::StatusCode;
@@ -56,6 +56,8 @@ pub struct RequestRecord {
     pub caller: Caller,
     /// Whose request it was; `None`: nobody's in particular, as an operator's.
     pub tenant: Option<TenantId>,
+    /// The view with which an operator looked, or which he took.
+    pub view: Option<View>,
     /// What was answered; 499 if the client did not wait.
     pub status: u16,
     /// The type of the error that was answered, as in its body.
@@ -99,6 +101,21 @@ impl Timings {
 
     fn lock(&self) -> MutexGuard<'_, Vec<StageTiming>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where the view of an operator is noted while a request is answered.
+#[derive(Debug, Default)]
+pub(crate) struct Viewed(Mutex<Option<View>>);
+
+impl Viewed {
+    /// Notes it.
+    pub(crate) fn set(&self, view: View) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
+    }
+
+    fn take(&self) -> Option<View> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -150,6 +167,7 @@ pub(crate) struct Recording {
     started: Instant,
     work: Arc<Work>,
     timings: Arc<Timings>,
+    viewed: Arc<Viewed>,
     /// `None`: nobody wants to know.
     kept: Option<(Arc<dyn Recorder>, RequestRecord)>,
 }
@@ -174,6 +192,7 @@ impl Edge {
                     claimed: auth::claimed(parts),
                 },
                 tenant: None,
+                view: None,
                 status: CLIENT_CLOSED_REQUEST,
                 error: None,
                 took: Duration::ZERO,
@@ -189,6 +208,7 @@ impl Edge {
             started,
             work: Arc::default(),
             timings: Arc::default(),
+            viewed: Arc::default(),
             kept: self.config.recorder.as_ref().map(begin),
         }
     }
@@ -210,8 +230,25 @@ impl Recording {
         Arc::clone(&self.timings)
     }
 
+    /// Where it is noted whose view was taken.
+    pub(crate) fn viewed(&self) -> Arc<Viewed> {
+        Arc::clone(&self.viewed)
+    }
+
+    /// Notes who somebody says he is, in the body of his request.
+    pub(crate) fn claims(&mut self, name: &str) {
+        self.note(|record| {
+            record.caller = Caller::Unknown {
+                claimed: Some(name.to_owned()),
+            };
+        });
+    }
+
     /// Notes who asks.
-    pub(crate) fn identified(&mut self, identity: &Identity) {
+    pub(crate) fn identified(&mut self, identity: &Identity, view: Option<&View>) {
+        if let Some(view) = view {
+            self.viewed.set(view.clone());
+        }
         self.note(|record| {
             record.caller = Caller::of(identity);
             record.tenant = identity.tenant().cloned();
@@ -272,6 +309,7 @@ impl Drop for Recording {
             record.took = self.started.elapsed();
             record.work = self.work.done();
             record.stages = self.timings.take();
+            record.view = self.viewed.take();
             recorder.record(record);
         }
     }

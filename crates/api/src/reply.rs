@@ -38,6 +38,8 @@ pub(crate) enum Body {
     Text(String),
     /// Prometheus' text format.
     Metrics(String),
+    /// Printed JSON for one person's browser, which keeps none of it, and a cookie that it is to have.
+    Personal(Vec<u8>, Option<HeaderValue>),
     /// Written as it comes: neither laid out nor filtered nor compressed.
     Stream(Streamed),
 }
@@ -52,6 +54,8 @@ pub(crate) struct Shape {
     pub(crate) gzip: bool,
     pub(crate) head: bool,
     pub(crate) opaque_id: Option<HeaderValue>,
+    /// Whether a 401 says what may be signed in with.
+    pub(crate) challenge: bool,
 }
 
 impl Reply {
@@ -92,10 +96,24 @@ impl Reply {
 
 impl Shape {
     /// The response of a handler's answer.
-    pub(crate) async fn response(&self, reply: Reply) -> Response<ResponseBody> {
+    pub(crate) async fn response(&self, mut reply: Reply) -> Response<ResponseBody> {
+        let Body::Personal(json, cookie) = reply.body else {
+            return self.shared_response(reply).await;
+        };
+        reply.body = Body::Json(json);
+        let mut response = self.shared_response(reply).await;
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(cookie) = cookie {
+            headers.append(header::SET_COOKIE, cookie);
+        }
+        response
+    }
+
+    async fn shared_response(&self, reply: Reply) -> Response<ResponseBody> {
         let status = reply.status;
         let (bytes, content_type) = match reply.body {
-            Body::Json(bytes) => match self.lay_out(bytes, false) {
+            Body::Json(bytes) | Body::Personal(bytes, _) => match self.lay_out(bytes, false) {
                 Ok(bytes) => (bytes, self.accept.json_content_type()),
                 Err(error) => {
                     return self
@@ -141,7 +159,7 @@ impl Shape {
                 .headers_mut()
                 .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if error.status() == StatusCode::UNAUTHORIZED {
+        if error.status() == StatusCode::UNAUTHORIZED && self.challenge {
             for challenge in CHALLENGES {
                 let value = HeaderValue::from_static(challenge);
                 response.headers_mut().append(header::WWW_AUTHENTICATE, value);
@@ -152,7 +170,7 @@ impl Shape {
 
     fn lay_out(&self, bytes: Vec<u8>, filtered: bool) -> Result<Vec<u8>, ApiError> {
         let bytes = match &self.filter_path {
-            Some(filter) if !filtered => filter.apply(&bytes)?,
+            Some(filter) if !filtered && !bytes.is_empty() => filter.apply(&bytes)?,
             _ => bytes,
         };
         Ok(if self.pretty { pretty(&bytes) } else { bytes })

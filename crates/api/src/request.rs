@@ -14,7 +14,7 @@ use firn_model::tenant::TenantId;
 use serde_json::{Map, Value};
 
 use crate::async_search::AsyncSearches;
-use crate::auth::Gate;
+use crate::auth::{Gate, OfSession};
 use crate::body::BodyBudget;
 use crate::config::ApiConfig;
 use crate::discover::Discovers;
@@ -24,7 +24,7 @@ use crate::media_type::{Accept, Format};
 use crate::metrics::Metrics;
 use crate::params::Params;
 use crate::quotas::Accounts;
-use crate::record::Timings;
+use crate::record::{Timings, Viewed};
 use crate::router::Captures;
 use crate::tasks::Tasks;
 
@@ -69,9 +69,13 @@ pub(crate) struct Call {
     pub(crate) filter_path: Option<FilterPath>,
     /// Who asks.
     pub(crate) identity: Arc<Identity>,
+    /// The session that he came with, or at sign-in the one that a new one takes the place of.
+    pub(crate) session: Option<OfSession>,
     pub(crate) ctx: RequestContext,
     /// Where the stages of its answer are noted for its record.
     pub(crate) timings: Arc<Timings>,
+    /// Where it is noted whose view was taken.
+    pub(crate) viewed: Arc<Viewed>,
 }
 
 impl Edge {
@@ -177,7 +181,8 @@ impl Call {
     }
 }
 
-fn missing_body() -> ApiError {
+/// Elasticsearch's complaint about a body that is not there.
+pub(crate) fn missing_body() -> ApiError {
     ApiError::bad_request("parse_exception", "request body is required")
 }
 

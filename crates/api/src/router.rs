@@ -20,8 +20,8 @@ use crate::request::{Call, Edge};
 use crate::{
     admin, aliases, analyze, bulk, cat, cluster, count, data_stream_lifecycle, data_streams, discover, document,
     field_caps, ilm, indices, mappings, metrics, mget, msearch, nodes, placement, point_in_time, recovery, resolve,
-    root, scroll, search, security, settings, slm, snapshots, stats, tasks, templates, tenant_deletion, tenant_usage,
-    tenants, terms_enum, validate,
+    root, scroll, search, security, sessions, settings, slm, snapshots, stats, tasks, templates, tenant_deletion,
+    tenant_usage, tenants, terms_enum, validate,
 };
 
 /// What a handler returns.
@@ -240,6 +240,12 @@ macro_rules! route {
 }
 
 impl Route {
+    /// Whether it changes nothing when it is asked with GET or HEAD.
+    pub(crate) fn only_reads(&self) -> bool {
+        use Privilege::{CreateIndex, Maintain, Manage, Refresh, Write};
+        !matches!(self.privilege, Write | Refresh | CreateIndex | Maintain | Manage)
+    }
+
     fn always(mut self) -> Self {
         self.always = true;
         self
@@ -371,6 +377,10 @@ fn routes() -> Vec<Route> {
 
         // Who may do what.
         route!(GET, ["/_firn/tenants/{id}/usage"], "tenant_usage", "cluster:admin/firn/tenants/usage", ManageTenant, [], None, tenant_usage::usage),
+        route!(GET, ["/_firn/session"], "get_session", "cluster:admin/firn/session/get", Any, [], None, sessions::get).always(),
+        route!(POST, ["/_firn/session"], "create_session", "cluster:admin/firn/session/create", Any, [], Json, sessions::create).always(),
+        route!(DELETE, ["/_firn/session"], "delete_session", "cluster:admin/firn/session/delete", Any, [], None, sessions::delete).always(),
+        route!(POST, ["/_firn/session/view"], "view_as_tenant", "cluster:admin/firn/session/view", Any, [], Json, sessions::view).always(),
         route!(GET, ["/_security/_authenticate"], "authenticate", "cluster:admin/xpack/security/user/authenticate", Any, [], None, security::authenticate::authenticate),
         route!(GET_POST, ["/_security/user/_has_privileges"], "has_privileges", "cluster:admin/xpack/security/user/has_privileges", Any, [], Json, security::privileges::has_privileges),
         route!(POST_PUT, ["/_security/api_key"], "create_api_key", "cluster:admin/xpack/security/api_key/create", ManageOwnKeys, [security::user::PARAMS], Json, security::api_key::create),

@@ -44,6 +44,7 @@ pub(crate) fn open(settings: &ServeSettings, is_on: bool) -> anyhow::Result<Arc<
         now_ms: Arc::new(now_ms),
         random: Arc::new(fill_random),
         slowdown: SlowdownLimits::default(),
+        sessions: settings.sessions,
     })?;
     if is_on {
         ensure_operator(&control, settings)?;

@@ -29,6 +29,7 @@ use Class::{Open, Operators, Own};
 const CLASSES: &[(Class, &[&str])] = &[
     (Open, &[
         "root", "license", "xpack", "authenticate", "has_privileges", "cat_help", "change_password",
+        "get_session", "create_session", "delete_session",
     ]),
     (Own, &[
         "bulk", "index", "create", "update", "delete", "get", "get_source", "mget", "search", "scroll", "clear_scroll",
@@ -41,6 +42,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "put_user", "delete_user", "enable_user", "disable_user", "get_tenant", "tenant_usage", "get_tenant_usage",
     ]),
     (Operators, &[
+        "view_as_tenant",
         "metrics", "delete_all_pits", "get_all_pits", "create_index", "delete_index", "open_index", "close_index",
         "rollover", "put_mapping", "put_settings", "put_alias", "delete_alias", "update_aliases", "get_index_template",
         "index_template_exists", "put_index_template", "delete_index_template", "simulate_index_template",

@@ -1,22 +1,26 @@
-//! Who sends a request: from its `Authorization` to an identity, or to a 401.
+//! Who sends a request: from its `Authorization` or its session's cookie to an identity, or to a 401.
 //!
 //! API keys and passwords that were right a moment ago are checked at once. A password that has to be
 //! hashed leaves the async threads, few at a time, and waits in a line if guesses came before it.
 
 mod header;
 mod line;
+mod session;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use firn_control::{Attempt, Authentication, Control, Credentials, Identity, PasswordCheck};
 use firn_engine::{Error, ErrorKind};
+use http::header::AUTHORIZATION;
 use http::request::Parts;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use self::line::{Line, Origin, Place};
 use crate::request::Peer;
+
+pub(crate) use session::{Cookies, Csrf, OfSession, takes_challenge};
 
 /// What clients may sign in with, as `WWW-Authenticate` says it.
 pub(crate) const CHALLENGES: [&str; 2] = [r#"Basic realm="security", charset="UTF-8""#, "ApiKey"];
@@ -29,15 +33,35 @@ const RETRY_AFTER_S: u64 = 10;
 /// What stands between a request's credentials and their check.
 #[derive(Debug)]
 pub(crate) struct Gate {
+    pub(crate) cookies: Cookies,
     checks: Semaphore,
     passwords: Line,
     /// Of its own: ids of keys are made up more quickly than names are known, and must not keep out people.
     keys: Line,
 }
 
-impl Default for Gate {
-    fn default() -> Self {
+/// Somebody who is known.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) identity: Arc<Identity>,
+    /// The session that he came with.
+    pub(crate) session: Option<OfSession>,
+}
+
+impl From<Arc<Identity>> for Known {
+    fn from(identity: Arc<Identity>) -> Self {
         Self {
+            identity,
+            session: None,
+        }
+    }
+}
+
+impl Gate {
+    /// That of a server with TLS or without.
+    pub(crate) fn new(is_secure: bool) -> Self {
+        Self {
+            cookies: Cookies { is_secure },
             checks: Semaphore::new(CHECKS_AT_A_TIME),
             passwords: Line::default(),
             keys: Line::default(),
@@ -52,9 +76,18 @@ pub(crate) fn claimed(parts: &Parts) -> Option<String> {
 }
 
 impl Gate {
-    /// Who sends the request; a 401 if nobody knows, a 429 if too many guess at a time.
-    pub(crate) async fn identify(&self, control: &Arc<Control>, parts: &Parts) -> Result<Arc<Identity>, Error> {
-        let uri = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    /// Who sends the request; a 401 if nobody knows, a 429 if too many guess at a time. The cookie of a session counts
+    /// only where there is no `Authorization`.
+    pub(crate) async fn identify(&self, control: &Arc<Control>, parts: &Parts) -> Result<Known, Error> {
+        let uri = uri(parts);
+        if !parts.headers.contains_key(AUTHORIZATION)
+            && let Some(session) = self.cookies.session(control, parts)?
+        {
+            return Ok(Known {
+                identity: Arc::clone(&session.signed_in.identity),
+                session: Some(session),
+            });
+        }
         let credentials = match header::credentials(&parts.headers) {
             Ok(Some(credentials)) => credentials,
             Ok(None) => {
@@ -65,15 +98,39 @@ impl Gate {
             }
             Err(reason) => return Err(unauthenticated(reason.to_owned(), None)),
         };
-        match control.authenticate(&credentials, Instant::now()) {
+        self.check(control, parts, &credentials).await.map(Known::from)
+    }
+
+    /// Who signs in with these credentials, to get a session that takes the place of the one he may have. What is wrong
+    /// with them is told, and takes as long, as with every other request.
+    pub(crate) async fn sign_in(
+        &self,
+        control: &Arc<Control>,
+        parts: &Parts,
+        credentials: &Credentials,
+    ) -> Result<Known, Error> {
+        session::check_site(parts)?;
+        let identity = self.check(control, parts, credentials).await?;
+        let session = self.cookies.replaced(control, parts);
+        Ok(Known { identity, session })
+    }
+
+    async fn check(
+        &self,
+        control: &Arc<Control>,
+        parts: &Parts,
+        credentials: &Credentials,
+    ) -> Result<Arc<Identity>, Error> {
+        let uri = uri(parts);
+        match control.authenticate(credentials, Instant::now()) {
             Authentication::Known(identity) => Ok(identity),
             Authentication::Unknown(detail) => {
-                self.slow_down(control, &credentials, from(parts)).await?;
-                Err(unknown(&credentials, detail, uri))
+                self.slow_down(control, credentials, from(parts)).await?;
+                Err(unknown(credentials, detail, uri))
             }
             Authentication::Check(check) => {
-                let place = self.join(&credentials, from(parts))?;
-                self.check_in_line(control, &credentials, check, &place, uri).await
+                let place = self.join(credentials, from(parts))?;
+                self.check_in_line(control, credentials, check, &place, uri).await
             }
         }
     }
@@ -140,6 +197,10 @@ impl Gate {
     }
 }
 
+fn uri(parts: &Parts) -> &str {
+    parts.uri.path_and_query().map_or("/", |path| path.as_str())
+}
+
 fn from(parts: &Parts) -> Origin {
     Origin::of(parts.extensions.get::<Peer>().map(|peer| peer.0.ip()))
 }
@@ -186,7 +247,7 @@ mod tests {
 
     #[test]
     fn made_up_keys_keep_no_password_out() {
-        let gate = Gate::default();
+        let gate = Gate::new(false);
         let key = |number: usize| Credentials::ApiKey {
             id: format!("key{number}"),
             secret: String::new(),

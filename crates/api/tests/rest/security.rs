@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use firn_api::Security;
-use firn_control::{Control, Parts, Password, SlowdownLimits};
+use firn_control::{Control, Parts, Password, SessionLimits, SlowdownLimits};
 use firn_storage::sim::SimDisk;
 
 use crate::fake::{Answer, NOW_MS, Node};
@@ -27,6 +27,7 @@ pub(crate) fn secure(slowdown: SlowdownLimits) -> (Node, Arc<Control>) {
                 .for_each(|byte| *byte = counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
         }),
         slowdown,
+        sessions: SessionLimits::default(),
     })
     .unwrap();
     control.set_operator_password(&Password(PASSWORD.to_owned())).unwrap();

@@ -16,6 +16,8 @@ use super::stream::Definition;
 const SIGNED_IN_MAX: usize = 10_000;
 /// A caller who was away for so long signs in anew.
 const SIGNED_IN_FOR_MS: i64 = 5 * 60 * 1000;
+/// The endpoint where somebody says by himself that he comes, whenever he did last.
+const SIGN_IN: &str = "create_session";
 /// What only looks, or comes with every write, although its action has the name of administration.
 const NO_MANAGEMENT: &[&str] = &[
     "indices:admin/refresh",
@@ -39,6 +41,7 @@ pub(super) fn definition() -> Definition {
             "authentication": {"properties": {"type": keyword()}},
             "apikey": {"properties": {"id": keyword(), "name": keyword()}},
             "tenant": keyword(),
+            "view": {"properties": {"tenant": keyword(), "reason": keyword()}},
             "origin": {"properties": {"address": {"type": "ip"}, "port": {"type": "integer"}}},
             "request": {"properties": {"id": keyword(), "method": keyword(), "name": keyword()}},
             "url": {"properties": {"path": keyword()}},
@@ -64,7 +67,7 @@ pub(super) enum Event {
     AuthenticationSuccess,
     /// Somebody who is known asked for what he may not, as a whole or in items of a bulk.
     AccessDenied,
-    /// Somebody changed something beside documents, or tried to.
+    /// Somebody changed something beside documents, or tried to; or an operator looked with a tenant's eyes.
     AccessGranted,
 }
 
@@ -96,7 +99,9 @@ impl Audit {
         let is_new = self.signs_in(record);
         if record.error == Some("security_exception") || record.work.denied > 0 {
             Some(Event::AccessDenied)
-        } else if is_management(record) {
+        } else if record.endpoint == SIGN_IN {
+            Some(Event::AuthenticationSuccess)
+        } else if is_management(record) || record.view.is_some() {
             Some(Event::AccessGranted)
         } else {
             is_new.then_some(Event::AuthenticationSuccess)
@@ -172,6 +177,10 @@ pub(super) fn print(record: &RequestRecord, event: Event, node: &str) -> Value {
     if let Some(error) = record.error {
         out.insert("error".to_owned(), json!({"type": error}));
     }
+    if let Some(view) = &record.view {
+        let view = json!({"tenant": view.tenant.as_str(), "reason": view.reason});
+        out.insert("view".to_owned(), view);
+    }
     if record.work.denied > 0 {
         out.insert("items_denied".to_owned(), record.work.denied.into());
     }
@@ -202,7 +211,9 @@ pub(super) fn print_caller(record: &RequestRecord, out: &mut Map<String, Value>)
 pub(super) mod tests {
     use std::time::Duration;
 
+    use firn_control::View;
     use firn_engine::WorkDone;
+    use firn_model::tenant::TenantId;
 
     use super::*;
 
@@ -219,6 +230,7 @@ pub(super) mod tests {
             peer: Some(([10, 0, 0, 1], 4000).into()),
             caller,
             tenant: None,
+            view: None,
             status: 200,
             error: None,
             took: Duration::from_micros(1500),
@@ -288,6 +300,16 @@ pub(super) mod tests {
             Some(Event::AccessGranted),
         );
         check(|r| r.action = "indices:admin/get", None);
+        check(|r| r.endpoint = "create_session", Some(Event::AuthenticationSuccess));
+        check(
+            |r| {
+                r.view = Some(View {
+                    tenant: TenantId::parse("acme").unwrap(),
+                    reason: "ticket 1".to_owned(),
+                });
+            },
+            Some(Event::AccessGranted),
+        );
         check(
             |r| (r.method, r.action) = ("POST".to_owned(), "indices:admin/refresh"),
             None,

@@ -248,6 +248,20 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         help: "PEM file with the certificate's private key, not encrypted. Read again when it changes.",
     },
     Definition {
+        name: "xpack.security.session.idle_timeout",
+        section: SECURITY,
+        kind: Kind::Duration,
+        default: Fixed("8h"),
+        help: "So long after its last request the session of somebody who signed in with a browser ends (see [security](security.md#sessions)).",
+    },
+    Definition {
+        name: "xpack.security.session.lifespan",
+        section: SECURITY,
+        kind: Kind::Duration,
+        default: Fixed("7d"),
+        help: "So long after the sign-in it ends, however much it is used.",
+    },
+    Definition {
         name: "xpack.security.audit.enabled",
         section: SECURITY,
         kind: BOOLEAN,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use firn_api::DiscoverLimits;
+use firn_control::SessionLimits;
 use serde_json::{Map, Value as Json};
 
 use super::SettingsError;
@@ -78,6 +79,7 @@ pub(crate) struct ServeSettings {
     /// `xpack.security.enabled`; `None`: whatever the address and the record of users ask for.
     pub(crate) security_enabled: Option<bool>,
     pub(crate) operator_password_file: Option<PathBuf>,
+    pub(crate) sessions: SessionLimits,
     pub(crate) http_max_content_bytes: u64,
     pub(crate) shutdown_grace: Duration,
     pub(crate) index_buffer_bytes: u64,
@@ -151,6 +153,14 @@ impl ServeSettings {
             traffic: values.records("traffic.enabled", "traffic.retention")?,
             security_enabled: values.text("xpack.security.enabled")?.map(|text| text == "true"),
             operator_password_file: values.path("operator.password_file")?,
+            sessions: SessionLimits {
+                idle: values
+                    .duration("xpack.security.session.idle_timeout")?
+                    .expect("a duration that cannot be never"),
+                lifespan: values
+                    .duration("xpack.security.session.lifespan")?
+                    .expect("a duration that cannot be never"),
+            },
             http_max_content_bytes: values.bytes("http.max_content_length")?,
             shutdown_grace: values
                 .duration("http.shutdown_grace_period")?

@@ -1,0 +1,281 @@
+//! The session cookie of a request, and what a browser has to show beside it.
+//!
+//! A browser adds the cookie by itself, so the cookie alone says nothing about who made the page that asks. Whatever may
+//! change something has to bring the session's token too, which only a page of this server can have read; and what a
+//! browser says is asked for by another site's page is refused whatever it is.
+
+use firn_control::{Control, SessionToken, SignedIn, View};
+use firn_engine::{Error, ErrorKind};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, header};
+
+use super::unauthenticated;
+use crate::params::decode;
+use crate::sessions;
+
+/// Brings the session's token.
+pub(crate) const CSRF_HEADER: &str = "x-firn-csrf";
+/// The same in a form that a page sends.
+const CSRF_FIELD: &str = "csrf";
+const FORM: &str = "application/x-www-form-urlencoded";
+/// What browsers say of where a request comes from.
+const FETCH_SITE: &str = "sec-fetch-site";
+const FETCH_MODE: &str = "sec-fetch-mode";
+
+/// A session that a request came with.
+#[derive(Debug, Clone)]
+pub(crate) struct OfSession {
+    pub(crate) token: SessionToken,
+    pub(crate) signed_in: SignedIn,
+}
+
+/// Cookies of sessions, as this server sets and reads them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cookies {
+    /// Over TLS only. The browser itself then takes care that no other host and no plain HTTP sets the cookie.
+    pub(crate) is_secure: bool,
+}
+
+impl Cookies {
+    fn name(self) -> &'static str {
+        match self.is_secure {
+            true => "__Host-firn_session",
+            false => "firn_session",
+        }
+    }
+
+    /// Sets the cookie of a session that lives at most so long.
+    pub(crate) fn set(self, token: &SessionToken, seconds: u64) -> Option<HeaderValue> {
+        self.print(token.as_str(), seconds)
+    }
+
+    /// Takes the cookie away.
+    pub(crate) fn clear(self) -> Option<HeaderValue> {
+        self.print("", 0)
+    }
+
+    fn print(self, value: &str, seconds: u64) -> Option<HeaderValue> {
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        let text = format!(
+            "{}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}",
+            self.name()
+        );
+        HeaderValue::from_str(&text).ok()
+    }
+
+    /// The session cookie of a request; an error if there are several, of which somebody else made one.
+    fn of(self, headers: &HeaderMap) -> Result<Option<&str>, Error> {
+        let mut found = None;
+        let values = headers.get_all(header::COOKIE).iter();
+        for pair in values
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(';'))
+        {
+            let Some((name, value)) = pair.split_once('=') else {
+                continue;
+            };
+            if name.trim() == self.name() && found.replace(value.trim()).is_some() {
+                return Err(unauthenticated(
+                    "more than one session cookie in the request".to_owned(),
+                    None,
+                ));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The session of a request that has no other credentials; `None` if it has no cookie of one.
+    pub(super) fn session(self, control: &Control, parts: &Parts) -> Result<Option<OfSession>, Error> {
+        let Some(cookie) = self.of(&parts.headers)? else {
+            return Ok(None);
+        };
+        let found = SessionToken::parse(cookie).and_then(|token| {
+            let signed_in = control.session(&token)?;
+            Some(OfSession { token, signed_in })
+        });
+        match found {
+            Some(session) => Ok(Some(session)),
+            None => Err(unauthenticated("the session has ended, sign in again".to_owned(), None)),
+        }
+    }
+
+    /// The session that a new one takes the place of, if there is one.
+    pub(super) fn replaced(self, control: &Control, parts: &Parts) -> Option<OfSession> {
+        self.session(control, parts).ok().flatten()
+    }
+}
+
+/// Whether a 401 may ask for credentials in the browser's own window: for programs and people who typed an address,
+/// never for a page that has a form of its own.
+pub(crate) fn takes_challenge(cookies: Cookies, parts: &Parts) -> bool {
+    let mode = parts.headers.get(FETCH_MODE).map(HeaderValue::as_bytes);
+    let is_of_page = mode.is_some_and(|mode| mode != b"navigate")
+        || parts.headers.contains_key(CSRF_HEADER)
+        || parts.uri.path().starts_with(sessions::PATH)
+        || !matches!(cookies.of(&parts.headers), Ok(None));
+    !is_of_page
+}
+
+/// Refuses what another site's page asks for.
+pub(super) fn check_site(parts: &Parts) -> Result<(), Error> {
+    match parts.headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
+        None | Some(b"same-origin" | b"none") => Ok(()),
+        Some(site) => Err(refused(format!(
+            "a page of another site asks ([{FETCH_SITE}: {}]): sessions are for this server's own pages",
+            String::from_utf8_lossy(site)
+        ))),
+    }
+}
+
+/// Where the token of a request has to be looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Csrf {
+    /// Nowhere any more.
+    Settled,
+    /// In the form that is the body.
+    InForm,
+}
+
+impl OfSession {
+    /// The view that was taken in it.
+    pub(crate) fn view(&self) -> Option<&View> {
+        self.signed_in.session.view.as_ref()
+    }
+
+    /// Holds the head of a request against the session. `only_reads` is what its endpoint does with GET and HEAD.
+    pub(crate) fn check_head(&self, parts: &Parts, only_reads: bool) -> Result<Csrf, Error> {
+        check_site(parts)?;
+        let looks = matches!(parts.method, Method::GET | Method::HEAD) && only_reads;
+        match parts.headers.get(CSRF_HEADER) {
+            _ if looks => Ok(Csrf::Settled),
+            Some(token) => self.check_token(token.to_str().ok()).map(|()| Csrf::Settled),
+            None if is_form(&parts.headers) => Ok(Csrf::InForm),
+            None => Err(self.no_token()),
+        }
+    }
+
+    /// Holds a form against the session.
+    pub(crate) fn check_form(&self, form: &[u8]) -> Result<(), Error> {
+        let text = std::str::from_utf8(form).unwrap_or("");
+        let token = text.split('&').find_map(|pair| {
+            let (name, value) = pair.split_once('=')?;
+            (name == CSRF_FIELD).then(|| decode(value, true).ok()).flatten()
+        });
+        match token {
+            Some(token) => self.check_token(Some(&token)),
+            None => Err(self.no_token()),
+        }
+    }
+
+    fn check_token(&self, token: Option<&str>) -> Result<(), Error> {
+        match token.is_some_and(|token| self.token.is_csrf(token)) {
+            true => Ok(()),
+            false => Err(refused(format!(
+                "the [{CSRF_HEADER}] of the request is not its session's"
+            ))),
+        }
+    }
+
+    fn no_token(&self) -> Error {
+        refused(format!(
+            "a request that may change something needs the header [{CSRF_HEADER}] with the session's [csrf]"
+        ))
+    }
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = kind.and_then(|kind| kind.split(';').next()).unwrap_or("");
+    essence.trim().eq_ignore_ascii_case(FORM)
+}
+
+fn refused(reason: String) -> Error {
+    Error::new(ErrorKind::Forbidden, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn parts(headers: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().uri("/_search");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn the_cookie_is_found_among_others_and_once() {
+        let check = |is_secure: bool, cookies: &[&str]| {
+            let headers: Vec<_> = cookies.iter().map(|cookie| ("cookie", *cookie)).collect();
+            let parts = parts(&headers);
+            let found = Cookies { is_secure }.of(&parts.headers);
+            found
+                .map(|found| found.map(str::to_owned))
+                .map_err(|error| error.kind())
+        };
+        assert_eq!(check(false, &[]), Ok(None));
+        assert_eq!(check(false, &["a=b; firn_session=x; c"]), Ok(Some("x".to_owned())));
+        assert_eq!(check(false, &["a=b", "firn_session=x=y"]), Ok(Some("x=y".to_owned())));
+        assert_eq!(check(false, &["not_firn_session=x; firn_session2=y"]), Ok(None));
+        assert_eq!(
+            check(false, &["firn_session=x; firn_session=x"]),
+            Err(ErrorKind::Unauthenticated)
+        );
+        assert_eq!(check(true, &["firn_session=x"]), Ok(None), "set without TLS");
+        assert_eq!(
+            check(true, &["firn_session=y; __Host-firn_session=x"]),
+            Ok(Some("x".to_owned()))
+        );
+    }
+
+    #[test]
+    fn cookies_are_hidden_from_pages_and_other_sites() {
+        let token = SessionToken::parse(&"a".repeat(43)).unwrap();
+        let set = |is_secure| Cookies { is_secure }.set(&token, 60).unwrap();
+        let value = "a".repeat(43);
+        assert_eq!(
+            set(false),
+            format!("firn_session={value}; Path=/; Max-Age=60; HttpOnly; SameSite=Strict").as_str()
+        );
+        assert_eq!(
+            set(true),
+            format!("__Host-firn_session={value}; Path=/; Max-Age=60; HttpOnly; SameSite=Strict; Secure").as_str()
+        );
+        let clear = Cookies { is_secure: false }.clear().unwrap();
+        assert_eq!(clear, "firn_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict");
+    }
+
+    #[test]
+    fn only_who_has_no_form_is_asked_by_the_browser() {
+        let cookies = Cookies { is_secure: false };
+        let check = |headers: &[(&str, &str)]| takes_challenge(cookies, &parts(headers));
+        assert!(check(&[]));
+        assert!(check(&[("authorization", "Basic x")]));
+        assert!(check(&[("sec-fetch-mode", "navigate")]));
+        assert!(!check(&[("sec-fetch-mode", "cors")]));
+        assert!(!check(&[("x-firn-csrf", "x")]));
+        assert!(!check(&[("cookie", "firn_session=x"), ("sec-fetch-mode", "navigate")]));
+        assert!(check(&[("cookie", "theirs=x")]));
+        let mut of_sessions = parts(&[]);
+        of_sessions.uri = "/_firn/session".parse().unwrap();
+        assert!(!takes_challenge(cookies, &of_sessions));
+    }
+
+    #[test]
+    fn other_sites_are_refused() {
+        let check = |site: &str| check_site(&parts(&[("sec-fetch-site", site)])).is_ok();
+        assert!(check("same-origin") && check("none") && check_site(&parts(&[])).is_ok());
+        assert!(!check("cross-site") && !check("same-site") && !check(""));
+    }
+
+    #[test]
+    fn forms_are_told_from_other_bodies() {
+        let check = |kind: &str| is_form(&parts(&[("content-type", kind)]).headers);
+        assert!(check(FORM) && check("Application/X-WWW-Form-Urlencoded; charset=UTF-8"));
+        assert!(!check("application/json") && !check("") && !is_form(&parts(&[]).headers));
+    }
+}

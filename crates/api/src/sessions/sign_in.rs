@@ -1,0 +1,60 @@
+//! The one request whose credentials are in its body.
+//!
+//! Nobody knows yet who sends it, so its body is short and has to come soon.
+
+use std::time::Duration;
+
+use firn_control::Credentials;
+use http::Method;
+use http::request::Parts;
+
+use super::PATH;
+use crate::body::BodyLimits;
+use crate::config::ApiConfig;
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::media_type::{self, Format};
+use crate::request::{missing_body, parse_json};
+
+/// Longer than any name and password, with every letter escaped.
+const BODY_BYTES_MAX: u64 = 16 << 10;
+/// How long the body may take.
+pub(crate) const BODY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Whether a request signs somebody in.
+pub(crate) fn is_sign_in(parts: &Parts) -> bool {
+    parts.method == Method::POST && parts.uri.path().trim_end_matches('/') == PATH
+}
+
+/// Of the body.
+pub(crate) fn body_limits(config: &ApiConfig) -> BodyLimits {
+    let all = BodyLimits::of(config);
+    BodyLimits {
+        max_bytes: all.max_bytes.min(BODY_BYTES_MAX),
+        idle: all.idle.min(BODY_PATIENCE),
+    }
+}
+
+/// The credentials in the body. It has to call itself JSON, which no page of another site can have a browser send
+/// unasked.
+pub(crate) fn credentials(parts: &Parts, body: &[u8]) -> Result<Credentials, ApiError> {
+    if body.is_empty() {
+        return Err(missing_body());
+    }
+    if media_type::content_type(&parts.headers, None)? != Format::Json {
+        return Err(ApiError::bad_request(
+            "media_type_header_exception",
+            "credentials are one JSON object",
+        ));
+    }
+    let mut fields = Fields::of("sign-in", parse_json(body)?)?;
+    let name = fields.string("username")?;
+    let password = fields.string("password")?;
+    fields.finish()?;
+    match (name, password) {
+        (Some(name), Some(password)) => Ok(Credentials::Password { name, password }),
+        _ => Err(ApiError::validation(&[
+            "[username] and [password] must be given".to_owned()
+        ])),
+    }
+}
