@@ -101,7 +101,7 @@ pub fn settle(node: &Node) -> Client {
 /// Where somebody is signed in.
 #[derive(Clone)]
 pub struct Browser {
-    client: Client,
+    pub client: Client,
     /// `name=value`.
     pub cookie: String,
     pub csrf: String,
