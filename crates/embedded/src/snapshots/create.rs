@@ -168,12 +168,9 @@ impl Core {
         let running = &plan.running;
         let held = self.hold(plan)?;
         let metadata = self.metadata_of(&plan.indices);
-        let mut known = io.block_on(async {
-            let state = repository.state().await?;
-            let names = plan.indices.iter().map(|index| index.name.to_string());
-            known(repository, &state, names).await
-        })?;
-        let mut base = writing.base;
+        let mut basis = writing.basis.clone();
+        let names = plan.indices.iter().map(|index| index.name.to_string());
+        let mut known = io.block_on(known(repository, basis.state(), names))?;
         for _ in 0..SWEPT_MAX {
             let mut needed = HashSet::new();
             let indices = self.write_shards(plan, &held, &mut known, &mut needed)?;
@@ -188,12 +185,11 @@ impl Core {
                 start_ms: running.start_ms,
                 manifest: io.block_on(repository.put_snapshot(&manifest))?,
             };
-            match io.block_on(repository.add_snapshot(&entry, &needed, base))? {
+            match io.block_on(repository.add_snapshot(&entry, &needed, &basis))? {
                 Added::Committed => return Ok(info_of(repository.name(), &manifest)),
-                Added::Condemned { keys, base: newest } => {
-                    io.block_on(repository.wait_for_sweeps(&keys))?;
-                    known.forget(&keys);
-                    base = newest;
+                Added::Condemned(condemned) => {
+                    known.forget(&condemned.keys);
+                    basis = io.block_on(repository.wait_for_sweeps(condemned))?;
                 }
             }
         }

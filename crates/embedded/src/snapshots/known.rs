@@ -33,7 +33,7 @@ impl Known {
 }
 
 /// What the newest snapshot that has each index names. Whoever makes a snapshot may name it too, if it commits on
-/// `state` or on what came after.
+/// a basis of `state` or of what came before.
 pub(super) async fn known(
     repository: &Repository,
     state: &State,

@@ -15,7 +15,7 @@ use firn_model::repository::{
 use firn_model::settings::flatten;
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::object::AnalyzeOptions;
-use firn_storage::repository::{Added, Repository, SnapshotEntry, SnapshotManifest, Swept};
+use firn_storage::repository::{Repository, SnapshotEntry, SnapshotManifest, Swept};
 use serde_json::{Map, Value};
 
 use super::select::select;
@@ -286,53 +286,40 @@ impl Core {
         let repository = self.repository(&request.repository)?;
         repository.check_writable("clone snapshot")?;
         validate_snapshot_name(&request.repository, &request.target)?;
-        let base = repository.state().await?.number;
-        let source = repository.snapshot(&request.source).await?;
-        let (names, missing) = select(&request.indices, source.indices.keys().map(String::as_str));
-        if let Some(missing) = missing.first() {
-            return Err(Error::index_not_found(*missing));
-        }
-        if names.is_empty() {
-            return Err(Error::new(
-                ErrorKind::IndexNotFound,
-                format!("no such index [{}]", request.indices.join(",")),
-            ));
-        }
-        let names: HashSet<&str> = names.into_iter().collect();
-        let mut clone = source.clone();
-        clone.name = request.target.clone();
-        clone.uuid = self.repositories.fresh_uuid();
-        clone.start_ms = self.now_ms();
-        clone.indices.retain(|name, _| names.contains(name.as_str()));
-        clone.shards.retain(|name, _| names.contains(name.as_str()));
-        clone.missing.retain(|missing| names.contains(missing.index.as_str()));
-        // Indices alone are cloned, as Elasticsearch does.
-        clone.data_streams = BTreeMap::new();
-        clone.global = None;
-        let mut needed = HashSet::new();
-        for (_, manifest) in repository
-            .index_manifests(clone.indices.values().cloned().collect())
+        let (uuid, start_ms) = (self.repositories.fresh_uuid(), self.now_ms());
+        repository
+            .clone_snapshot(&request.source, |source| {
+                let mut clone = clone_of(source, &request)?;
+                clone.uuid.clone_from(&uuid);
+                (clone.start_ms, clone.end_ms) = (start_ms, self.now_ms());
+                Ok(clone)
+            })
             .await
-        {
-            for (_, segment) in manifest?.segments() {
-                needed.insert(segment.split.key());
-                needed.extend(segment.deletes.as_ref().map(|deletes| deletes.key()));
-            }
-        }
-        clone.end_ms = self.now_ms();
-        let entry = SnapshotEntry {
-            name: clone.name.clone(),
-            uuid: clone.uuid.clone(),
-            start_ms: clone.start_ms,
-            manifest: repository.put_snapshot(&clone).await?,
-        };
-        needed.extend(clone.indices.values().map(|index| index.key()));
-        match repository.add_snapshot(&entry, &needed, base).await? {
-            Added::Committed => Ok(()),
-            // What it names belongs to the source alone, so the source is gone.
-            Added::Condemned { .. } => Err(snapshot_missing(&request.repository, &request.source)),
-        }
     }
+}
+
+/// What a snapshot says that has the chosen indices of another.
+fn clone_of(source: SnapshotManifest, request: &CloneSnapshot) -> Result<SnapshotManifest> {
+    let (names, missing) = select(&request.indices, source.indices.keys().map(String::as_str));
+    if let Some(missing) = missing.first() {
+        return Err(Error::index_not_found(*missing));
+    }
+    if names.is_empty() {
+        return Err(Error::new(
+            ErrorKind::IndexNotFound,
+            format!("no such index [{}]", request.indices.join(",")),
+        ));
+    }
+    let names: HashSet<String> = names.into_iter().map(str::to_owned).collect();
+    let mut clone = source;
+    clone.name.clone_from(&request.target);
+    clone.indices.retain(|name, _| names.contains(name));
+    clone.shards.retain(|name, _| names.contains(name));
+    clone.missing.retain(|missing| names.contains(&missing.index));
+    // Indices alone are cloned, as Elasticsearch does.
+    clone.data_streams = BTreeMap::new();
+    clone.global = None;
+    Ok(clone)
 }
 
 fn in_use(name: &str) -> Error {

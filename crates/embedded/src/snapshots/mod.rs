@@ -23,7 +23,7 @@ use firn_engine::RequestContext;
 use firn_model::repository::RepositoryMetadata;
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::object::{Guarded, ObjectStores, Objects};
-use firn_storage::repository::{Repository, Writer};
+use firn_storage::repository::{Instances, Repository, Writer};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
@@ -50,6 +50,8 @@ pub(crate) struct Repositories {
     open: Mutex<HashMap<String, Opened>>,
     running: Arc<RunningList>,
     pub(crate) restores: Restores,
+    /// Repositories that somebody still works with, whatever became of their registration.
+    instances: Arc<Instances>,
     random: Arc<Mutex<fastrand::Rng>>,
 }
 
@@ -62,6 +64,7 @@ impl Repositories {
             open: Mutex::default(),
             running: Arc::default(),
             restores: Restores::default(),
+            instances: Arc::default(),
             random: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))),
         }
     }
@@ -101,13 +104,15 @@ impl Core {
 
     fn opened(&self, name: &str) -> Result<Opened> {
         let from = Arc::clone(self.state().metadata.repository(name)?);
-        if let Some(opened) = self.repositories.open.lock().get(name)
+        // Held until it is open, so that nobody opens it twice: opening asks no store.
+        let mut open = self.repositories.open.lock();
+        if let Some(opened) = open.get(name)
             && opened.from == from
         {
             return Ok(opened.clone());
         }
         let opened = self.open_repository(name, from)?;
-        self.repositories.open.lock().insert(name.to_owned(), opened.clone());
+        open.insert(name.to_owned(), opened.clone());
         Ok(opened)
     }
 
@@ -117,6 +122,7 @@ impl Core {
         let writer = Writer {
             // Two registrations of one place are two writers.
             id: format!("{}/{name}", self.state().metadata.cluster_uuid),
+            instances: Arc::clone(&self.repositories.instances),
             fresh_id: Arc::new(move || fresh_uuid(&mut random.lock())),
             now_ms: Arc::clone(&self.config.now_ms),
         };

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Repository;
+use super::manifest::content_id;
 use crate::object::ObjectError;
 
 /// First word of every such object.
@@ -55,9 +56,14 @@ pub(super) fn decode<T: DeserializeOwned>(kind: &str, bytes: &[u8]) -> Result<T,
 }
 
 impl Repository {
-    /// Reads an object that something names.
-    pub(super) async fn read_object<T: DeserializeOwned>(&self, kind: &str, key: &str) -> Result<T> {
-        self.read_checked(key, LEN_MAX, |bytes| decode(kind, bytes))
+    /// Reads an object that something names by its content. The checksum in its first line tells damage; only the id
+    /// tells that it is another one, which was put in its place.
+    pub(super) async fn read_object<T: DeserializeOwned>(&self, kind: &str, key: &str, id: &str) -> Result<T> {
+        let check = |bytes: &Bytes| match content_id(bytes) == id {
+            true => decode(kind, bytes),
+            false => Err("its content is not what its name says".to_owned()),
+        };
+        self.read_checked(key, LEN_MAX, check)
             .await
             .map_err(|error| self.failed(&format!("read the {kind}"), error))?
             .map_err(|why| self.error(format!("object [{key}] is damaged: {why}")))

@@ -2,7 +2,7 @@
 //!
 //! Whoever writes a snapshot leaves a mark in `pending` while it does. Uploads that no commit names are
 //! garbage unless they are younger than the oldest mark of a writer that lives. A mark is dead if its writer
-//! says so (it is this process's own, and it is not at it) or if it is older than a day. None of this is
+//! says so (an instance of it left the mark that is gone, or that is not at it any more) or if it is older than a day. None of this is
 //! needed for safety, which is the business of sweeps: a mark only spares a writer from writing
 //! things twice.
 
@@ -11,7 +11,7 @@ use firn_model::Result;
 use serde::{Deserialize, Serialize};
 
 use super::references::Named;
-use super::{Repository, Swept, body};
+use super::{Basis, Repository, Swept, body};
 use crate::object::{ObjectInfo, PutMode};
 
 const FOLDER: &str = "pending/";
@@ -24,6 +24,8 @@ const SWEPT_FOLDERS: [&str; 5] = ["splits/", "deletes/", "filters/", "indices/",
 #[derive(Debug, Serialize, Deserialize)]
 struct Mark {
     writer: String,
+    #[serde(default)]
+    instance: String,
     time_ms: i64,
 }
 
@@ -31,8 +33,8 @@ struct Mark {
 #[derive(Debug)]
 pub struct Writing {
     key: String,
-    /// [`super::State::base`] when it began: what snapshots name may be relied on, but for what was condemned since.
-    pub base: u64,
+    /// What snapshots named when it began.
+    pub basis: Basis,
 }
 
 impl Repository {
@@ -44,7 +46,7 @@ impl Repository {
         // First, so that nothing of this process takes the mark for a dead one.
         self.running.lock().insert(key.clone());
         match self.leave_mark(&key).await {
-            Ok(base) => Ok(Writing { key, base }),
+            Ok(basis) => Ok(Writing { key, basis }),
             Err(error) => {
                 self.running.lock().remove(&key);
                 Err(error)
@@ -52,12 +54,13 @@ impl Repository {
         }
     }
 
-    async fn leave_mark(&self, key: &str) -> Result<u64> {
+    async fn leave_mark(&self, key: &str) -> Result<Basis> {
         if self.has_dead_marks_of_own().await? {
             self.cleanup().await?;
         }
         let mark = Mark {
             writer: self.writer.id.clone(),
+            instance: self.instance.id.clone(),
             time_ms: (self.writer.now_ms)(),
         };
         let written = self
@@ -65,7 +68,7 @@ impl Repository {
             .write(key, body::encode("mark", &mark)?, PutMode::Create)
             .await;
         written.map_err(|error| self.failed("write", error))?;
-        Ok(self.state().await?.base())
+        Ok(Basis::of(self.state().await?))
     }
 
     /// Takes the mark away. If that fails the mark is dead, and the next cleanup removes it.
@@ -100,11 +103,8 @@ impl Repository {
             if self.is_running(&object.key) {
                 continue;
             }
-            if self
-                .read_mark(&object.key)
-                .await?
-                .is_some_and(|mark| mark.writer == self.writer.id)
-            {
+            let mark = self.read_mark(&object.key).await?;
+            if mark.is_some_and(|mark| mark.writer == self.writer.id && self.is_dead(&object.key, &mark)) {
                 return Ok(true);
             }
         }
@@ -115,11 +115,10 @@ impl Repository {
     async fn marks(&self) -> Result<(Vec<String>, Option<i64>)> {
         let mut dead = Vec::new();
         let mut oldest_alive_ms = None;
-        let now_ms = (self.writer.now_ms)();
         for object in self.list(FOLDER).await? {
             let is_alive = self.is_running(&object.key)
                 || match self.read_mark(&object.key).await? {
-                    Some(mark) => mark.writer != self.writer.id && now_ms - mark.time_ms < MARK_AGE_MS_MAX,
+                    Some(mark) => !self.is_dead(&object.key, &mark),
                     None => false,
                 };
             match is_alive {
@@ -131,6 +130,14 @@ impl Repository {
             }
         }
         Ok((dead, oldest_alive_ms))
+    }
+
+    /// Whether nobody writes under a mark any more.
+    fn is_dead(&self, key: &str, mark: &Mark) -> bool {
+        if mark.writer != self.writer.id {
+            return (self.writer.now_ms)() - mark.time_ms >= MARK_AGE_MS_MAX;
+        }
+        !self.is_running(key) && !self.instance.has_living_sibling(&mark.instance)
     }
 
     fn is_running(&self, key: &str) -> bool {

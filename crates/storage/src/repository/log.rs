@@ -27,6 +27,9 @@ pub struct Commit {
     pub id: String,
     /// Who wrote it.
     pub writer: String,
+    /// Which of its instances: drawn whenever it opens the repository.
+    #[serde(default)]
+    pub instance: String,
     /// When, by its clock: ms since epoch UTC.
     pub time_ms: i64,
     /// What it changes.
@@ -88,21 +91,17 @@ pub struct State {
 pub struct OpenSweep {
     /// Who sweeps.
     pub writer: String,
+    /// Which of its instances.
+    #[serde(default)]
+    pub instance: String,
     /// What goes, sorted.
     pub keys: Vec<String>,
-    /// The commit that began it.
+    /// The commit that began it; 0: written by a firn that did not say.
     #[serde(default)]
     pub begun: u64,
 }
 
 impl State {
-    /// The newest commit before which every sweep that is open now had not begun: whoever relies on what is here hears
-    /// of those sweeps even if they end meanwhile.
-    pub fn base(&self) -> u64 {
-        let before = |sweep: &OpenSweep| sweep.begun.saturating_sub(1);
-        self.sweeps.values().map(before).fold(self.number, u64::min)
-    }
-
     /// The state after a commit.
     fn apply(&mut self, commit: &Commit) {
         for change in &commit.changes {
@@ -119,6 +118,7 @@ impl State {
                     keys.sort_unstable();
                     let open = OpenSweep {
                         writer: commit.writer.clone(),
+                        instance: commit.instance.clone(),
                         keys,
                         begun: commit.number,
                     };
@@ -133,7 +133,7 @@ impl State {
     }
 }
 
-fn key(number: u64) -> String {
+pub(super) fn key(number: u64) -> String {
     format!("{FOLDER}{number:010}.json")
 }
 
@@ -216,6 +216,7 @@ impl Repository {
             number: state.number + 1,
             id: (self.writer.fresh_id)(),
             writer: self.writer.id.clone(),
+            instance: self.instance.id.clone(),
             time_ms: (self.writer.now_ms)(),
             changes,
             state: None,

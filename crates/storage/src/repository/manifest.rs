@@ -167,7 +167,7 @@ impl IndexEntry {
 
 impl IndexManifest {
     /// Every segment with the number of its shard.
-    pub fn segments(&self) -> impl Iterator<Item = (u32, &SnapshotSegment)> {
+    pub fn segments(&self) -> impl Iterator<Item = (u32, &SnapshotSegment)> + Clone {
         self.shards
             .iter()
             .flat_map(|shard| shard.segments.iter().map(move |segment| (shard.shard, segment)))

@@ -17,7 +17,9 @@
 //! garbage is condemned by a commit before it goes, see [`sweep`](Repository::sweep). The format is
 //! described in `docs/formats/repository.md`.
 
+mod basis;
 mod body;
+mod cloning;
 mod leftovers;
 mod log;
 mod manifest;
@@ -25,6 +27,7 @@ mod references;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod writers;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -34,6 +37,7 @@ use std::sync::atomic::AtomicU64;
 use firn_model::{Error, ErrorKind, Result};
 use tokio::sync::Mutex;
 
+pub use self::basis::{Basis, Condemned};
 pub use self::leftovers::Writing;
 pub use self::log::{Change, Commit, OpenSweep, SnapshotEntry, State};
 pub use self::manifest::{
@@ -42,18 +46,9 @@ pub use self::manifest::{
 };
 pub use self::references::Added;
 pub use self::sweep::Swept;
+use self::writers::Instance;
+pub use self::writers::{Instances, Writer};
 use crate::object::{ObjectError, ObjectErrorKind, Objects};
-
-/// Who writes, and what comes from outside.
-#[derive(Clone)]
-pub struct Writer {
-    /// Tells writers apart, also across restarts: the uuid of the data folder.
-    pub id: String,
-    /// 22 characters that nobody else draws.
-    pub fresh_id: Arc<dyn Fn() -> String + Send + Sync>,
-    /// ms since epoch UTC.
-    pub now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
-}
 
 /// An open repository. Cheap to clone behind its [`Arc`]; methods may be called concurrently.
 pub struct Repository {
@@ -61,6 +56,7 @@ pub struct Repository {
     store: Arc<dyn Objects>,
     readonly: bool,
     writer: Writer,
+    instance: Instance,
     /// What the last commit known says; `None`: nothing was read yet.
     known: Mutex<Option<Arc<State>>>,
     /// How often that was asked for, and for how many of them the last look at the log began late enough.
@@ -68,7 +64,7 @@ pub struct Repository {
     answered: AtomicU64,
     /// Writes of this process that are under way, by their mark in `pending`.
     running: parking_lot::Mutex<BTreeSet<String>>,
-    /// Held by a sweep of this process: any other that is open in its name died with an earlier one.
+    /// Held by a sweep of this instance: any other that is open in its name has failed.
     sweeping: Mutex<()>,
 }
 
@@ -88,6 +84,7 @@ impl Repository {
             name: name.to_owned(),
             store,
             readonly,
+            instance: Instance::begin(&writer),
             writer,
             known: Mutex::new(None),
             asked: AtomicU64::new(0),
@@ -123,13 +120,14 @@ impl Repository {
 
     /// The manifest of a snapshot that the log names.
     pub async fn manifest(&self, entry: &SnapshotEntry) -> Result<SnapshotManifest> {
-        self.read_object("snapshot", &manifest::snapshot_key(&entry.manifest))
-            .await
+        let key = manifest::snapshot_key(&entry.manifest);
+        self.read_object("snapshot", &key, &entry.manifest).await
     }
 
     /// What a snapshot says of an index.
     pub async fn index(&self, entry: &IndexEntry) -> Result<IndexManifest> {
-        self.read_object("index", &manifest::index_key(&entry.manifest)).await
+        let key = manifest::index_key(&entry.manifest);
+        self.read_object("index", &key, &entry.manifest).await
     }
 
     /// Fails where nothing may be written.

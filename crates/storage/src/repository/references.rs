@@ -9,7 +9,7 @@ use futures_util::stream;
 
 use super::log::{ATTEMPTS_MAX, Change, SnapshotEntry};
 use super::manifest::{IndexEntry, IndexManifest, SnapshotManifest, index_key, snapshot_key};
-use super::{Repository, Swept};
+use super::{Basis, Condemned, Repository, Swept};
 
 /// Manifests that are read at a time; the store has a limit of its own for all.
 const READS_MAX: usize = 32;
@@ -23,32 +23,27 @@ pub enum Added {
     /// It is there.
     Committed,
     /// These objects that it names are gone, or will be once the sweeps have ended that condemned them:
-    /// wait for those ([`Repository::wait_for_sweeps`]), write the objects again, and commit on this base.
-    Condemned {
-        /// Keys.
-        keys: HashSet<String>,
-        /// The newest commit.
-        base: u64,
-    },
+    /// wait for those ([`Repository::wait_for_sweeps`]), write the objects again, and commit on what that returns.
+    Condemned(Condemned),
 }
 
 impl Repository {
-    /// Commits a snapshot. `needed` has the key of every split, file of deletes and table of filters that it names, and
-    /// `base` is the commit that was the newest when its writer began to rely on what is there.
-    pub async fn add_snapshot(&self, entry: &SnapshotEntry, needed: &HashSet<String>, base: u64) -> Result<Added> {
+    /// Commits a snapshot. `needed` has the key of every object that it names but for its own manifest, and `basis` is
+    /// what its writer began to rely on.
+    pub async fn add_snapshot(&self, entry: &SnapshotEntry, needed: &HashSet<String>, basis: &Basis) -> Result<Added> {
         self.check_writable("create snapshot")?;
+        let manifest = snapshot_key(&entry.manifest);
+        let mut condemned = basis.condemned(|key| needed.contains(key) || *key == manifest);
         for _ in 0..ATTEMPTS_MAX {
             let state = self.state().await?;
             if state.snapshots.contains_key(&entry.name) {
                 let why = "snapshot with the same name already exists";
                 return Err(invalid_snapshot_name(self.name(), &entry.name, why));
             }
-            let mut keys = self.condemned_since(&state, base).await?;
-            let manifest = snapshot_key(&entry.manifest);
-            keys.retain(|key| needed.contains(key) || *key == manifest);
-            if !keys.is_empty() {
-                let base = state.number;
-                return Ok(Added::Condemned { keys, base });
+            let is_needed = |key: &String| needed.contains(key) || *key == manifest;
+            self.read_condemned(&mut condemned, &state, is_needed).await?;
+            if !condemned.keys.is_empty() {
+                return Ok(Added::Condemned(condemned));
             }
             if self
                 .try_commit(&state, vec![Change::Add(entry.clone())])
@@ -101,7 +96,7 @@ impl Repository {
         for (entry, manifest) in self.index_manifests(indices.into_values().collect()).await {
             objects.insert(index_key(&entry.manifest), 0);
             match manifest {
-                Ok(manifest) => add_content(&mut objects, &manifest),
+                Ok(manifest) => objects.extend(content_of(&manifest)),
                 Err(error) if is_fatal(error.kind()) => return Err(error),
                 Err(_) => {}
             }
@@ -134,14 +129,12 @@ impl Repository {
     }
 }
 
-fn add_content(objects: &mut Named, manifest: &IndexManifest) {
-    for (_, segment) in manifest.segments() {
-        objects.insert(segment.split.key(), segment.split.len);
-        if let Some(deletes) = &segment.deletes {
-            objects.insert(deletes.key(), deletes.len);
-        }
-    }
-    for table in &manifest.filters {
-        objects.insert(table.key(), table.len);
-    }
+/// The objects that an index names, with their bytes.
+pub(super) fn content_of(manifest: &IndexManifest) -> impl Iterator<Item = (String, u64)> {
+    let segments = manifest.segments().map(|(_, segment)| segment);
+    let splits = segments.clone().map(|segment| (segment.split.key(), segment.split.len));
+    let deletes = segments.filter_map(|segment| segment.deletes.as_ref());
+    let deletes = deletes.map(|deletes| (deletes.key(), deletes.len));
+    let tables = manifest.filters.iter().map(|table| (table.key(), table.len));
+    splits.chain(deletes).chain(tables)
 }

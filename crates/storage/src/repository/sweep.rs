@@ -5,16 +5,15 @@
 //! the object before that commit is seen by the sweeper, who leaves it alone; whoever names it after that
 //! commit sees the sweep, waits for its end and writes the object again.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use firn_model::Result;
 use futures_util::StreamExt;
 use futures_util::stream;
 
-use super::Repository;
-use super::log::{ATTEMPTS_MAX, Change, State};
+use super::log::{ATTEMPTS_MAX, Change, OpenSweep};
 use super::references::Named;
+use super::{Basis, Condemned, Repository};
 
 /// Objects that one sweep removes. One commit names them all, 80 bytes each.
 const KEYS_MAX: usize = 10_000;
@@ -55,15 +54,20 @@ impl Repository {
         self.end_own_sweeps().await?;
         for _ in 0..ATTEMPTS_MAX {
             let state = self.state().await?;
-            let named = self
-                .named_by(state.snapshots.values().cloned().collect(), false)
-                .await?;
+            let named = self.named_by(state.snapshots.values().cloned().collect(), false).await;
+            let named = match named {
+                Ok(named) => named,
+                // What could not be read belonged to a snapshot that is gone by now, or so it may be.
+                Err(_) if self.state().await?.number != state.number => continue,
+                Err(error) => return Err(error),
+            };
             let doomed: Vec<&(String, u64)> = candidates.iter().filter(|(key, _)| !named.contains_key(key)).collect();
             if doomed.is_empty() {
                 return Ok(Swept::default());
             }
             let sweep = (self.writer.fresh_id)();
             let keys: Vec<String> = doomed.iter().map(|(key, _)| key.clone()).collect();
+            let begun_ms = (self.writer.now_ms)();
             let begins = Change::SweepBegins {
                 sweep: sweep.clone(),
                 keys: keys.clone(),
@@ -71,7 +75,7 @@ impl Repository {
             if self.try_commit(&state, vec![begins]).await?.is_none() {
                 continue;
             }
-            self.remove_objects(keys).await?;
+            self.remove_objects(keys, begun_ms).await?;
             self.end_sweep(&sweep).await?;
             return Ok(Swept {
                 objects: doomed.len() as u64,
@@ -81,9 +85,15 @@ impl Repository {
         Err(self.always_late())
     }
 
-    async fn remove_objects(&self, keys: Vec<String>) -> Result<()> {
+    async fn remove_objects(&self, keys: Vec<String>, begun_ms: i64) -> Result<()> {
+        let too_late = || self.error("cannot remove objects in time, the next cleanup goes on");
+        let time_max_ms = SWEEP_TIME_MAX.as_millis() as i64;
         let removed = stream::iter(keys)
             .map(|key| async move {
+                // A machine that slept wakes up with its timers where they were, but others did not sleep.
+                if (self.writer.now_ms)() - begun_ms >= time_max_ms {
+                    return Err(too_late());
+                }
                 let removed = self.store.delete(&key).await;
                 removed.map_err(|error| self.failed("delete", error))
             })
@@ -91,7 +101,7 @@ impl Repository {
             .fold(Ok(()), async |all, one| Result::and(all, one));
         match tokio::time::timeout(SWEEP_TIME_MAX, removed).await {
             Ok(removed) => removed,
-            Err(_) => Err(self.error("cannot remove objects in time, the next cleanup goes on")),
+            Err(_) => Err(too_late()),
         }
     }
 
@@ -107,25 +117,10 @@ impl Repository {
         Err(self.always_late())
     }
 
-    /// Keys that sweeps of others condemned which were open at `base`, or began since.
-    pub(super) async fn condemned_since(&self, state: &State, base: u64) -> Result<HashSet<String>> {
-        let open = state.sweeps.values().flat_map(|sweep| &sweep.keys);
-        let mut keys: HashSet<String> = open.cloned().collect();
-        for number in base + 1..=state.number {
-            let commit = self.read_commit(number).await?;
-            let changes = commit.into_iter().flat_map(|commit| commit.changes);
-            for change in changes {
-                if let Change::SweepBegins { keys: more, .. } = change {
-                    keys.extend(more);
-                }
-            }
-        }
-        Ok(keys)
-    }
-
-    /// Waits until no sweep is open that condemns any of these objects. Sweeps that this writer left open
-    /// before a restart are dead, and so is one that has been watched for longer than it may take.
-    pub async fn wait_for_sweeps(&self, keys: &HashSet<String>) -> Result<()> {
+    /// Waits until no sweep is open that condemns any of these objects, and returns what to rely on when they are
+    /// written again. Sweeps that this writer left open before a restart are dead, and so is one that has been watched
+    /// for longer than it may take.
+    pub async fn wait_for_sweeps(&self, Condemned { keys, checked }: Condemned) -> Result<Basis> {
         {
             let _sweeping = self.sweeping.lock().await;
             self.end_own_sweeps().await?;
@@ -140,7 +135,7 @@ impl Repository {
                 .map(|(id, _)| id.clone())
                 .collect();
             if in_the_way.is_empty() {
-                return Ok(());
+                return Ok(Basis::again(state, checked));
             }
             if watched >= SWEEP_PATIENCE {
                 for sweep in &in_the_way {
@@ -148,18 +143,32 @@ impl Repository {
                 }
                 continue;
             }
-            tokio::time::sleep(SWEEP_LOOK_EVERY).await;
+            let_others_go_on().await;
             watched += SWEEP_LOOK_EVERY;
         }
     }
 
-    /// Ends the sweeps that this writer left open when it was killed. `sweeping` must be held.
+    /// Ends the sweeps that this writer left open when it was killed, and those of this instance that failed.
+    /// `sweeping` must be held.
     async fn end_own_sweeps(&self) -> Result<()> {
         let state = self.state().await?;
-        let own = state.sweeps.iter().filter(|(_, sweep)| sweep.writer == self.writer.id);
+        let is_dead =
+            |sweep: &OpenSweep| sweep.writer == self.writer.id && !self.instance.has_living_sibling(&sweep.instance);
+        let own = state.sweeps.iter().filter(|(_, sweep)| is_dead(sweep));
         for sweep in own.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             self.end_sweep(&sweep).await?;
         }
         Ok(())
+    }
+}
+
+/// The pause between two looks.
+async fn let_others_go_on() {
+    #[cfg(not(test))]
+    tokio::time::sleep(SWEEP_LOOK_EVERY).await;
+    // Tests take no time, and the same turns each time.
+    #[cfg(test)]
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
     }
 }

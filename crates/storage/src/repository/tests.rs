@@ -1,3 +1,5 @@
+mod schedules;
+
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
@@ -135,6 +137,7 @@ fn open(store: &Arc<Store>, writer: &str) -> Arc<Repository> {
         false,
         Writer {
             id: writer.to_owned(),
+            instances: Arc::default(),
             fresh_id: Arc::new(|| format!("{:022}", IDS.fetch_add(1, Ordering::Relaxed))),
             now_ms: Arc::new(|| 1000),
         },
@@ -157,24 +160,32 @@ fn split(id: u8) -> SplitRef {
 
 /// Uploads splits and manifests of a snapshot; what is left is to commit it.
 async fn written(repository: &Repository, name: &str, splits: &[u8]) -> SnapshotEntry {
-    let mut segments = Vec::new();
     for id in splits {
-        let split = split(*id);
         let content = Bytes::from(vec![*id; 10]);
-        repository.put(&split.key(), content).await.unwrap();
-        segments.push(SnapshotSegment { split, deletes: None });
+        repository.put(&split(*id).key(), content).await.unwrap();
     }
+    let (entry, _) = manifests(repository, name, splits).await.unwrap();
+    entry
+}
+
+/// Uploads the manifests of a snapshot. Returns the key of its index too.
+async fn manifests(repository: &Repository, name: &str, splits: &[u8]) -> firn_model::Result<(SnapshotEntry, String)> {
+    let segment = |id: &u8| SnapshotSegment {
+        split: split(*id),
+        deletes: None,
+    };
     let index = IndexManifest {
         index: json!({"name": "logs"}),
         shards: vec![ShardManifest {
             shard: 0,
             next_seq_no: 7,
-            segments,
+            segments: splits.iter().map(segment).collect(),
             missing: false,
         }],
         filters: Vec::new(),
     };
-    let index = repository.put_index("uuid", &index).await.unwrap();
+    let index = repository.put_index("uuid", &index).await?;
+    let index_key = index.key();
     let manifest = SnapshotManifest {
         name: name.to_owned(),
         uuid: format!("uuid-{name}"),
@@ -189,12 +200,13 @@ async fn written(repository: &Repository, name: &str, splits: &[u8]) -> Snapshot
         missing: Vec::new(),
         shards: BTreeMap::new(),
     };
-    SnapshotEntry {
+    let entry = SnapshotEntry {
         name: name.to_owned(),
         uuid: manifest.uuid.clone(),
         start_ms: 1,
-        manifest: repository.put_snapshot(&manifest).await.unwrap(),
-    }
+        manifest: repository.put_snapshot(&manifest).await?,
+    };
+    Ok((entry, index_key))
 }
 
 fn keys_of(splits: &[u8]) -> HashSet<String> {
@@ -202,9 +214,13 @@ fn keys_of(splits: &[u8]) -> HashSet<String> {
 }
 
 async fn add(repository: &Repository, name: &str, splits: &[u8]) -> Added {
-    let base = repository.state().await.unwrap().number;
+    let basis = basis(repository).await;
     let entry = written(repository, name, splits).await;
-    repository.add_snapshot(&entry, &keys_of(splits), base).await.unwrap()
+    repository.add_snapshot(&entry, &keys_of(splits), &basis).await.unwrap()
+}
+
+async fn basis(repository: &Repository) -> Basis {
+    Basis::of(repository.state().await.unwrap())
 }
 
 async fn names(repository: &Repository) -> Vec<String> {
@@ -256,7 +272,10 @@ async fn a_name_is_given_once() {
     let repository = open(&store, "a");
     add(&repository, "s", &[1]).await;
     let entry = written(&open(&store, "b"), "s", &[2]).await;
-    let error = repository.add_snapshot(&entry, &keys_of(&[2]), 1).await.unwrap_err();
+    let error = repository
+        .add_snapshot(&entry, &keys_of(&[2]), &basis(&repository).await)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidSnapshotName);
     assert!(error.reason().contains("already exists"), "{error}");
 }
@@ -295,7 +314,7 @@ async fn what_was_relied_on_and_is_swept_meanwhile_is_written_again() {
     let store = Store::new();
     let (one, other) = (open(&store, "a"), open(&store, "b"));
     add(&one, "old", &[1]).await;
-    let base = other.state().await.unwrap().number;
+    let before = basis(&other).await;
     let entry = written(&other, "new", &[1, 2]).await;
     one.remove_snapshots(&["old".to_owned()]).await.unwrap();
     assert!(
@@ -304,14 +323,14 @@ async fn what_was_relied_on_and_is_swept_meanwhile_is_written_again() {
     );
 
     let needed = keys_of(&[1, 2]);
-    let Added::Condemned { keys, base } = other.add_snapshot(&entry, &needed, base).await.unwrap() else {
+    let Added::Condemned(condemned) = other.add_snapshot(&entry, &needed, &before).await.unwrap() else {
         panic!("it names what was swept");
     };
-    assert_eq!(keys, keys_of(&[1]));
-    other.wait_for_sweeps(&keys).await.unwrap();
+    assert_eq!(condemned.keys, keys_of(&[1]));
+    let after = other.wait_for_sweeps(condemned).await.unwrap();
     let again = written(&other, "new", &[1, 2]).await;
     assert_eq!(
-        other.add_snapshot(&again, &needed, base).await.unwrap(),
+        other.add_snapshot(&again, &needed, &after).await.unwrap(),
         Added::Committed
     );
     assert!(store.has(&split(1).key()));
@@ -339,8 +358,11 @@ async fn a_sweep_that_was_open_already_and_ends_before_the_commit_is_heard_of() 
         .await
         .unwrap()
         .unwrap();
-    let added = other.add_snapshot(&entry, &keys_of(&[1]), writing.base).await.unwrap();
-    assert!(matches!(added, Added::Condemned { keys, .. } if keys == keys_of(&[1])));
+    let added = other
+        .add_snapshot(&entry, &keys_of(&[1]), &writing.basis)
+        .await
+        .unwrap();
+    assert!(matches!(added, Added::Condemned(condemned) if condemned.keys == keys_of(&[1])));
 }
 
 #[tokio::test]
@@ -355,7 +377,6 @@ async fn a_writer_that_is_killed_at_any_step_leaves_nothing_visible() {
             for id in [1, 2, 3] {
                 killed.put(&split(id).key(), vec![id; 10].into()).await?;
             }
-            let base = writing.base;
             let index = IndexManifest {
                 index: json!({"name": "logs"}),
                 shards: Vec::new(),
@@ -371,7 +392,9 @@ async fn a_writer_that_is_killed_at_any_step_leaves_nothing_visible() {
                 start_ms: 1,
                 manifest: killed.put_snapshot(&manifest).await?,
             };
-            killed.add_snapshot(&entry, &keys_of(&[1, 2, 3]), base).await?;
+            killed
+                .add_snapshot(&entry, &keys_of(&[1, 2, 3]), &writing.basis)
+                .await?;
             killed.end_writing(writing).await?;
             killed.remove_snapshots(&["kept".to_owned()]).await?;
             Ok::<(), Error>(())
@@ -518,4 +541,114 @@ async fn those_who_ask_at_the_same_time_share_a_look_at_the_log() {
     // Whoever asks later sees what came meanwhile.
     add(&other, "two", &[2]).await;
     assert_eq!(names(&repository).await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_commit_that_cannot_be_read_again_condemns_everything() {
+    let store = Store::new();
+    let (one, other) = (open(&store, "a"), open(&store, "b"));
+    add(&one, "old", &[1]).await;
+    let before = basis(&other).await;
+    let entry = written(&other, "new", &[1]).await;
+    one.remove_snapshots(&["old".to_owned()]).await.unwrap();
+    // The commit that began the sweep: the writer has seen it when it read the state, and it is gone when it looks closer.
+    other.state().await.unwrap();
+    store.objects.lock().remove("log/0000000003.json").unwrap();
+    let error = other.add_snapshot(&entry, &keys_of(&[1]), &before).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Repository);
+    assert!(error.to_string().contains("log/0000000003.json"), "{error}");
+}
+
+#[tokio::test]
+async fn a_manifest_in_the_place_of_another_is_found_out() {
+    let store = Store::new();
+    let repository = open(&store, "a");
+    add(&repository, "one", &[1]).await;
+    add(&repository, "two", &[2]).await;
+    let of = |folder: &str| -> Vec<String> { store.keys().into_iter().filter(|key| key.starts_with(folder)).collect() };
+    for folder in ["snapshots/", "indices/"] {
+        let [first, second] = &of(folder)[..] else {
+            panic!("two manifests")
+        };
+        let intact = store.objects.lock()[first].clone();
+        let other = store.objects.lock()[second].clone();
+        store.objects.lock().insert(first.clone(), other);
+        let mut errors = Vec::new();
+        for name in ["one", "two"] {
+            let read = async {
+                let snapshot = repository.snapshot(name).await?;
+                repository.index(&snapshot.indices["logs"]).await
+            };
+            errors.extend(read.await.err());
+        }
+        assert_eq!(errors.len(), 1, "{folder}");
+        assert!(errors[0].to_string().contains(first.as_str()), "{}", errors[0]);
+        store.objects.lock().insert(first.clone(), intact);
+    }
+}
+
+/// A repository of the same process and data folder, as it is there after it was registered anew.
+fn open_sibling(store: &Arc<Store>, of: &Arc<Repository>) -> Arc<Repository> {
+    let store: Arc<dyn Objects> = Arc::clone(store) as _;
+    Repository::new("r", store, false, of.writer.clone())
+}
+
+#[tokio::test]
+async fn sweeps_and_marks_of_a_living_instance_are_not_ended_by_its_sibling() {
+    let store = Store::new();
+    let one = open(&store, "a");
+    add(&one, "old", &[1]).await;
+    let state = one.state().await.unwrap();
+    let begins = Change::SweepBegins {
+        sweep: "s".to_owned(),
+        keys: vec![split(1).key()],
+    };
+    one.try_commit(&state, vec![Change::Remove("old".to_owned()), begins])
+        .await
+        .unwrap()
+        .unwrap();
+    let writing = one.begin_writing().await.unwrap();
+    store.now_ms.store(10, Ordering::Relaxed);
+    one.put(&split(2).key(), vec![2].into()).await.unwrap();
+
+    let sibling = open_sibling(&store, &one);
+    sibling.cleanup().await.unwrap();
+    assert!(store.has(&split(2).key()), "its sibling is writing it");
+    assert!(
+        sibling.state().await.unwrap().sweeps.contains_key("s"),
+        "it may go on removing"
+    );
+    one.end_writing(writing).await.unwrap();
+    drop(one);
+    sibling.cleanup().await.unwrap();
+    assert!(sibling.state().await.unwrap().sweeps.is_empty());
+    assert!(!store.has(&split(2).key()));
+}
+
+#[tokio::test]
+async fn a_clone_of_what_is_removed_meanwhile_is_refused_and_leaves_no_mark() {
+    let store = Store::new();
+    let (one, other) = (open(&store, "a"), open(&store, "b"));
+    add(&one, "old", &[1]).await;
+    let renamed = |name: &'static str| {
+        move |mut manifest: SnapshotManifest| {
+            manifest.name = name.to_owned();
+            manifest.uuid = format!("uuid-{name}");
+            Ok(manifest)
+        }
+    };
+    let marks = || store.keys().iter().filter(|key| key.starts_with("pending/")).count();
+    // Not removed: it is a snapshot of its own, and it has left a mark while it was made.
+    other
+        .clone_snapshot("old", |manifest| {
+            assert_eq!(marks(), 1);
+            renamed("copy")(manifest)
+        })
+        .await
+        .unwrap();
+    assert_eq!(marks(), 0);
+    one.remove_snapshots(&["old".to_owned()]).await.unwrap();
+    assert!(store.has(&split(1).key()));
+    let missing = other.clone_snapshot("old", renamed("again")).await.unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::SnapshotMissing);
 }
