@@ -55,6 +55,7 @@ mod request;
 mod resolve;
 mod root;
 mod router;
+mod saved;
 mod scroll;
 mod search;
 mod security;

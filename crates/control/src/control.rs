@@ -10,6 +10,7 @@ use firn_storage::Disk;
 use parking_lot::Mutex;
 
 use crate::passwords;
+use crate::saved::SavedObjects;
 use crate::sessions::SessionLimits;
 use crate::slowdown::{Slowdown, SlowdownLimits};
 use crate::state::State;
@@ -54,6 +55,8 @@ pub struct Control {
     pub(crate) slowdown: Mutex<Slowdown>,
     pub(crate) verified: Mutex<Verified>,
     pub(crate) session_limits: SessionLimits,
+    /// Held while a file of one is written or read.
+    pub(crate) saved: Mutex<SavedObjects>,
     /// What passwords of users who do not exist are compared with.
     pub(crate) nobodys_hash: String,
 }
@@ -67,7 +70,8 @@ impl std::fmt::Debug for Control {
 impl Control {
     /// Opens the folder. Fails if the record in it is damaged.
     pub fn open(parts: Parts) -> Result<Self> {
-        let (store, state) = Store::open(parts.disk, &parts.folder)?;
+        let (store, state) = Store::open(Arc::clone(&parts.disk), &parts.folder)?;
+        let saved = SavedObjects::open(parts.disk, &parts.folder)?;
         let mut pepper = [0; 32];
         (parts.random)(&mut pepper);
         let mut salt = [0; 16];
@@ -82,6 +86,7 @@ impl Control {
             slowdown: Mutex::new(Slowdown::new(parts.slowdown)),
             verified: Mutex::new(Verified::new(pepper)),
             session_limits: parts.sessions,
+            saved: Mutex::new(saved),
             nobodys_hash: passwords::hash("nobody has this password", salt)?,
         })
     }

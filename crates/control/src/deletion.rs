@@ -152,7 +152,12 @@ impl Control {
             state.deletions.insert(id.clone(), Arc::new(deletion));
             state.forget_old_statements();
             Ok(())
-        })
+        })?;
+        // Nobody can reach them any more. What fails here is done at the end of the deletion.
+        if let Err(error) = self.forget_saved_objects(id) {
+            tracing::warn!(tenant = %id, %error, "cannot remove what was saved by a tenant that is being deleted");
+        }
+        Ok(())
     }
 
     /// The deletion of a tenant, running or done; [`ErrorKind::ResourceNotFound`] if there was none.
@@ -181,6 +186,9 @@ impl Control {
 
     /// Writes down how far a deletion is.
     pub(crate) fn note_deletion(&self, id: &TenantId, deletion: Deletion) -> Result<()> {
+        if deletion.is_done() {
+            self.forget_saved_objects(id)?;
+        }
         self.change(|state, _| {
             if deletion.is_done() {
                 state.forget_tenant(id);

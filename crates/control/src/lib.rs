@@ -2,7 +2,7 @@
 //!
 //! [`Control`] answers three questions: who sent these credentials ([`Control::authenticate`]), may
 //! they use this endpoint, and on whose events ([`Identity::scope`]). It also keeps what operators
-//! declare about tenants. Its state is one small file, replaced as a whole by every change, and a
+//! declare about tenants, and what people save for each other ([`Control::saved_objects`]). Its state is one small file, replaced as a whole by every change, and a
 //! snapshot in memory that readers never wait for.
 //!
 //! It also decides what time does to events: which are too old ([`Life::drop_old`]), how the deletion of
@@ -29,6 +29,7 @@ mod quotas;
 mod retention;
 mod roles;
 mod room;
+mod saved;
 mod sessions;
 pub mod slm;
 mod slowdown;
@@ -47,6 +48,7 @@ pub use life::Life;
 pub use privilege::{Privilege, PrivilegeSet};
 pub use quotas::{Exceeded, Ingest, Meters, SearchPermit};
 pub use roles::{IndexEntry, Role, RoleDescriptor};
+pub use saved::{NewSaved, Saved, SavedKind};
 pub use sessions::{Session, SessionLimits, SessionToken, SignedIn, View};
 pub use slowdown::{Attempt, SlowdownLimits};
 pub use tenants::TenantRecord;

@@ -70,24 +70,37 @@ impl Store {
 
 fn print(state: &State) -> Result<Vec<u8>> {
     let body = serde_json::to_vec(&Stored::of(state)).map_err(|error| Error::internal(error.to_string()))?;
-    let head = format!("{MAGIC} {VERSION} {:08x} {}\n", crc32c::crc32c(&body), body.len());
-    let mut bytes = head.into_bytes();
-    bytes.extend(body);
-    Ok(bytes)
+    Ok(with_head(MAGIC, VERSION, &body))
 }
 
 fn parse(bytes: &[u8]) -> Result<State, String> {
+    let stored: Stored = serde_json::from_slice(body_of(MAGIC, VERSION, bytes)?).map_err(|error| error.to_string())?;
+    stored.open().map_err(|error| error.to_string())
+}
+
+/// A body after the line that says what it is, and by which its damage is found.
+pub(crate) fn with_head(magic: &str, version: u32, body: &[u8]) -> Vec<u8> {
+    let head = format!("{magic} {version} {:08x} {}\n", crc32c::crc32c(body), body.len());
+    let mut bytes = head.into_bytes();
+    bytes.extend(body);
+    bytes
+}
+
+/// What follows the head, or what is wrong with it.
+pub(crate) fn body_of<'a>(expected_magic: &str, expected_version: u32, bytes: &'a [u8]) -> Result<&'a [u8], String> {
     let line = bytes.iter().position(|byte| *byte == b'\n').ok_or("it has no head")?;
     let head = std::str::from_utf8(&bytes[..line]).map_err(|_| "its head is no text")?;
     let body = &bytes[line + 1..];
     let [magic, version, checksum, length] = head.split(' ').collect::<Vec<_>>()[..] else {
         return Err(format!("its head is [{head}]"));
     };
-    if magic != MAGIC {
+    if magic != expected_magic {
         return Err(format!("it begins with [{magic}]"));
     }
-    if version != VERSION.to_string() {
-        return Err(format!("it has version [{version}] and this firn reads [{VERSION}]"));
+    if version != expected_version.to_string() {
+        return Err(format!(
+            "it has version [{version}] and this firn reads [{expected_version}]"
+        ));
     }
     if length != body.len().to_string() {
         return Err(format!(
@@ -99,8 +112,7 @@ fn parse(bytes: &[u8]) -> Result<State, String> {
     if found != checksum {
         return Err(format!("its checksum is [{found}] and its head says [{checksum}]"));
     }
-    let stored: Stored = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    stored.open().map_err(|error| error.to_string())
+    Ok(body)
 }
 
 #[cfg(test)]

@@ -85,10 +85,11 @@ impl Control {
         })
     }
 
-    /// Lets nobody of a tenant in any more. Its keys are invalidated and its users removed. Once more
+    /// Lets nobody of a tenant in any more. Its keys are invalidated, its users and saved objects removed. Once more
     /// does nothing; an unknown tenant is an error.
     pub fn close_tenant(&self, id: &TenantId) -> Result<()> {
-        self.change(|state, now_ms| state.close_tenant(id, now_ms))
+        self.change(|state, now_ms| state.close_tenant(id, now_ms))?;
+        self.forget_saved_objects(id)
     }
 
     /// Forgets a tenant that was closed. Once more does nothing.

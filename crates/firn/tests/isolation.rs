@@ -40,6 +40,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "get_data_stream_lifecycle", "refresh", "stats", "cluster_health", "cat_aliases", "cat_count", "cat_health",
         "cat_indices", "cat_segments", "cat_shards", "get_api_key", "create_api_key", "invalidate_api_key", "get_user",
         "put_user", "delete_user", "enable_user", "disable_user", "get_tenant", "tenant_usage", "get_tenant_usage",
+        "list_saved_objects", "create_saved_object", "get_saved_object", "put_saved_object", "delete_saved_object",
     ]),
     (Operators, &[
         "view_as_tenant",
@@ -194,6 +195,13 @@ fn world() -> World {
     let (alpha, bravo) = (client_of("alpha"), client_of("bravo"));
     fill(&alpha, "al", 5);
     fill(&bravo, MARK, 40);
+    for (client, mark, count) in [(&alpha, "al", 2), (&bravo, MARK, 4)] {
+        for number in 0..count {
+            // Of the same names in both.
+            let saved = json!({"title": format!("{mark}-{number}"), "description": mark, "state": {"search": mark}});
+            ok(client, "PUT", &format!("/_firn/saved/search/al-{number}"), &saved);
+        }
+    }
     World {
         _folder: folder,
         _node: node,
@@ -248,6 +256,7 @@ fn body_of(route: &str, index: &str) -> Option<String> {
                 {"stage": "top_values", "field": "class", "size": 1000},
             ],
         })),
+        "create_saved_object" | "put_saved_object" => json(json!({"title": "al-saved", "state": {"search": "al"}})),
         "discover_tail" => json(json!({"index": "*", "timeout": "1ms"})),
         "validate_query" | "count" => json(json!({"query": {"match_all": {}}})),
         "terms_enum" => json(json!({"field": "class", "string": "", "size": 1000})),
@@ -276,6 +285,7 @@ fn path_of(pattern: &str, index: &str) -> String {
     let mut path = pattern.replace("{index}", index);
     for (capture, value) in [
         ("{id}", "al-1"),
+        ("{type}", "search"),
         ("{name}", "*"),
         ("{fields}", "*"),
         ("{metric}", "_all"),
@@ -325,14 +335,16 @@ fn everything_of(world: &World) -> Value {
     for hit in all["hits"]["hits"].as_array_mut().unwrap() {
         hit["sort"] = Value::Null;
     }
-    all
+    let saved = ok(&world.bravo, "GET", "/_firn/saved", &Value::Null);
+    assert_eq!(saved["saved"].as_array().map(Vec::len), Some(4), "{saved}");
+    json!({"events": all, "saved": saved})
 }
 
 #[test]
 fn no_endpoint_gives_away_a_byte() {
     let world = world();
     let before = everything_of(&world);
-    assert_eq!(before["hits"]["total"]["value"], 80);
+    assert_eq!(before["events"]["hits"]["total"]["value"], 80);
     let routes = routes();
     assert!(routes.len() > 90, "only {} routes were read", routes.len());
     // So that the test does not pass because nothing was answered at all.
@@ -438,7 +450,7 @@ fn writes_reach_only_what_is_the_writer_s() {
         400
     );
     assert_eq!(alpha.get("/events/_search?routing=bravo").unwrap().status, 400);
-    let hits = before["hits"]["hits"].as_array().unwrap();
+    let hits = before["events"]["hits"]["hits"].as_array().unwrap();
     let shared = hits
         .iter()
         .filter(|hit| hit["_index"].as_str().unwrap().starts_with(".ds-"));

@@ -1,0 +1,409 @@
+//! Saved objects: searches and dashboards that people of one tenant keep for each other; those of nobody's tenant are
+//! the operators'.
+//!
+//! Each is a file of its own beside the control file, which is written anew with every change and must stay small. What
+//! lists show of them is in memory.
+
+mod file;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use firn_model::tenant::TenantId;
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::Disk;
+use serde_json::Value;
+
+use crate::control::Control;
+use crate::identity::Identity;
+
+/// Objects of one tenant at most, and of the operators.
+const OF_ONE_MAX: usize = 1_000;
+/// Bytes of all files of one tenant.
+const OF_ONE_BYTES_MAX: u64 = 32 << 20;
+/// Objects of all tenants together: what lists show of each takes up to 5 KB of memory.
+const ALL_MAX: usize = 50_000;
+/// Bytes of all files of all tenants: all are read at the start.
+const ALL_BYTES_MAX: u64 = 512 << 20;
+/// Bytes of the state of one, as JSON.
+const STATE_BYTES_MAX: usize = 256 << 10;
+/// Longest title, characters.
+const TITLE_CHARS_MAX: usize = 256;
+/// Longest description, characters.
+const DESCRIPTION_CHARS_MAX: usize = 1_000;
+/// Longest id, letters.
+const ID_BYTES_MAX: usize = 64;
+/// Random bytes of an id that nobody chose.
+const ID_RANDOM_BYTES: usize = 15;
+
+/// What is saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SavedKind {
+    /// A search, with its columns and filters.
+    Search,
+    /// Several panels.
+    Dashboard,
+}
+
+impl SavedKind {
+    const ALL: [Self; 2] = [Self::Search, Self::Dashboard];
+
+    /// As paths and files call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Search => "search",
+            Self::Dashboard => "dashboard",
+        }
+    }
+
+    /// The kind of a name.
+    pub fn parse(name: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::illegal_argument(format!("unknown type [{name}] of saved objects, there are [{names}]"))
+        })
+    }
+}
+
+/// What lists show of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Saved {
+    /// What it is.
+    pub kind: SavedKind,
+    /// Its name in its tenant, letters, digits, `-` and `_`.
+    pub id: String,
+    /// Whose it is; `None`: the operators'.
+    pub tenant: Option<TenantId>,
+    /// For people; not unique.
+    pub title: String,
+    /// For people; may be empty.
+    pub description: String,
+    /// 1 when it is made, one more with each change.
+    pub version: u64,
+    /// When it was made, ms since epoch UTC.
+    pub created_ms: i64,
+    /// When it was changed last, ms since epoch UTC.
+    pub updated_ms: i64,
+    /// The user who did; `None`: nobody signs in here.
+    pub updated_by: Option<String>,
+    /// Of its file.
+    bytes: u64,
+}
+
+/// What an object is made or changed with.
+#[derive(Debug, Clone)]
+pub struct NewSaved {
+    /// Not empty.
+    pub title: String,
+    /// May be empty.
+    pub description: String,
+    /// Whatever the page that shows it wants.
+    pub state: Value,
+}
+
+type Key = (SavedKind, String);
+/// Whose: a tenant's, or the operators'.
+type Owner = Option<TenantId>;
+
+/// All of them, and where their files are.
+#[derive(Debug)]
+pub(crate) struct SavedObjects {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    of: HashMap<Owner, BTreeMap<Key, Arc<Saved>>>,
+}
+
+impl Control {
+    /// Those that `asker` may see, by title; of one kind or all.
+    pub fn saved_objects(&self, asker: &Identity, kind: Option<SavedKind>) -> Vec<Arc<Saved>> {
+        let objects = self.saved.lock();
+        let own = objects.of.get(&asker.tenant().cloned());
+        let mut found: Vec<Arc<Saved>> = own
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .filter(|saved| kind.is_none_or(|kind| saved.kind == kind))
+            .cloned()
+            .collect();
+        found.sort_by_cached_key(|saved| (saved.title.to_lowercase(), saved.kind, saved.id.clone()));
+        found
+    }
+
+    /// One with its state. Another tenant's is as one that is not there.
+    pub fn saved_object(&self, asker: &Identity, kind: SavedKind, id: &str) -> Result<(Arc<Saved>, Value)> {
+        let objects = self.saved.lock();
+        let saved = objects.find(asker.tenant(), kind, id)?;
+        file::read(
+            &*objects.disk,
+            &objects.path(&saved.tenant, kind, id),
+            saved.tenant.clone(),
+            kind,
+            id,
+        )
+        .map(|(saved, state)| (Arc::new(saved), state))
+        .map_err(|reason| Error::internal(format!("the saved {} [{id}] cannot be read: {reason}", kind.name())))
+    }
+
+    /// Makes one or changes it; whether it is new. Without an id it gets one. With a version it has to have that one now,
+    /// 0 for one that is not there.
+    pub fn put_saved_object(
+        &self,
+        asker: &Identity,
+        kind: SavedKind,
+        id: Option<&str>,
+        version: Option<u64>,
+        new: NewSaved,
+    ) -> Result<(Arc<Saved>, bool)> {
+        asker.check_not_viewing()?;
+        check(&new)?;
+        let id = match id {
+            Some(id) => check_id(id)?.to_owned(),
+            None => URL_SAFE_NO_PAD.encode(self.draw::<ID_RANDOM_BYTES>()),
+        };
+        let owner = asker.tenant().cloned();
+        let mut objects = self.saved.lock();
+        // Asked while nobody else may write: whoever closes a tenant removes its objects after that.
+        self.state().check_tenant(owner.as_ref())?;
+        let present = objects.find(owner.as_ref(), kind, &id).ok();
+        check_version(kind, &id, present.as_deref(), version)?;
+        let now_ms = self.now_ms();
+        let mut saved = Saved {
+            kind,
+            id,
+            tenant: owner,
+            title: new.title.trim().to_owned(),
+            description: new.description,
+            version: present.as_ref().map_or(0, |present| present.version) + 1,
+            created_ms: present.as_ref().map_or(now_ms, |present| present.created_ms),
+            updated_ms: now_ms,
+            updated_by: asker.user_name().map(str::to_owned),
+            bytes: 0,
+        };
+        let bytes = file::print(&saved, &new.state)?;
+        saved.bytes = bytes.len() as u64;
+        objects.check_room(&saved, present.as_deref())?;
+        let saved = objects.write(saved, &bytes)?;
+        Ok((saved, present.is_none()))
+    }
+
+    /// Removes one; with a version only if it has that one.
+    pub fn delete_saved_object(&self, asker: &Identity, kind: SavedKind, id: &str, version: Option<u64>) -> Result<()> {
+        asker.check_not_viewing()?;
+        let mut objects = self.saved.lock();
+        let saved = objects.find(asker.tenant(), kind, id)?;
+        check_version(kind, id, Some(&saved), version)?;
+        objects.remove(&saved)
+    }
+
+    /// Removes all of a tenant that was closed. Once more does nothing.
+    pub(crate) fn forget_saved_objects(&self, tenant: &TenantId) -> Result<()> {
+        self.saved.lock().remove_all(tenant)
+    }
+}
+
+impl SavedObjects {
+    /// Reads what is there. A file that is damaged is left where it is and told in the log: one lost search stops no
+    /// server.
+    pub(crate) fn open(disk: Arc<dyn Disk>, control: &Path) -> Result<Self> {
+        let mut objects = Self {
+            disk,
+            folder: control.join("saved"),
+            of: HashMap::new(),
+        };
+        for folder in names(&*objects.disk, &objects.folder)? {
+            let Some(owner) = owner_of(&folder) else { continue };
+            for name in names(&*objects.disk, &objects.folder.join(&folder))? {
+                let path = objects.folder.join(&folder).join(&name);
+                let Some((kind, id)) = key_of(&name) else { continue };
+                match file::read(&*objects.disk, &path, owner.clone(), kind, &id) {
+                    Ok((saved, _)) => {
+                        objects
+                            .of
+                            .entry(owner.clone())
+                            .or_default()
+                            .insert((kind, id), Arc::new(saved));
+                    }
+                    Err(reason) => {
+                        tracing::error!(path = %path.display(), reason, "a saved object is damaged and left out")
+                    }
+                }
+            }
+        }
+        Ok(objects)
+    }
+
+    fn find(&self, tenant: Option<&TenantId>, kind: SavedKind, id: &str) -> Result<Arc<Saved>> {
+        let own = self.of.get(&tenant.cloned());
+        let found = own.and_then(|own| own.get(&(kind, id.to_owned())));
+        found.cloned().ok_or_else(|| {
+            let reason = format!("there is no saved {} [{id}]", kind.name());
+            Error::new(ErrorKind::ResourceNotFound, reason)
+        })
+    }
+
+    fn path(&self, owner: &Owner, kind: SavedKind, id: &str) -> PathBuf {
+        self.folder.join(folder_of(owner)).join(format!("{}.{id}", kind.name()))
+    }
+
+    /// Refuses what would be too many, or too much, once `saved` takes the place of `present`.
+    fn check_room(&self, saved: &Saved, present: Option<&Saved>) -> Result<()> {
+        let used = |owner: &Owner| {
+            let own = self.of.get(owner).into_iter().flat_map(BTreeMap::values);
+            own.fold((0_usize, 0_u64), |(count, bytes), saved| {
+                (count + 1, bytes + saved.bytes)
+            })
+        };
+        let more = |(count, bytes): (usize, u64)| {
+            let before = present.map_or(0, |present| present.bytes);
+            (count + usize::from(present.is_none()), bytes - before + saved.bytes)
+        };
+        let refused = |why: String| {
+            let reason = format!("cannot save the {} [{}]: {why}", saved.kind.name(), saved.id);
+            Err(Error::illegal_argument(reason))
+        };
+        let (count, bytes) = more(used(&saved.tenant));
+        let of = saved
+            .tenant
+            .as_ref()
+            .map_or("operators".to_owned(), |tenant| format!("tenant [{tenant}]"));
+        if count > OF_ONE_MAX {
+            return refused(format!("there may be [{OF_ONE_MAX}] saved objects of {of}"));
+        }
+        if bytes > OF_ONE_BYTES_MAX {
+            return refused(format!(
+                "saved objects of {of} may have [{OF_ONE_BYTES_MAX}] bytes together"
+            ));
+        }
+        // What tenants have saved keeps no operator from saving.
+        if saved.tenant.is_some() {
+            let tenants = self.of.keys().filter(|owner| owner.is_some());
+            let all = tenants
+                .map(used)
+                .fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+            let (count, bytes) = more(all);
+            if count > ALL_MAX || bytes > ALL_BYTES_MAX {
+                return refused(format!(
+                    "there may be [{ALL_MAX}] saved objects of [{ALL_BYTES_MAX}] bytes together"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, saved: Saved, bytes: &[u8]) -> Result<Arc<Saved>> {
+        let folder = self.folder.join(folder_of(&saved.tenant));
+        if !self.of.contains_key(&saved.tenant) {
+            self.disk.create_dir_all(&folder)?;
+            if let Some(parent) = self.folder.parent() {
+                self.disk.sync_dir(parent)?;
+            }
+            self.disk.sync_dir(&self.folder)?;
+        }
+        let path = self.path(&saved.tenant, saved.kind, &saved.id);
+        self.disk.write_atomic(&path, bytes)?;
+        let saved = Arc::new(saved);
+        let own = self.of.entry(saved.tenant.clone()).or_default();
+        own.insert((saved.kind, saved.id.clone()), Arc::clone(&saved));
+        Ok(saved)
+    }
+
+    fn remove(&mut self, saved: &Saved) -> Result<()> {
+        let path = self.path(&saved.tenant, saved.kind, &saved.id);
+        self.disk.remove_file(&path)?;
+        self.disk.sync_dir(&self.folder.join(folder_of(&saved.tenant)))?;
+        if let Some(own) = self.of.get_mut(&saved.tenant) {
+            own.remove(&(saved.kind, saved.id.clone()));
+        }
+        Ok(())
+    }
+
+    fn remove_all(&mut self, tenant: &TenantId) -> Result<()> {
+        let owner = Some(tenant.clone());
+        let folder = self.folder.join(folder_of(&owner));
+        // Also what was damaged and is not in memory.
+        if self.disk.exists(&folder)? {
+            self.disk.remove_dir_all(&folder)?;
+            self.disk.sync_dir(&self.folder)?;
+        }
+        self.of.remove(&owner);
+        Ok(())
+    }
+}
+
+/// What is in a folder, which need not be there.
+fn names(disk: &dyn Disk, folder: &Path) -> Result<Vec<String>> {
+    match disk.list(folder) {
+        Ok(entries) => Ok(entries.into_iter().map(|entry| entry.name).collect()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// No tenant is called as the operators' folder is.
+const OPERATORS: &str = "_operators";
+
+fn folder_of(owner: &Owner) -> &str {
+    owner.as_ref().map_or(OPERATORS, TenantId::as_str)
+}
+
+fn owner_of(folder: &str) -> Option<Owner> {
+    match folder {
+        OPERATORS => Some(None),
+        name => TenantId::parse(name).ok().map(Some),
+    }
+}
+
+/// Of the name of a file; what was left of a write that broke off has none.
+fn key_of(name: &str) -> Option<Key> {
+    let (kind, id) = name.split_once('.')?;
+    Some((SavedKind::parse(kind).ok()?, check_id(id).ok()?.to_owned()))
+}
+
+fn check_id(id: &str) -> Result<&str> {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    match (1..=ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(is_letter) {
+        true => Ok(id),
+        false => Err(Error::illegal_argument(format!(
+            "invalid id [{id}] of a saved object: it takes 1 to {ID_BYTES_MAX} letters, digits, [-] and [_]"
+        ))),
+    }
+}
+
+fn check(new: &NewSaved) -> Result<()> {
+    let mut problems = Vec::new();
+    if new.title.trim().is_empty() {
+        problems.push("[title] must not be empty".to_owned());
+    }
+    for (name, text, max) in [
+        ("title", &new.title, TITLE_CHARS_MAX),
+        ("description", &new.description, DESCRIPTION_CHARS_MAX),
+    ] {
+        if text.chars().count() > max {
+            problems.push(format!("[{name}] must be at most [{max}] characters long"));
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Error::validation(&problems));
+    }
+    crate::room::check_size("state", &new.state, STATE_BYTES_MAX)
+}
+
+fn check_version(kind: SavedKind, id: &str, present: Option<&Saved>, wanted: Option<u64>) -> Result<()> {
+    let current = present.map_or(0, |saved| saved.version);
+    match wanted {
+        Some(wanted) if wanted != current => Err(Error::new(
+            ErrorKind::VersionConflict,
+            format!(
+                "[{}/{id}]: version conflict, current version [{current}] is different than the one provided [{wanted}]",
+                kind.name()
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
