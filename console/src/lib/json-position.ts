@@ -1,4 +1,5 @@
 const SPACE = /[ \t\n\r]*/y;
+// eslint-disable-next-line no-control-regex -- JSON forbids them in strings.
 const SCALAR = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
 /** Where a text stops being JSON, in UTF-16 code units; null: it is JSON. Browsers do not always tell. */

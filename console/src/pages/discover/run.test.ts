@@ -52,7 +52,7 @@ describe('the stages of a run', () => {
     const estimate: DiscoverEvent = { event: 'estimate', stage: 'histogram', requests: 900, bytes: 1e9, ms: 30_000, splits: 4 };
     const run = after(STAGES, opened, done('sample', sample(7)), estimate);
     expect(run.histogram).toMatchObject({ status: 'estimate', estimate: { requests: 900 }, result: null });
-    const alone = reduceRun(run, { type: 'start', stages: ['histogram'] });
+    const alone = reduceRun(run, { type: 'start_stage', stage: 'histogram' });
     expect([alone.histogram.status, alone.sample.status, alone.sample.stale]).toEqual(['loading', 'done', false]);
   });
 });

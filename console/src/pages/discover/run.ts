@@ -19,8 +19,9 @@ export interface Stage<Result> {
 
 /** The stages of the page. Top values have runs of their own. */
 export interface Run {
-  /** Null until the server has said how it understood the question. */
+  /** How the server understood the question: the one before as long as it has not `answered`. */
   opened: Opened | null;
+  answered: boolean;
   running: boolean;
   /** What kept the whole question from being answered. */
   error: unknown;
@@ -34,10 +35,15 @@ const PAGE_STAGES: PageStage[] = ['sample', 'histogram', 'cardinality'];
 
 const IDLE: Stage<never> = { status: 'idle', result: null, stale: false, progress: null, incomplete: null, tookMs: null, cached: false, error: null, estimate: null };
 
-export const IDLE_RUN: Run = { opened: null, running: false, error: null, sample: IDLE, histogram: IDLE, cardinality: IDLE };
+/** A stage that is being asked for. */
+export const LOADING: Stage<never> = { ...IDLE, status: 'loading' };
+
+export const IDLE_RUN: Run = { opened: null, answered: false, running: false, error: null, sample: IDLE, histogram: IDLE, cardinality: IDLE };
 
 export type RunAction =
   | { type: 'start'; stages: StageName[] }
+  /** One stage is asked for beside the others. */
+  | { type: 'start_stage'; stage: StageName }
   | { type: 'event'; event: DiscoverEvent }
   /** The connection ended, or never began. */
   | { type: 'broken'; error: unknown }
@@ -47,12 +53,13 @@ export function reduceRun(run: Run, action: RunAction): Run {
   switch (action.type) {
     case 'start':
       return start(run, action.stages);
+    case 'start_stage':
+      return action.stage === 'top_values' ? run : { ...run, [action.stage]: LOADING };
     case 'event':
       return withEvent(run, action.event);
     case 'broken': {
-      const none = PAGE_STAGES.every((name) => !isOpen(run[name]) || run[name].stale || run[name].result === null);
       // Nothing came at all: one error for the page. Else each stage that has not ended says it.
-      const error = none && run.opened === null ? action.error : null;
+      const error = run.answered ? null : action.error;
       return { ...mapOpen(run, (stage) => ({ ...stage, status: 'failed', error: action.error })), running: false, error };
     }
     case 'cancelled':
@@ -62,7 +69,7 @@ export function reduceRun(run: Run, action: RunAction): Run {
 
 /** Asked again: what is known stays to be seen until there is something new. */
 function start(run: Run, stages: StageName[]): Run {
-  const next: Run = { ...run, opened: null, running: true, error: null };
+  const next: Run = { ...run, answered: false, running: true, error: null };
   for (const name of PAGE_STAGES) {
     if (!stages.includes(name)) continue;
     const { result } = run[name];
@@ -74,7 +81,7 @@ function start(run: Run, stages: StageName[]): Run {
 function withEvent(run: Run, event: DiscoverEvent): Run {
   switch (event.event) {
     case 'opened':
-      return { ...run, opened: event };
+      return { ...run, opened: event, answered: true };
     case 'end':
       // A stage that the server forgot would load forever.
       return { ...mapOpen(run, (stage) => ({ ...stage, status: 'failed', error: new Error('the server ended without an answer') })), running: false };
@@ -109,7 +116,7 @@ function incomplete({ partial, timed_out: timedOut, shards }: Done): Stage<never
 
 const isOpen = ({ status }: Stage<unknown>) => status === 'loading' || status === 'partial';
 
-/** Changes the stages that have not ended. What is of another question does not stay. */
+/** Changes the stages that have not ended. */
 function mapOpen(run: Run, change: (stage: Stage<unknown>) => Stage<unknown>): Run {
   const next = { ...run };
   for (const name of PAGE_STAGES) {
@@ -118,6 +125,3 @@ function mapOpen(run: Run, change: (stage: Stage<unknown>) => Stage<unknown>): R
   }
   return next;
 }
-
-/** A fresh stage that is being asked for. */
-export const LOADING: Stage<never> = { ...IDLE, status: 'loading' };

@@ -1,0 +1,85 @@
+/** Fields of one event that are shown at most: more are read as JSON. */
+const FIELDS_MAX = 2000;
+const DEPTH_MAX = 20;
+
+export interface EventField {
+  /** Full path, as the mapping names it. */
+  name: string;
+  value: unknown;
+}
+
+/** The leaves of an event in the order of the event: objects are gone into, lists of plain values stay together. */
+export function flatten(source: Record<string, unknown>): EventField[] {
+  const fields: EventField[] = [];
+  const visit = (prefix: string, object: Record<string, unknown>, depth: number) => {
+    for (const [key, value] of Object.entries(object)) {
+      if (fields.length >= FIELDS_MAX) return;
+      const name = prefix === '' ? key : `${prefix}.${key}`;
+      if (isObject(value) && depth < DEPTH_MAX && Object.keys(value).length > 0) visit(name, value, depth + 1);
+      else fields.push({ name, value });
+    }
+  };
+  visit('', source, 0);
+  return fields;
+}
+
+/** The value at a path, whether its dots are objects, parts of keys, or both; of lists of objects all of them. */
+export function valueAt(value: unknown, path: string): unknown {
+  if (Array.isArray(value)) {
+    const found = value.map((item) => valueAt(item, path)).filter((item) => item !== undefined);
+    return found.length === 0 ? undefined : found.length === 1 ? found[0] : found.flat();
+  }
+  if (!isObject(value)) return undefined;
+  if (Object.hasOwn(value, path)) return value[path];
+  for (let dot = path.indexOf('.'); dot >= 0; dot = path.indexOf('.', dot + 1)) {
+    const head = path.slice(0, dot);
+    if (!Object.hasOwn(value, head)) continue;
+    const found = valueAt(value[head], path.slice(dot + 1));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** A value as one line of text, cut after `charsMax`. */
+export function textOf(value: unknown, charsMax = Number.POSITIVE_INFINITY): string {
+  const text = wholeText(value, charsMax);
+  return text.length > charsMax ? `${text.slice(0, charsMax)}…` : text;
+}
+
+function wholeText(value: unknown, charsMax: number): string {
+  if (typeof value === 'string') return value;
+  if (value === undefined || value === null) return value === null ? 'null' : '';
+  if (Array.isArray(value) && value.every((item) => !isObject(item) && !Array.isArray(item))) {
+    const parts: string[] = [];
+    let chars = 0;
+    for (const item of value) {
+      if (chars > charsMax) break;
+      const text = textOf(item);
+      parts.push(text);
+      chars += text.length + 2;
+    }
+    return parts.join(', ');
+  }
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+/** Milliseconds since the epoch of a date as events have them; null: it is none that is read here. Without a zone it is in UTC. */
+export function dateMs(value: unknown): number | null {
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
+  if (typeof value !== 'string' || !/^\d{4}-\d{2}-\d{2}([T ]|$)/.test(value)) return null;
+  const iso = value.replace(' ', 'T');
+  const ms = Date.parse(iso.length > 10 && !/(Z|[+-]\d{2}:?\d{2})$/.test(iso) ? `${iso}Z` : iso);
+  return Number.isNaN(ms) ? null : ms;
+}
+
+/** Around what the query found in a text. */
+const MARKS = /@firn-mark@([\s\S]*?)@\/firn-mark@/g;
+
+/** Pieces of a marked text, in turn unmarked and marked: the first is unmarked and may be empty. */
+export function markedPieces(text: string): string[] {
+  return text.split(MARKS);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

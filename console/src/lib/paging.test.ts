@@ -1,0 +1,30 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Hit } from '../api/discover';
+import { appended, nextPageAfter } from './paging';
+
+/** A server with hits in this order, of which it gives `size` after a place. */
+function page(all: Hit[], after: unknown[] | null, size: number): Hit[] {
+  const rest = after === null ? all : all.filter((hit) => (hit.sort?.[0] as number) > (after[0] as number));
+  return rest.slice(0, size);
+}
+
+describe('pages of events', () => {
+  it('have every event once, also where events share a place in the order', () => {
+    // No more than three share a place, and pages are longer than that.
+    const places = fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 30 });
+    fc.assert(
+      fc.property(places, fc.integer({ min: 5, max: 9 }), (places, size) => {
+        const all = places.flatMap((count, place) => Array.from({ length: count }, (_, at): Hit => ({ _index: 'a', _id: `${place}.${at}`, sort: [place] })));
+        let hits = page(all, null, size);
+        for (let turns = 0; turns < 100 && hits.length < all.length; turns += 1) hits = appended(hits, page(all, nextPageAfter(hits), size));
+        expect(hits.map((hit) => hit._id)).toEqual(all.map((hit) => hit._id));
+      }),
+    );
+  });
+
+  it('end where there is no order', () => {
+    expect(nextPageAfter([])).toBeNull();
+    expect(nextPageAfter([{ _index: 'a', _id: '1' }])).toBeNull();
+  });
+});

@@ -1,0 +1,28 @@
+import type { ExportFormat } from '../api/export';
+
+const NEWLINE = 10;
+const QUOTE = 34;
+
+/** Counts the records of a file that arrives in pieces, whatever they are cut at. */
+export class RecordCounter {
+  private lines = 0;
+  private quoted = false;
+  bytes = 0;
+
+  constructor(private readonly format: ExportFormat) {}
+
+  add(piece: Uint8Array): void {
+    this.bytes += piece.length;
+    const csv = this.format === 'csv';
+    for (const byte of piece) {
+      // Inside of quotes a line may break; a quote that is doubled opens what it closed.
+      if (csv && byte === QUOTE) this.quoted = !this.quoted;
+      else if (byte === NEWLINE && !this.quoted) this.lines += 1;
+    }
+  }
+
+  /** Whole records so far; the heading of CSV is none. */
+  get records(): number {
+    return this.format === 'csv' ? Math.max(0, this.lines - 1) : this.lines;
+  }
+}

@@ -1,0 +1,36 @@
+import { Box, Group, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { useSearchParams } from 'react-router';
+import { fetchEvent } from '../../api/events';
+import { fetchFields } from '../../api/fields';
+import { Answer } from '../../components/Answer';
+import { Empty } from '../../components/Empty';
+import EventDetail from './EventDetail';
+import { eventOf } from './event-address';
+
+/** One event by its link. */
+export default function EventPage() {
+  const [params] = useSearchParams();
+  const name = useMemo(() => eventOf(params), [params]);
+  const event = useQuery({ queryKey: ['discover', 'event', name], queryFn: ({ signal }) => (name ? fetchEvent(name, signal) : null), staleTime: Infinity });
+  // Only for the types: dates are shown in the reader's zone. The event is there without it.
+  const fields = useQuery({ queryKey: ['discover', 'fields', { index: name?.index }], queryFn: ({ signal }) => fetchFields({ index: name?.index ?? '' }, signal), enabled: name !== null });
+  const byName = useMemo(() => new Map(fields.data?.fields.map((field) => [field.name, field])), [fields.data]);
+  if (!name) return <Empty title="This link names no event">It needs an index and an id.</Empty>;
+  return (
+    <Box p="md" maw={1300} mx="auto">
+      <Group gap="sm" mb="sm">
+        <Title order={1} size="h4">
+          One event
+        </Title>
+        <Text size="sm" c="dimmed" ff="monospace">
+          <bdi>{name.id}</bdi> in <bdi>{name.index}</bdi>
+        </Text>
+      </Group>
+      <Answer query={event} what="The event">
+        {(hit) => hit && <EventDetail hit={hit} columns={[]} fields={byName} actions={null} />}
+      </Answer>
+    </Box>
+  );
+}

@@ -1,0 +1,163 @@
+import { Button, Group, Loader, Text } from '@mantine/core';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { type KeyboardEvent, memo, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import type { Hit } from '../../api/discover';
+import type { Field } from '../../api/fields';
+import { useFormat } from '../../app/preferences';
+import { Failed } from '../../components/Failed';
+import { hitKey } from '../../lib/paging';
+import { type EventActions, EventRow } from './EventRow';
+import classes from './EventTable.module.css';
+import { EventHead } from './EventHead';
+import { COLUMN_PX_MIN, type ColumnState, type SortState } from './state';
+import { ROWS_MAX, type Rows } from './use-rows';
+
+const ROW_PX = { columns: 28, summary: 46 };
+/** As soon as so many rows are left the next page is fetched. */
+const AHEAD = 60;
+const COLUMN_PX_SHARED = 140;
+
+interface Props {
+  rows: Rows;
+  /** Events of the live tail, newest first. */
+  fresh: Hit[];
+  columns: ColumnState[];
+  sort: SortState[];
+  timeField: string | null;
+  fields: Map<string, Field>;
+  /** Said first in summaries. */
+  first: string[];
+  total: number | null;
+  /** The rows are of the question before. */
+  stale: boolean;
+  /** Instead of rows where there are none. */
+  empty: ReactNode;
+  actions: EventActions;
+  onColumns: (columns: ColumnState[]) => void;
+  onSort: (sort: SortState[]) => void;
+}
+
+/** The events themselves: as many as one scrolls to, of which only those on screen are drawn. */
+export const EventTable = memo(function EventTable(props: Props) {
+  const { rows, fresh, columns, sort, timeField, fields, first, total, stale, empty, actions, onColumns, onSort } = props;
+  const format = useFormat();
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const [active, setActive] = useState<number | null>(null);
+  const scroll = useRef<HTMLDivElement>(null);
+  const hits = useMemo(() => (fresh.length > 0 ? [...fresh, ...rows.hits] : rows.hits), [fresh, rows.hits]);
+  const keys = useMemo(() => hits.map(hitKey), [hits]);
+  const rowPx = columns.length > 0 ? ROW_PX.columns : ROW_PX.summary;
+  const virtual = useVirtualizer({
+    count: hits.length,
+    getScrollElement: () => scroll.current,
+    estimateSize: () => rowPx,
+    // One that opens or closes is another one: what was measured is forgotten.
+    getItemKey: (at) => `${keys[at]}${open.has(keys[at] ?? '') ? ' open' : ''} ${rowPx}`,
+    overscan: 8,
+  });
+  const items = virtual.getVirtualItems();
+  const lastDrawn = items.at(-1)?.index ?? 0;
+  const { hasMore, loading, error, loadMore } = rows;
+  useEffect(() => {
+    if (hasMore && !loading && !error && lastDrawn >= hits.length - AHEAD) loadMore();
+  }, [hasMore, loading, error, lastDrawn, hits.length, loadMore]);
+
+  const toggle = useCallback((key: string) => {
+    setOpen((open) => {
+      const next = new Set(open);
+      if (!next.delete(key)) next.add(key);
+      return next;
+    });
+  }, []);
+
+  const press = (event: KeyboardEvent) => {
+    if (event.target !== scroll.current || hits.length === 0) return;
+    const at = active ?? -1;
+    const page = Math.max(1, Math.floor((scroll.current?.clientHeight ?? 0) / rowPx) - 1);
+    const moves: Record<string, number> = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: hits.length - 1 };
+    const moved = moves[event.key];
+    const key = active === null ? undefined : keys[active];
+    if (moved !== undefined) {
+      const next = Math.min(hits.length - 1, Math.max(0, moved));
+      setActive(next);
+      virtual.scrollToIndex(next);
+    } else if ((event.key === 'Enter' || event.key === ' ') && key) toggle(key);
+    else if (event.key === 'ArrowRight' && key && !open.has(key)) toggle(key);
+    else if (event.key === 'ArrowLeft' && key && open.has(key)) toggle(key);
+    else if (event.key === 'Escape' && active !== null) setActive(null);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  const template = ['30px', ...(timeField === null ? [] : ['196px']), ...(columns.length === 0 ? ['minmax(300px, 1fr)'] : columns.map(({ width }) => (width ? `${width}px` : `minmax(${COLUMN_PX_SHARED}px, 1fr)`)))].join(' ');
+  const minWidth = 30 + (timeField === null ? 0 : 196) + (columns.length === 0 ? 300 : columns.reduce((sum, { width }) => sum + Math.max(COLUMN_PX_MIN, width ?? COLUMN_PX_SHARED), 0));
+  return (
+    <div
+      ref={scroll}
+      className={classes.scroll}
+      role="treegrid"
+      tabIndex={0}
+      aria-label="Events"
+      aria-rowcount={total === null ? -1 : total + fresh.length + 1}
+      aria-busy={stale}
+      aria-activedescendant={active !== null && items.some(({ index }) => index === active) ? `event-${active}` : undefined}
+      data-stale={stale || undefined}
+      data-events
+      onKeyDown={press}
+      onBlur={(event) => event.target === scroll.current && setActive(null)}
+    >
+      <div className={classes.inner} role="presentation" style={{ '--template': template, minWidth } as React.CSSProperties}>
+        <EventHead columns={columns} sort={sort} timeField={timeField} fields={fields} onColumns={onColumns} onSort={onSort} />
+        <div className={classes.body} role="rowgroup" style={{ height: virtual.getTotalSize() }}>
+          {items.map((item) => {
+            const hit = hits[item.index];
+            const key = keys[item.index];
+            if (!hit || key === undefined) return null;
+            const isOpen = open.has(key);
+            return (
+              <div key={item.key} ref={isOpen ? virtual.measureElement : undefined} data-index={item.index} role="presentation" className={classes.item} style={{ transform: `translateY(${item.start}px)` }}>
+                <EventRow
+                  hit={hit}
+                  at={item.index}
+                  rowKey={key}
+                  columns={columns}
+                  timeField={timeField}
+                  fields={fields}
+                  first={first}
+                  open={isOpen}
+                  active={active === item.index}
+                  fresh={item.index < fresh.length}
+                  actions={actions}
+                  onToggle={toggle}
+                />
+              </div>
+            );
+          })}
+        </div>
+      </div>
+      <div className={classes.foot} role="presentation">
+        {hits.length === 0 && empty}
+        {loading && (
+          <Group gap="xs" p="xs" role="status">
+            <Loader size={14} />
+            <Text size="xs" c="dimmed">
+              More events…
+            </Text>
+          </Group>
+        )}
+        {error !== null && <Failed compact title="Further events: no answer" error={error} retry={loadMore} />}
+        {hits.length >= ROWS_MAX && (
+          <Text size="xs" c="dimmed" p="sm">
+            The table ends after {format.number(ROWS_MAX)} events. Narrow the time or the query, or export all.
+          </Text>
+        )}
+        {hasMore && !loading && error === null && (
+          <Button m="xs" size="compact-xs" variant="subtle" onClick={loadMore}>
+            More events
+          </Button>
+        )}
+      </div>
+    </div>
+  );
+});

@@ -1,0 +1,202 @@
+import { Button, Group, Menu, NativeSelect, Text, useComputedColorScheme } from '@mantine/core';
+import { IconFilterMinus, IconFilterPlus } from '@tabler/icons-react';
+import { lazy, memo, Suspense, useMemo, useState } from 'react';
+import type { Histogram as Result } from '../../api/discover';
+import type { Field } from '../../api/fields';
+import { useFormat } from '../../app/preferences';
+import { seriesColor } from '../../components/chart-colors';
+import { Loading } from '../../components/Loading';
+import { rangeOfBuckets } from '../../lib/brush';
+import type { TimeRange } from '../../lib/time-range';
+import classes from './Histogram.module.css';
+import type { Stage } from './run';
+import { StageState } from './StageState';
+
+const HistogramChart = lazy(() => import('./HistogramChart'));
+
+const INTERVALS = ['1s', '10s', '30s', '1m', '5m', '10m', '30m', '1h', '3h', '12h', '1d', '1w', '1M'];
+/** Fields to split by: more values than colours say nothing. */
+const SPLITS_LISTED = 60;
+
+export interface Series {
+  label: string;
+  values: number[];
+  color: string;
+  sum: number;
+  /** False: the events of no listed value. */
+  named: boolean;
+}
+
+interface Props {
+  stage: Stage<Result>;
+  fields: Field[];
+  splitBy: string | null | undefined;
+  interval: string | null;
+  onRange: (range: TimeRange) => void;
+  onSplit: (field: string | null | undefined) => void;
+  onInterval: (interval: string | null) => void;
+  onFilter: (field: string, value: string, not: boolean) => void;
+  onRetry: () => void;
+  onGoOn: () => void;
+  onBackground: () => void;
+}
+
+/** How many events there were over time: bars to see and brush, a legend to filter by, and a table of the same. */
+export const Histogram = memo(function Histogram(props: Props) {
+  const { stage, fields, splitBy, interval, onRange, onSplit, onInterval, onFilter } = props;
+  const format = useFormat();
+  const dark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark';
+  const [asTable, setAsTable] = useState(false);
+  const { result } = stage;
+  const series = useMemo(() => seriesOf(result, dark), [result, dark]);
+  const splittable = useMemo(() => fields.filter((field) => field.aggregatable && field.in_use && (field.type === 'keyword' || field.type === 'boolean')).slice(0, SPLITS_LISTED), [fields]);
+  const loading = stage.status === 'loading' || stage.status === 'partial';
+  const splitName = splitBy === undefined ? (result?.split_by ?? null) : splitBy;
+  return (
+    <section className={classes.root} aria-label="Events over time" aria-busy={loading}>
+      <div className={classes.tools}>
+        {result && series.length > 0 && (
+          <ul className={classes.legend} aria-label="Legend">
+            {series.map((one) => (
+              <li key={one.label}>
+                <LegendItem series={one} text={format.compact(one.sum)} field={result.split_by} onFilter={onFilter} />
+              </li>
+            ))}
+          </ul>
+        )}
+        <Group gap={6} ms="auto" wrap="nowrap">
+          {stage.progress && loading && (
+            <Text size="xs" c="dimmed" role="status">
+              {format.number(stage.progress.done)} of {format.number(stage.progress.total)} shards
+            </Text>
+          )}
+          <NativeSelect
+            size="xs"
+            className={classes.select ?? ''}
+            aria-label="Split by"
+            value={splitName ?? ''}
+            data={[
+              { value: '', label: 'Not split' },
+              ...(splitName && !splittable.some(({ name }) => name === splitName) ? [splitName] : []),
+              ...splittable.map(({ name }) => name),
+            ]}
+            onChange={(event) => onSplit(event.currentTarget.value || null)}
+          />
+          <NativeSelect
+            size="xs"
+            className={classes.select ?? ''}
+            aria-label="Width of bars"
+            value={interval ?? ''}
+            data={[{ value: '', label: interval === null && result ? `auto: ${result.interval}` : 'auto' }, ...new Set([...INTERVALS, ...(interval ? [interval] : [])])]}
+            onChange={(event) => onInterval(event.currentTarget.value || null)}
+          />
+          <Button variant="subtle" color="gray" size="compact-xs" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
+            {asTable ? 'Chart' : 'Table'}
+          </Button>
+        </Group>
+      </div>
+      <StageState name="The histogram" {...props} />
+      {result && !asTable && (
+        <Suspense fallback={<div className={classes.space} />}>
+          <div className={classes.chart} data-stale={stage.stale || undefined}>
+            <HistogramChart result={result} series={series} onRange={onRange} />
+          </div>
+        </Suspense>
+      )}
+      {result && asTable && <BucketTable result={result} series={series} onRange={onRange} />}
+      {!result && loading && (
+        <div className={classes.space}>
+          <Loading label="Counting events over time" />
+        </div>
+      )}
+    </section>
+  );
+});
+
+function seriesOf(result: Result | null, dark: boolean): Series[] {
+  if (!result) return [];
+  const sum = (values: number[]) => values.reduce((all, value) => all + value, 0);
+  const made = result.splits.map((label, at) => {
+    const values = result.buckets.map((bucket) => bucket.splits[label] ?? 0);
+    return { label, values, color: seriesColor(at, dark), sum: sum(values), named: true };
+  });
+  const other = result.buckets.map((bucket) => bucket.other);
+  const others = sum(other);
+  if (others > 0 || made.length === 0) {
+    const label = made.length === 0 ? 'Events' : 'Other';
+    const values = made.length === 0 ? result.buckets.map((bucket) => bucket.count) : other;
+    made.push({ label, values, color: made.length === 0 ? seriesColor(0, dark) : dark ? '#76818b' : '#8b959e', sum: sum(values), named: false });
+  }
+  return made;
+}
+
+function LegendItem({ series, text, field, onFilter }: { series: Series; text: string; field: string | null; onFilter: Props['onFilter'] }) {
+  const body = (
+    <>
+      <span className={classes.swatch} style={{ background: series.color }} aria-hidden />
+      <bdi className={classes.name}>{series.label === '' ? '(empty)' : series.label}</bdi>
+      <span className={classes.sum}>{text}</span>
+    </>
+  );
+  if (!series.named || !field) return <span className={classes.item}>{body}</span>;
+  return (
+    <Menu position="bottom-start">
+      <Menu.Target>
+        <button type="button" className={classes.item}>
+          {body}
+        </button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item leftSection={<IconFilterPlus size={14} aria-hidden />} onClick={() => onFilter(field, series.label, false)}>
+          Only these
+        </Menu.Item>
+        <Menu.Item leftSection={<IconFilterMinus size={14} aria-hidden />} onClick={() => onFilter(field, series.label, true)}>
+          Without these
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+function BucketTable({ result, series, onRange }: { result: Result; series: Series[]; onRange: Props['onRange'] }) {
+  const format = useFormat();
+  return (
+    // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls, also by keys.
+    <div className={classes.tableScroll} tabIndex={0} role="region" aria-label="Events over time as a table">
+      <table className={classes.table}>
+        <thead>
+          <tr>
+            <th scope="col">From</th>
+            <th scope="col">Events</th>
+            {series.length > 1 &&
+              series.map(({ label }) => (
+                <th key={label} scope="col">
+                  {label}
+                </th>
+              ))}
+          </tr>
+        </thead>
+        <tbody>
+          {result.buckets.map((bucket, at) => (
+            <tr key={bucket.from_ms}>
+              <th scope="row">
+                <button
+                  type="button"
+                  className={classes.zoom}
+                  onClick={() => {
+                    const range = rangeOfBuckets(result.buckets, at, at);
+                    if (range) onRange(range);
+                  }}
+                >
+                  {format.time(bucket.from_ms)}
+                </button>
+              </th>
+              <td>{format.number(bucket.count)}</td>
+              {series.length > 1 && series.map(({ label, values }) => <td key={label}>{format.number(values[at] ?? 0)}</td>)}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,141 @@
+import { ActionIcon, Button, Group, Loader, Text, Tooltip } from '@mantine/core';
+import { IconFilterMinus, IconFilterPlus } from '@tabler/icons-react';
+import { startTransition, useEffect, useState } from 'react';
+import type { Question, TopValue, TopValues as Result } from '../../api/discover';
+import type { Field } from '../../api/fields';
+import { useFormat } from '../../app/preferences';
+import { textOf } from '../../lib/event-fields';
+import { FieldIcon } from './FieldIcon';
+import type { Condition } from './filters';
+import { LOADING, type Stage, withStageEvent } from './run';
+import { StageState } from './StageState';
+import classes from './TopValues.module.css';
+import { alone } from './use-run';
+
+const VALUE_CHARS_MAX = 300;
+const MORE = 100;
+
+interface Props {
+  field: Field;
+  question: Question;
+  isColumn: boolean;
+  onFilter: (condition: Condition, not: boolean) => void;
+  onColumn: (name: string) => void;
+}
+
+/** The values of a field that most events have, counted over all that match. */
+export default function TopValues({ field, question, isColumn, onFilter, onColumn }: Props) {
+  const format = useFormat();
+  const { name } = field;
+  const [size, setSize] = useState(10);
+  const [attempt, setAttempt] = useState<{ frozen: 'ask' | 'run'; number: number }>({ frozen: 'ask', number: 0 });
+  const [stage, setStage] = useState<Stage<Result>>(LOADING);
+  useEffect(() => {
+    const abort = new AbortController();
+    setStage((stage) => ({ ...LOADING, result: stage.result }));
+    const tell = (event: Parameters<typeof withStageEvent>[1]) => startTransition(() => setStage((stage) => withStageEvent(stage, event)));
+    void alone(question, { stage: 'top_values', field: name, size }, abort.signal, tell, attempt.frozen);
+    return () => abort.abort();
+  }, [question, name, size, attempt]);
+  const retry = (frozen: 'ask' | 'run') => setAttempt(({ number }) => ({ frozen, number: number + 1 }));
+  const { result } = stage;
+  const loading = stage.status === 'loading' || stage.status === 'partial';
+  const listed = result ? result.values.reduce((sum, { count }) => sum + count, 0) : 0;
+  return (
+    <div className={classes.root}>
+      <Group gap={7} px="sm" pt="xs" wrap="nowrap">
+        <FieldIcon type={field.type} />
+        <Text fw={650} size="sm" className={classes.title ?? ''}>
+          {name}
+        </Text>
+        <Text size="xs" c="dimmed" ms="auto">
+          {field.type}
+        </Text>
+      </Group>
+      {loading && !result && (
+        <Group gap="xs" p="sm" role="status">
+          <Loader size={14} />
+          <Text size="xs" c="dimmed">
+            Counting over all events{stage.progress && `, ${format.number(stage.progress.done)} of ${format.number(stage.progress.total)} shards`}
+          </Text>
+        </Group>
+      )}
+      <StageState name="Top values" stage={stage} onRetry={() => retry('ask')} onGoOn={() => retry('run')} />
+      {result && (
+        <>
+          <ul className={classes.list} aria-label={`Top values of ${name}`} aria-busy={loading}>
+            {result.values.map((value) => (
+              <Value key={`${typeof value.value} ${value.text}`} field={name} value={value} onFilter={onFilter} />
+            ))}
+            {result.values.length === 0 && <li className={classes.none}>No event has a value.</li>}
+          </ul>
+          <ul className={classes.list} aria-label="Beside them">
+            {result.other > 0 && <Rest label="Other" count={result.other} of={result.with_value} />}
+            {result.missing > 0 && <Rest label="Missing" count={result.missing} of={result.total} />}
+          </ul>
+          <Text size="xs" c="dimmed" px="sm">
+            {loading ? 'So far ' : result.exact ? '' : 'About '}
+            {format.number(result.with_value)} of {format.number(result.total)} events have a value. Percent are of those.
+            {listed > result.with_value && ' Some have several.'}
+          </Text>
+        </>
+      )}
+      <Group gap={6} px="xs" pb="xs" pt={6}>
+        <Button size="compact-xs" variant="default" onClick={() => onFilter({ op: 'exists', field: name }, false)}>
+          Has a value
+        </Button>
+        <Button size="compact-xs" variant="default" onClick={() => onFilter({ op: 'exists', field: name }, true)}>
+          Has none
+        </Button>
+        <Button size="compact-xs" variant="default" onClick={() => onColumn(name)}>
+          {isColumn ? 'Remove column' : 'Add as column'}
+        </Button>
+        {result && result.other > 0 && size < MORE && (
+          <Button size="compact-xs" variant="subtle" onClick={() => setSize(MORE)}>
+            Top {format.number(MORE)}
+          </Button>
+        )}
+      </Group>
+    </div>
+  );
+}
+
+function Value({ field, value, onFilter }: { field: string; value: TopValue; onFilter: Props['onFilter'] }) {
+  const format = useFormat();
+  const text = value.text === '' ? '(empty)' : textOf(value.text, VALUE_CHARS_MAX);
+  // As text where that is how it is written: dates and booleans come as numbers, too.
+  const condition: Condition = { op: 'is', field, value: typeof value.value === 'number' && String(value.value) !== value.text ? value.text : value.value };
+  const only = `Only events where ${field} is ${text}`;
+  const without = `Without events where ${field} is ${text}`;
+  return (
+    <li className={classes.row}>
+      <span className={classes.fill} style={{ width: `${value.percent}%` }} aria-hidden />
+      <bdi className={classes.value} title={text}>
+        {text}
+      </bdi>
+      <span className={classes.percent}>{format.percent(value.percent)}</span>
+      <span className={classes.number}>{format.number(value.count)}</span>
+      <Tooltip label="Only these">
+        <ActionIcon variant="subtle" size={20} aria-label={only} onClick={() => onFilter(condition, false)}>
+          <IconFilterPlus size={14} aria-hidden />
+        </ActionIcon>
+      </Tooltip>
+      <Tooltip label="Without these">
+        <ActionIcon variant="subtle" color="red" size={20} aria-label={without} onClick={() => onFilter(condition, true)}>
+          <IconFilterMinus size={14} aria-hidden />
+        </ActionIcon>
+      </Tooltip>
+    </li>
+  );
+}
+
+function Rest({ label, count, of }: { label: string; count: number; of: number }) {
+  const format = useFormat();
+  return (
+    <li className={classes.row} data-rest>
+      <span className={classes.value}>{label}</span>
+      <span className={classes.percent}>{format.percent(of > 0 ? (count * 100) / of : 0)}</span>
+      <span className={classes.number}>{format.number(count)}</span>
+    </li>
+  );
+}
