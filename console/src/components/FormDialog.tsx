@@ -1,0 +1,44 @@
+import { Button, Group, Modal, Stack } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import type { FormEvent, ReactNode } from 'react';
+import { Failed } from './Failed';
+
+interface Props {
+  title: string;
+  /** What the button says: the deed, not "OK". */
+  action: string;
+  /** Whether what is filled in can be sent. */
+  ready?: boolean;
+  /** The dialog closes when it succeeded. */
+  onSubmit: () => Promise<unknown>;
+  onClose: () => void;
+  size?: string;
+  children: ReactNode;
+}
+
+/** Asks for what a deed needs. What fails stays in the dialog, with the server's words. */
+export function FormDialog({ title, action, ready = true, onSubmit, onClose, size = 'md', children }: Props) {
+  const { mutate, isPending, error } = useMutation({ mutationFn: onSubmit, onSuccess: onClose });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (ready) mutate();
+  };
+  return (
+    <Modal opened onClose={onClose} title={title} centered size={size}>
+      <form onSubmit={submit}>
+        <Stack>
+          {children}
+          {error && <Failed error={error} compact />}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={isPending} disabled={!ready}>
+              {action}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

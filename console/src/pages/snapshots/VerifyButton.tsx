@@ -1,0 +1,26 @@
+import { Button, Modal } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { useMutation } from '@tanstack/react-query';
+import { verifyRepository } from '../../api/repositories';
+import { Failed } from '../../components/Failed';
+
+/** Whether the nodes reach the repository: it writes an object and reads it back. */
+export function VerifyButton({ name, size = 'compact-xs' }: { name: string; size?: string }) {
+  const { mutate, isPending, error, reset } = useMutation({
+    mutationFn: () => verifyRepository(name),
+    onSuccess: ({ nodes }) => {
+      const names = Object.values(nodes).map((node) => node.name);
+      notifications.show({ color: 'green', message: `${name} can be written and read by ${names.join(', ')}.` });
+    },
+  });
+  return (
+    <>
+      <Button size={size} variant="default" loading={isPending} onClick={() => mutate()} aria-label={`Verify repository ${name}`}>
+        Verify
+      </Button>
+      <Modal opened={error !== null} onClose={reset} title={`Repository ${name} cannot be used`} centered size="lg">
+        <Failed error={error} title="Verification failed" />
+      </Modal>
+    </>
+  );
+}
