@@ -380,6 +380,9 @@ fn check_body(route: &Route, parts: &http::request::Parts, params: &Params, body
         ))
         .into());
     }
+    if route.body == BodyKind::JsonOrForm && media_type::is_form(&parts.headers) {
+        return Ok(());
+    }
     let no_headers = HeaderMap::new();
     let headers = if source_content_type.is_some() {
         &no_headers
@@ -387,7 +390,7 @@ fn check_body(route: &Route, parts: &http::request::Parts, params: &Params, body
         &parts.headers
     };
     let format = media_type::content_type(headers, source_content_type)?;
-    if format == Format::Ndjson && route.body == BodyKind::Json {
+    if format == Format::Ndjson && route.body != BodyKind::Ndjson {
         return Err(ApiError::Plain {
             status: StatusCode::NOT_ACCEPTABLE,
             sentence: "Content-Type header [application/x-ndjson] is not supported".to_owned(),

@@ -22,7 +22,7 @@ pub(crate) const PARAMS: &[&str] = &["fields", "filters", "include_empty_fields"
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Capability {
     pub(crate) field_type: &'static str,
-    metadata_field: bool,
+    pub(crate) metadata_field: bool,
     pub(crate) searchable: bool,
     pub(crate) aggregatable: bool,
 }
@@ -78,16 +78,7 @@ pub(crate) async fn field_caps(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
         let mut found = Vec::new();
         metadata_fields(&mut found);
         objects("", &index.mapping.root, &mut found);
-        for (path, field) in index.mapping.leaves() {
-            if field.field_type == FieldType::Alias {
-                let target = field.path.as_deref().and_then(|path| index.mapping.resolve(path));
-                if let Some(Resolved::Field(_, target)) = target {
-                    found.push((path, capability(target)));
-                }
-            } else {
-                found.push((path, capability(&field)));
-            }
-        }
+        found.extend(leaves(&index.mapping));
         for (path, capability) in found {
             let wanted = patterns.iter().any(|pattern| names::matches_pattern(pattern, &path))
                 && keep.keeps(&path, &capability, &index.mapping)
@@ -286,8 +277,24 @@ fn objects(prefix: &str, object: &ObjectMapping, found: &mut Vec<(String, Capabi
     }
 }
 
+/// The fields that may have values, by full path, with what can be done with them; an alias is what it stands for.
+pub(crate) fn leaves(mapping: &Mapping) -> Vec<(String, Capability)> {
+    let mut found = Vec::new();
+    for (path, field) in mapping.leaves() {
+        if field.field_type == FieldType::Alias {
+            let target = field.path.as_deref().and_then(|path| mapping.resolve(path));
+            if let Some(Resolved::Field(_, target)) = target {
+                found.push((path, capability(target)));
+            }
+        } else {
+            found.push((path, capability(&field)));
+        }
+    }
+    found
+}
+
 /// What can be done with a field.
-pub(crate) fn capability(field: &FieldMapping) -> Capability {
+fn capability(field: &FieldMapping) -> Capability {
     let aggregatable = match field.field_type {
         FieldType::Text | FieldType::MatchOnlyText | FieldType::Binary => false,
         FieldType::ConstantKeyword => true,

@@ -34,6 +34,7 @@ mod error;
 mod field_caps;
 mod fields;
 mod filter_path;
+mod form;
 mod ilm;
 mod indices;
 mod mappings;

@@ -129,6 +129,13 @@ pub(crate) fn accept(headers: &HeaderMap, format: Option<&str>) -> Result<Accept
     Ok(accept)
 }
 
+/// Whether a body is a form that a browser sends by itself.
+pub(crate) fn is_form(headers: &HeaderMap) -> bool {
+    let header = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = header.and_then(|header| header.split(';').next());
+    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded"))
+}
+
 /// Reads the `Content-Type` of a request that has a body.
 pub(crate) fn content_type(headers: &HeaderMap, source_content_type: Option<&str>) -> Result<Format, ApiError> {
     let text = match (headers.get(header::CONTENT_TYPE), source_content_type) {

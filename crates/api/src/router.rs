@@ -38,6 +38,8 @@ pub(crate) enum BodyKind {
     Json,
     /// JSON lines.
     Ndjson,
+    /// JSON, or a form that a browser sends by itself.
+    JsonOrForm,
 }
 
 /// One endpoint.
@@ -287,6 +289,12 @@ fn routes() -> Vec<Route> {
         route!(DELETE, ["/_async_search/{id}"], "async_search_delete", "indices:data/read/async_search/delete", Read, [], None, async_search::delete),
         route!(POST, ["/_firn/discover"], "discover", "indices:data/read/firn/discover", Read, [], Json, discover::discover),
         route!(POST, ["/_firn/discover/tail"], "discover_tail", "indices:data/read/firn/discover/tail", Read, [], Json, discover::tail),
+        route!(GET, ["/_firn/discover/sources"], "discover_sources", "indices:data/read/firn/discover/sources", Read, [discover::SOURCES_PARAMS], None, discover::sources),
+        route!(POST, ["/_firn/discover/fields"], "discover_fields", "indices:data/read/firn/discover/fields", Read, [], Json, discover::fields),
+        route!(POST, ["/_firn/discover/suggest"], "discover_suggest", "indices:data/read/firn/discover/suggest", Read, [], Json, discover::suggest),
+        route!(GET, ["/_firn/discover/event"], "discover_event", "indices:data/read/firn/discover/event", Read, [discover::EVENT_PARAMS], None, discover::event),
+        route!(POST, ["/_firn/discover/surrounding"], "discover_surrounding", "indices:data/read/firn/discover/surrounding", Read, [], Json, discover::surrounding),
+        route!(POST, ["/_firn/discover/export"], "discover_export", "indices:data/read/firn/discover/export", Read, [], JsonOrForm, discover::export),
         route!(GET, ["/_firn/discover/{id}"], "discover_get", "indices:data/read/firn/discover/get", Read, [], None, discover::get),
         route!(DELETE, ["/_firn/discover/{id}"], "discover_delete", "indices:data/read/firn/discover/delete", Read, [], None, discover::delete),
         route!(POST, ["/{index}/_pit"], "open_point_in_time", "indices:data/read/open_point_in_time", Read, [INDICES, point_in_time::PARAMS], Json, point_in_time::open),

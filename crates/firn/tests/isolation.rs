@@ -34,7 +34,8 @@ const CLASSES: &[(Class, &[&str])] = &[
     (Own, &[
         "bulk", "index", "create", "update", "delete", "get", "get_source", "mget", "search", "scroll", "clear_scroll",
         "open_point_in_time", "close_point_in_time", "create_pit", "delete_pit", "msearch",
-        "async_search_submit", "async_search_get", "async_search_status", "async_search_delete", "discover", "discover_get", "discover_delete", "discover_tail", "count", "terms_enum",
+        "async_search_submit", "async_search_get", "async_search_status", "async_search_delete", "discover", "discover_get", "discover_delete", "discover_tail",
+        "discover_sources", "discover_fields", "discover_suggest", "discover_event", "discover_surrounding", "discover_export", "count", "terms_enum",
         "field_caps", "validate_query", "analyze", "get_index", "index_exists", "resolve_index", "get_mapping",
         "get_field_mapping", "get_settings", "get_alias", "alias_exists", "get_data_stream", "data_stream_stats",
         "get_data_stream_lifecycle", "refresh", "stats", "cluster_health", "cat_aliases", "cat_count", "cat_health",
@@ -257,6 +258,12 @@ fn body_of(route: &str, index: &str) -> Option<String> {
             ],
         })),
         "create_saved_object" | "put_saved_object" => json(json!({"title": "al-saved", "state": {"search": "al"}})),
+        "discover_fields" => json(json!({"index": "*"})),
+        "discover_suggest" => json(json!({"index": "*", "query": {"text": "class: "}, "size": 50, "timeout": "5s"})),
+        "discover_surrounding" => {
+            json(json!({"index": "*", "anchor": {"index": "al-own", "id": "1"}, "before": 100, "after": 100}))
+        }
+        "discover_export" => json(json!({"index": "*", "format": "csv"})),
         "discover_tail" => json(json!({"index": "*", "timeout": "1ms"})),
         "validate_query" | "count" => json(json!({"query": {"match_all": {}}})),
         "terms_enum" => json(json!({"field": "class", "string": "", "size": 1000})),
@@ -304,6 +311,8 @@ fn path_of(pattern: &str, index: &str) -> String {
     match pattern {
         _ if pattern.contains("_pit") => path + "?keep_alive=1m",
         _ if pattern.contains("point_in_time") && pattern.starts_with("/{index}") => path + "?keep_alive=1m",
+        _ if pattern.ends_with("discover/event") => path + "?index=*&id=al-1",
+        _ if pattern.ends_with("discover/sources") => path + "?hidden=true",
         _ if pattern.contains("_field_caps") => path + "?fields=*",
         // It would wait for an index that is not there.
         _ if pattern.contains("health/") => path + "?timeout=0s",

@@ -1,11 +1,15 @@
 //! The fields of some indices, and what can be done with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use firn_model::mapping::{FieldType, Resolved};
+use firn_engine::RequestContext;
+use firn_engine::fields::FieldsInUseRequest;
 use firn_model::metadata::Metadata;
 
-use crate::field_caps::{Capability, capability};
+use super::request::Question;
+use crate::error::ApiError;
+use crate::field_caps::{Capability, leaves};
+use crate::request::Edge;
 
 /// By full path.
 pub(super) type KnownFields = BTreeMap<String, KnownField>;
@@ -23,14 +27,7 @@ pub(super) struct KnownField {
 pub(super) fn fields(metadata: &Metadata, indices: &[String]) -> KnownFields {
     let mut fields = KnownFields::new();
     for index in indices.iter().filter_map(|name| metadata.indices.get(name)) {
-        for (path, field) in index.mapping.leaves() {
-            let capability = match field.field_type {
-                FieldType::Alias => match field.path.as_deref().and_then(|path| index.mapping.resolve(path)) {
-                    Some(Resolved::Field(_, target)) => capability(target),
-                    _ => continue,
-                },
-                _ => capability(&field),
-            };
+        for (path, capability) in leaves(&index.mapping) {
             add(&mut fields, path, capability);
         }
     }
@@ -55,4 +52,27 @@ fn add(fields: &mut KnownFields, path: String, capability: Capability) {
             field_type,
             aggregatable,
         });
+}
+
+/// The fields of which some event has a value, in indices that may hold one of the question's time.
+pub(super) async fn in_use(
+    edge: &Edge,
+    ctx: &RequestContext,
+    question: &Question,
+) -> Result<BTreeSet<String>, ApiError> {
+    let request = FieldsInUseRequest {
+        target: question.target.clone(),
+        index_filter: question.time_query()?,
+    };
+    let found = edge.engine.fields_in_use(ctx, request).await?;
+    Ok(found.into_iter().flat_map(|index| index.fields).collect())
+}
+
+/// The first of the wanted fields that is in use and has values that can be counted.
+pub(super) fn default_split(wanted: &[String], known: &KnownFields, in_use: &BTreeSet<String>) -> Option<String> {
+    let is_countable = |field: &str| known.get(field).is_some_and(|known| known.aggregatable);
+    let found = wanted
+        .iter()
+        .find(|field| in_use.contains(*field) && is_countable(field));
+    found.cloned()
 }

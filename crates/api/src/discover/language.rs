@@ -1,6 +1,7 @@
 //! The query bar's languages, each translated to Query DSL.
 
-use firn_engine::query::Query;
+use firn_engine::query::completion::Slot;
+use firn_engine::query::{Query, kql, query_string};
 use firn_engine::{Error, Result};
 use serde_json::{Map, Value, json};
 
@@ -9,7 +10,27 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 
 /// A longer text was not typed.
-const TEXT_BYTES_MAX: usize = 64 << 10;
+pub(super) const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// What may stand behind a field: how it is typed, how it is shown, what it means, and whether it compares sizes.
+type Operator = (&'static str, &'static str, &'static str, bool);
+
+const KQL_OPERATORS: &[Operator] = &[
+    (": ", ":", "equals", false),
+    (": *", ": *", "exists", false),
+    (" < ", "<", "less than", true),
+    (" <= ", "<=", "at most", true),
+    (" > ", ">", "greater than", true),
+    (" >= ", ">=", "at least", true),
+];
+const LUCENE_OPERATORS: &[Operator] = &[
+    (":", ":", "equals", false),
+    (":*", ":*", "exists", false),
+    (":<", ":<", "less than", true),
+    (":<=", ":<=", "at most", true),
+    (":>", ":>", "greater than", true),
+    (":>=", ":>=", "at least", true),
+];
 
 /// A language that is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +71,46 @@ impl Language {
         let query = json!({ query: body });
         Query::parse(&query).map_err(|error| self.placed(error))?;
         Ok(query)
+    }
+
+    /// What could stand at a byte of a text.
+    pub(super) fn complete(self, text: &str, cursor: usize) -> Vec<Slot> {
+        match self {
+            Self::Kql => kql::complete(text, cursor),
+            Self::Lucene => query_string::complete(text, cursor),
+        }
+    }
+
+    /// What may stand behind a field.
+    pub(super) fn operators(self) -> &'static [Operator] {
+        match self {
+            Self::Kql => KQL_OPERATORS,
+            Self::Lucene => LUCENE_OPERATORS,
+        }
+    }
+
+    /// What may stand between two conditions.
+    pub(super) fn conjunctions(self) -> &'static [&'static str] {
+        match self {
+            Self::Kql => &["and", "or"],
+            Self::Lucene => &["AND", "OR"],
+        }
+    }
+
+    /// The name of a field as it is typed.
+    pub(super) fn write_field(self, name: &str) -> String {
+        match self {
+            Self::Kql => kql::write_field(name),
+            Self::Lucene => query_string::write_field(name),
+        }
+    }
+
+    /// A text that a field's value is, as it is typed.
+    pub(super) fn write_value(self, value: &str) -> String {
+        match self {
+            Self::Kql => kql::write_value(value),
+            Self::Lucene => query_string::write_value(value),
+        }
     }
 
     /// The error with the language and the place, which may stand in what lies behind it.

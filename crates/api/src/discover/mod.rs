@@ -6,17 +6,29 @@
 //! `Engine` trait, so it is the same in front of any engine.
 //!
 //! A run ends with its connection unless it was asked to go on; the server keeps nothing else of its clients.
+//!
+//! Beside it stand small questions with one answer each: what there is to look at ([`sources`], [`fields`]), what could
+//! be typed next ([`suggest`]), one event ([`event`]) and those next to it ([`surrounding`]), and all of them as a file
+//! ([`export`]).
 
 mod board;
+mod csv;
+mod event;
+mod export;
+mod fields;
 mod interval;
 mod known;
 mod language;
+mod moment;
 mod request;
 mod run;
+mod sources;
 mod stages;
 mod step;
 mod store;
 mod stream;
+mod suggest;
+mod surrounding;
 mod tail;
 mod time;
 
@@ -38,7 +50,13 @@ use run::Run;
 use store::Discover;
 use stream::Wire;
 
+pub(crate) use event::{PARAMS as EVENT_PARAMS, event};
+pub(crate) use export::export;
+pub(crate) use fields::fields;
+pub(crate) use sources::{PARAMS as SOURCES_PARAMS, sources};
 pub(crate) use store::Discovers;
+pub(crate) use suggest::suggest;
+pub(crate) use surrounding::surrounding;
 pub(crate) use tail::tail;
 
 /// Of what goes on without its connection, in `_tasks`.

@@ -201,6 +201,17 @@ impl Question {
         Ok(request)
     }
 
+    /// What narrows to its time; `None`: nothing does.
+    pub(super) fn time_query(&self) -> Result<Option<Query>> {
+        let range = self.time.as_ref().and_then(TimeRange::query);
+        range.map(|range| Query::parse(&range)).transpose()
+    }
+
+    /// What narrows to its events beside the time.
+    pub(super) fn conditions(&self) -> &[Value] {
+        &self.conditions
+    }
+
     /// Lets go of an end of time that only says when it was asked for: what comes later is asked for, too.
     pub(super) fn open_end(&mut self) {
         self.time = self.time.as_ref().map(TimeRange::without_end);
@@ -363,7 +374,7 @@ fn all_of(time: Option<&TimeRange>, conditions: &[Value]) -> Value {
     }
 }
 
-fn number(fields: &mut Fields, name: &str, default: u64, min: u64, max: u64) -> Result<u64, ApiError> {
+pub(super) fn number(fields: &mut Fields, name: &str, default: u64, min: u64, max: u64) -> Result<u64, ApiError> {
     let number = fields.number(name)?.unwrap_or(default);
     match (min..=max).contains(&number) {
         true => Ok(number),
@@ -385,22 +396,26 @@ fn bounded(name: &str, count: usize, max: usize) -> Result<()> {
 
 /// Appends hits as a list, and returns how many were left out at its end because of their size.
 pub(super) fn write_hits(output: &mut Vec<u8>, hits: &[Hit]) -> usize {
+    let fitting = fitting(hits);
     output.push(b'[');
-    let (mut bytes, mut written) = (0, 0);
-    for hit in hits {
-        bytes += hit.source.as_ref().map_or(0, |source| source.len());
-        // The first is told however long it is.
-        if bytes > SOURCE_BYTES_MAX && written > 0 {
-            break;
-        }
-        if written > 0 {
+    for (number, hit) in hits[..fitting].iter().enumerate() {
+        if number > 0 {
             output.push(b',');
         }
         hit.write(output);
-        written += 1;
     }
     output.push(b']');
-    hits.len() - written
+    hits.len() - fitting
+}
+
+/// How many hits are told at once. The first is, however long it is.
+pub(super) fn fitting(hits: &[Hit]) -> usize {
+    let mut bytes = 0;
+    let fits = |(number, hit): &(usize, &Hit)| {
+        bytes += hit.source.as_ref().map_or(0, |source| source.len());
+        *number == 0 || bytes <= SOURCE_BYTES_MAX
+    };
+    hits.iter().enumerate().take_while(fits).count()
 }
 
 #[cfg(test)]

@@ -9,8 +9,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use firn_control::SearchPermit;
-use firn_engine::fields::FieldsInUseRequest;
-use firn_engine::query::Query;
 use firn_engine::search::SearchResponse;
 use firn_engine::{Error, RequestContext};
 use firn_model::metadata::Metadata;
@@ -96,15 +94,7 @@ impl Run {
     /// The fields of which some event has a value, in indices that may hold one of the time that is asked for. Asked once
     /// for all stages.
     pub(super) async fn in_use(&self) -> Result<&BTreeSet<String>, ApiError> {
-        let ask = || async {
-            let range = self.question.time.as_ref().and_then(|time| time.query());
-            let request = FieldsInUseRequest {
-                target: self.question.target.clone(),
-                index_filter: range.map(|range| Query::parse(&range)).transpose()?,
-            };
-            let found = self.edge.engine.fields_in_use(&self.ctx, request).await?;
-            Ok::<_, ApiError>(found.into_iter().flat_map(|index| index.fields).collect())
-        };
+        let ask = || known::in_use(&self.edge, &self.ctx, &self.question);
         self.in_use.get_or_try_init(ask).await
     }
 

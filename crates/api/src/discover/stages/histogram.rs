@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Outcome, aggregations, buckets, number};
 use crate::discover::interval::Buckets;
+use crate::discover::known;
 use crate::discover::request::SplitBy;
 use crate::discover::step::Step;
 use crate::discover::time::TimeRange;
@@ -63,11 +64,11 @@ pub(super) async fn run(
 /// The first of the configured fields that is in use.
 async fn default_split(step: &Step<'_>) -> Result<Option<String>, ApiError> {
     let (known, in_use) = (step.run.known().await?, step.run.in_use().await?);
-    let wanted = &step.run.edge.config.discover.split_by;
-    let found = wanted
-        .iter()
-        .find(|field| in_use.contains(*field) && known.get(*field).is_some_and(|known| known.aggregatable));
-    Ok(found.cloned())
+    Ok(known::default_split(
+        &step.run.edge.config.discover.split_by,
+        known,
+        in_use,
+    ))
 }
 
 /// When the first event happened and when the last one; `None`: there is none.

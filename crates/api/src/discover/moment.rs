@@ -1,0 +1,81 @@
+//! What was searchable at one moment, for answers that take more than one search.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use firn_engine::context::{CloseContexts, ContextKind, OpenPointInTime};
+use firn_engine::query::Query;
+use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
+use firn_engine::{RequestContext, Result};
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+
+use super::request::Question;
+use crate::error::ApiError;
+use crate::request::Edge;
+use crate::search::{self, whole_failure};
+
+/// How long it outlives the last search of it: a reader that takes nothing for so long is gone.
+const KEEP_ALIVE: Duration = Duration::from_secs(300);
+
+/// A point in time, open until this is dropped.
+pub(super) struct Moment {
+    edge: Arc<Edge>,
+    ctx: RequestContext,
+    id: String,
+}
+
+impl Moment {
+    /// Of all that a question names; of a frozen part only what can hold an event of `filter`. Fails if a shard of it does
+    /// not serve.
+    pub(super) async fn open(
+        edge: &Arc<Edge>,
+        ctx: &RequestContext,
+        question: &Question,
+        filter: Option<Query>,
+    ) -> Result<Self, ApiError> {
+        let request = OpenPointInTime {
+            target: question.target.clone(),
+            routing: Vec::new(),
+            keep_alive: KEEP_ALIVE,
+            index_filter: filter,
+            allow_partial_results: false,
+        };
+        let opened = edge.engine.open_point_in_time(ctx, request).await;
+        let opened = opened.map_err(|error| whole_failure(edge, error, &question.target.expression))?;
+        Ok(Self {
+            edge: Arc::clone(edge),
+            ctx: ctx.clone(),
+            id: opened.id,
+        })
+    }
+
+    /// A search of it; `rest` has what a search's body has beside the query.
+    pub(super) fn request(&self, query: &Value, mut rest: Value) -> Result<SearchRequest> {
+        rest["query"] = query.clone();
+        rest["pit"] = json!({"id": self.id, "keep_alive": format!("{}s", KEEP_ALIVE.as_secs())});
+        let request = SearchRequest::parse(IndexTarget::default(), Some(&rest))?;
+        request.check_context()?;
+        Ok(request)
+    }
+
+    /// Runs one.
+    pub(super) async fn search(&self, request: SearchRequest) -> Result<SearchResponse, ApiError> {
+        search::run(&self.edge, &self.ctx, request, b"").await
+    }
+}
+
+impl Drop for Moment {
+    fn drop(&mut self) {
+        let (edge, ctx) = (Arc::clone(&self.edge), self.ctx.clone());
+        let which = CloseContexts::Ids(vec![std::mem::take(&mut self.id)]);
+        // Without a runtime the server has stopped, and its points in time with it.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = edge.engine.close_contexts(&ctx, ContextKind::PointInTime, which).await {
+                    tracing::warn!(%error, "a point in time could not be closed, and stays until it expires");
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! `_firn/discover/suggest`: what could be typed next.
+//!
+//! The languages say what could stand at the cursor; here it is filled with the fields of the source, and with values that
+//! events of the question's time and filters have. Values are searched for, so a tenant sees its own alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use firn_engine::query::completion::{Slot, Wanted};
+use firn_engine::query::syntax_error::{byte_offset, utf16_offset};
+use firn_engine::search::{SearchRequest, SearchResponse};
+use firn_engine::{Error, RequestContext};
+use firn_model::metadata::Metadata;
+use serde_json::{Map, Value, json};
+
+use super::body;
+use super::known::{self, KnownField, KnownFields};
+use super::language::{Language, TEXT_BYTES_MAX};
+use super::request::{Question, number};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+use crate::search;
+
+const ITEMS_MAX: u64 = 50;
+const ITEMS: u64 = 20;
+/// Who types does not wait longer.
+const TIMEOUT: Duration = Duration::from_millis(200);
+const TIMEOUT_MAX: Duration = Duration::from_secs(5);
+/// Values of which those are picked that begin as what is typed, where the engine cannot do it.
+const CANDIDATES: usize = 1000;
+/// Longer values are not chosen from a list.
+const VALUE_CHARS_MAX: usize = 200;
+/// So much of what is typed is looked for.
+const TYPED_CHARS_MAX: usize = 64;
+
+/// `POST /_firn/discover/suggest`.
+pub(crate) async fn suggest(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let mut fields = Fields::new("discover request", body(&call)?);
+    let (language, text) = read_query(fields.object("query")?)?;
+    let cursor = fields.number("cursor")?.unwrap_or(u64::MAX);
+    let cursor = byte_offset(&text, usize::try_from(cursor).unwrap_or(usize::MAX));
+    let size = number(&mut fields, "size", ITEMS, 1, ITEMS_MAX)? as usize;
+    let question = Question::take(&mut fields, edge.now_ms())?;
+    fields.finish()?;
+    let metadata = edge.metadata_with_mappings(&call).await?;
+    let indices = edge.resolve_names(&question.target, &metadata)?;
+    let slots = language.complete(&text, cursor);
+    let begin = slots.iter().map(|slot| slot.replace.start).min().unwrap_or(cursor);
+    let end = slots.iter().map(|slot| slot.replace.end).max().unwrap_or(cursor);
+    let mut asking = Asking {
+        known: known::fields(&metadata, &indices),
+        edge: &edge,
+        ctx: &call.ctx,
+        metadata: &metadata,
+        indices: &indices,
+        question: &question,
+        language,
+        size,
+        partial: false,
+    };
+    let mut found = Vec::new();
+    for slot in &slots {
+        // What is around the slot stays as it is.
+        let (before, after) = (&text[begin..slot.replace.start], &text[slot.replace.end..end]);
+        let is_glued = slot.wanted == Wanted::Conjunction && !ends_open(&text[..slot.replace.start]);
+        let space = if is_glued { " " } else { "" };
+        let mut items = asking.items(slot).await?;
+        for item in &mut items {
+            item.text = format!("{before}{space}{}{after}", item.text);
+        }
+        found.push(items);
+    }
+    let items = in_turn(found, size);
+    let error = language.query(&text, question.time.as_ref()).err().map(|error| {
+        let mut body = ApiError::from(error).body(None, false);
+        body["error"].take()
+    });
+    Ok(Reply::ok(&json!({
+        "replace": {"from": utf16_offset(&text, begin), "to": utf16_offset(&text, end)},
+        "items": items.iter().map(Item::print).collect::<Vec<_>>(),
+        "partial": asking.partial,
+        "error": error,
+    })))
+}
+
+/// The text may have mistakes: it is being typed.
+fn read_query(query: Option<Map<String, Value>>) -> Result<(Language, String), ApiError> {
+    let mut fields = Fields::new("query", query.unwrap_or_default());
+    let name = fields.string("language")?.unwrap_or_else(|| "kql".to_owned());
+    let text = fields.string("text")?.unwrap_or_default();
+    fields.finish()?;
+    if text.len() > TEXT_BYTES_MAX {
+        let reason = format!(
+            "[text] of [query] may have at most [{TEXT_BYTES_MAX}] bytes, found [{}]",
+            text.len()
+        );
+        return Err(Error::illegal_argument(reason).into());
+    }
+    let language = Language::of(&name).ok_or_else(|| {
+        Error::illegal_argument(format!(
+            "[language] of [query] must be one of [kql, lucene] to be completed, found [{name}]"
+        ))
+    })?;
+    Ok((language, text))
+}
+
+/// Whether a word may begin after this.
+fn ends_open(text: &str) -> bool {
+    text.is_empty() || text.ends_with(|letter: char| letter.is_whitespace() || letter == '(')
+}
+
+/// Something to choose.
+#[derive(Debug, Clone, PartialEq)]
+struct Item {
+    kind: &'static str,
+    text: String,
+    label: String,
+    /// The type of a field, the number of events with a value.
+    detail: Value,
+}
+
+impl Item {
+    fn print(&self) -> Value {
+        json!({"kind": self.kind, "text": self.text, "label": self.label, "detail": self.detail})
+    }
+}
+
+/// So many of all: of few kinds all, of many the first, kind by kind in their order.
+fn in_turn(kinds: Vec<Vec<Item>>, size: usize) -> Vec<Item> {
+    let mut left = size;
+    let mut counts = vec![0; kinds.len()];
+    let mut by_length: Vec<usize> = (0..kinds.len()).collect();
+    by_length.sort_by_key(|at| kinds[*at].len());
+    for (number, at) in by_length.iter().enumerate() {
+        let others = kinds.len() - number;
+        counts[*at] = kinds[*at].len().min(left.div_ceil(others));
+        left -= counts[*at];
+    }
+    let taken = kinds.into_iter().zip(counts);
+    taken.flat_map(|(items, count)| items.into_iter().take(count)).collect()
+}
+
+/// A request on its way.
+struct Asking<'a> {
+    edge: &'a Edge,
+    ctx: &'a RequestContext,
+    metadata: &'a Metadata,
+    indices: &'a [String],
+    known: KnownFields,
+    question: &'a Question,
+    language: Language,
+    size: usize,
+    /// Something was left out for want of time, or since it would have to be fetched.
+    partial: bool,
+}
+
+impl Asking<'_> {
+    async fn items(&mut self, slot: &Slot) -> Result<Vec<Item>, ApiError> {
+        match &slot.wanted {
+            Wanted::Field => self.fields(&slot.typed).await,
+            Wanted::Value(field) => self.values(field, &slot.typed).await,
+            Wanted::Operator(field) => Ok(self.operators(field)),
+            Wanted::Conjunction => Ok(self.conjunctions(&slot.typed)),
+        }
+    }
+
+    fn timeout(&self) -> Duration {
+        self.question.timeout.unwrap_or(TIMEOUT).min(TIMEOUT_MAX)
+    }
+
+    /// Names that begin with what is typed, then those of which a part does, then those that have it in them; of each
+    /// those first that are in use.
+    async fn fields(&mut self, typed: &str) -> Result<Vec<Item>, ApiError> {
+        let asking = known::in_use(self.edge, self.ctx, self.question);
+        let in_use = match tokio::time::timeout(self.timeout(), asking).await {
+            Ok(in_use) => in_use?,
+            Err(_) => {
+                self.partial = true;
+                Default::default()
+            }
+        };
+        let typed = typed.to_lowercase();
+        let rank = |name: &str| {
+            let name = name.to_lowercase();
+            let at = name.find(&typed)?;
+            let is_part = at > 0
+                && name
+                    .match_indices(&typed)
+                    .any(|(at, _)| name[..at].ends_with(['.', '_', '-', '@']));
+            Some(match (at, is_part) {
+                (0, _) => 0,
+                (_, true) => 1,
+                _ => 2,
+            })
+        };
+        let mut found: Vec<(u8, bool, &String, &KnownField)> = self
+            .known
+            .iter()
+            .filter_map(|(name, field)| Some((rank(name)?, !in_use.contains(name), name, field)))
+            .collect();
+        found.sort_by_key(|(rank, unused, name, _)| (*rank, *unused, *name));
+        let items = found.into_iter().take(self.size).map(|(_, _, name, field)| Item {
+            kind: "field",
+            text: self.language.write_field(name),
+            label: name.clone(),
+            detail: field.field_type.into(),
+        });
+        Ok(items.collect())
+    }
+
+    fn operators(&self, field: &str) -> Vec<Item> {
+        let Some(known) = self.known.get(field) else {
+            return Vec::new();
+        };
+        let is_ordered = !matches!(
+            known.field_type,
+            "keyword" | "text" | "boolean" | "flattened" | "binary" | "geo_point"
+        );
+        let operators = self.language.operators();
+        let shown = operators.iter().filter(|(_, _, _, compares)| is_ordered || !compares);
+        let items = shown.map(|(text, label, detail, _)| Item {
+            kind: "operator",
+            text: (*text).to_owned(),
+            label: (*label).to_owned(),
+            detail: (*detail).into(),
+        });
+        items.collect()
+    }
+
+    fn conjunctions(&self, typed: &str) -> Vec<Item> {
+        let begins = |name: &&&str| name.to_lowercase().starts_with(&typed.to_lowercase());
+        let shown = self.language.conjunctions().iter().filter(begins);
+        let items = shown.map(|name| Item {
+            kind: "conjunction",
+            text: format!("{name} "),
+            label: (*name).to_owned(),
+            detail: Value::Null,
+        });
+        items.collect()
+    }
+
+    /// The values that most events have, of those that begin with what is typed in either case.
+    async fn values(&mut self, field: &str, typed: &str) -> Result<Vec<Item>, ApiError> {
+        let Some((field, field_type)) = self.countable(field) else {
+            return Ok(Vec::new());
+        };
+        let is_text = field_type == "keyword";
+        let typed: String = typed.chars().take(TYPED_CHARS_MAX).collect();
+        let Some(request) = self.values_request(&field, is_text, &typed)? else {
+            return Ok(Vec::new());
+        };
+        let searching = search::run(self.edge, self.ctx, request, b"");
+        let response = match tokio::time::timeout(2 * self.timeout(), searching).await {
+            Ok(response) => response?,
+            Err(_) => {
+                self.partial = true;
+                return Ok(Vec::new());
+            }
+        };
+        self.partial |= response.timed_out || !response.shards.failures.is_empty();
+        let begins = |value: &String| value.to_lowercase().starts_with(&typed.to_lowercase());
+        let items = values_of(&response)
+            .filter(|(value, _)| is_text || begins(value))
+            .filter(|(value, _)| value.chars().count() <= VALUE_CHARS_MAX)
+            .take(self.size)
+            .map(|(value, count)| Item {
+                kind: "value",
+                text: match is_text || value.contains(':') {
+                    true => self.language.write_value(&value),
+                    false => value.clone(),
+                },
+                label: value,
+                detail: count.into(),
+            });
+        Ok(items.collect())
+    }
+
+    /// The field itself or, of a text, the words as they were sent beside it; with its type.
+    fn countable(&self, field: &str) -> Option<(String, &'static str)> {
+        let is_listed = |known: &&KnownField| known.aggregatable && !known.field_type.starts_with("date");
+        let beside = format!("{field}.keyword");
+        [field.to_owned(), beside].into_iter().find_map(|name| {
+            let known = self.known.get(&name).filter(is_listed)?;
+            Some((name, known.field_type))
+        })
+    }
+
+    /// Of what is at hand: nobody pays by typing for what has to be fetched.
+    fn values_request(&mut self, field: &str, is_text: bool, typed: &str) -> Result<Option<SearchRequest>, ApiError> {
+        let at_hand = |name: &&String| {
+            let index = self.metadata.indices.get(name);
+            index.is_some_and(|index| !index.settings.is_mounted())
+        };
+        let names: Vec<&String> = self.indices.iter().filter(at_hand).collect();
+        if names.is_empty() {
+            self.partial |= !self.indices.is_empty();
+            return Ok(None);
+        }
+        let mut query = self.question.query_dsl.clone();
+        if names.len() < self.indices.len() {
+            self.partial = true;
+            query = json!({"bool": {"filter": [query, {"terms": {"_index": names}}]}});
+        }
+        let body = values_body(field, is_text, typed, self.size);
+        let mut request = self.question.search_for(query, body)?;
+        request.timeout = Some(self.timeout());
+        Ok(Some(request))
+    }
+}
+
+fn values_body(field: &str, is_text: bool, typed: &str, size: usize) -> Value {
+    // Some of them may be too long.
+    let size = if is_text { 2 * size } else { CANDIDATES };
+    let mut terms = json!({"field": field, "size": size});
+    if is_text && !typed.is_empty() {
+        terms["include"] = beginning(typed).into();
+    }
+    json!({"size": 0, "track_total_hits": false, "aggs": {"values": {"terms": terms}}})
+}
+
+/// The regular expression of texts that begin so, in either case.
+fn beginning(typed: &str) -> String {
+    let mut pattern = String::new();
+    for letter in typed.chars() {
+        let cases = [letter.to_lowercase().to_string(), letter.to_uppercase().to_string()];
+        match &cases {
+            [lower, upper] if lower == upper && letter.is_alphanumeric() => pattern.push(letter),
+            [lower, upper] if lower != upper && lower.chars().count() == 1 && upper.chars().count() == 1 => {
+                pattern.push_str(&format!("[{lower}{upper}]"));
+            }
+            _ if letter.is_alphanumeric() => pattern.push(letter),
+            _ if letter == '*' => pattern.push_str(".*"),
+            _ if letter.is_ascii() => pattern.extend(['\\', letter]),
+            _ => pattern.push(letter),
+        }
+    }
+    pattern.push_str(".*");
+    pattern
+}
+
+/// Values with the number of events that have them.
+fn values_of(response: &SearchResponse) -> impl Iterator<Item = (String, u64)> {
+    let aggregations = response.aggregations.as_deref().unwrap_or(&Value::Null);
+    let buckets = aggregations["values"]["buckets"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    buckets.into_iter().map(|bucket| {
+        let shown = bucket.get("key_as_string").unwrap_or(&bucket["key"]);
+        let text = shown.as_str().map_or_else(|| shown.to_string(), str::to_owned);
+        (text, bucket["doc_count"].as_u64().unwrap_or(0))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_is_looked_for_in_either_case() {
+        assert_eq!(beginning("aB1-"), r"[aA][bB]1\-.*");
+        assert_eq!(beginning("é😀ß"), "[éÉ]😀ß.*");
+        assert_eq!(beginning("a*.[\n"), "[aA].*\\.\\[\\\n.*");
+    }
+
+    #[test]
+    fn few_of_a_kind_are_not_crowded_out() {
+        let items = |kind: &'static str, count: usize| {
+            let item = Item {
+                kind,
+                text: String::new(),
+                label: String::new(),
+                detail: Value::Null,
+            };
+            vec![item; count]
+        };
+        let kinds = |items: &[Item]| items.iter().map(|item| item.kind).collect::<Vec<_>>();
+        let shown = in_turn(vec![items("v", 10), items("c", 2)], 5);
+        assert_eq!(kinds(&shown), ["v", "v", "v", "c", "c"]);
+        let shown = in_turn(vec![items("v", 10), items("c", 2), items("f", 20)], 12);
+        assert_eq!(
+            kinds(&shown),
+            ["v", "v", "v", "v", "v", "c", "c", "f", "f", "f", "f", "f"]
+        );
+        assert_eq!(in_turn(Vec::new(), 5), []);
+    }
+
+    #[test]
+    fn words_are_parted_by_a_space() {
+        assert!(ends_open("") && ends_open("a ") && ends_open("(") && !ends_open("a") && !ends_open("\"x\""));
+    }
+}

@@ -1,0 +1,139 @@
+//! `_firn/discover/surrounding`: what happened just before an event, and just after it.
+//!
+//! Events have an order of their own: by time, then as they came, then as they lie. Nothing is between two neighbours in
+//! it, and all of it is read at one moment, so that no event is told twice and none is left out.
+
+use std::sync::Arc;
+
+use firn_engine::search::{Hit, SearchResponse};
+use firn_engine::{Error, RequestContext};
+use serde_json::{Value, json};
+
+use super::event::{by_id, only};
+use super::moment::Moment;
+use super::request::{Question, fitting, number, write_hits};
+use super::{body, resolve};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+
+/// Events on one side.
+const SIDE_MAX: u64 = 100;
+const SIDE: u64 = 5;
+
+/// `POST /_firn/discover/surrounding`.
+pub(crate) async fn surrounding(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let mut fields = Fields::new("discover request", body(&call)?);
+    let anchor = fields.take("anchor").unwrap_or(Value::Null);
+    let (index, id) = read_anchor(anchor)?;
+    let before = number(&mut fields, "before", SIDE, 0, SIDE_MAX)?;
+    let after = number(&mut fields, "after", SIDE, 0, SIDE_MAX)?;
+    let question = Question::take(&mut fields, edge.now_ms())?;
+    fields.finish()?;
+    resolve(&edge, &call, &question).await?;
+    let around = Around::open(&edge, &call.ctx, question).await?;
+    let anchor = around.anchor(&edge, &index, &id).await?;
+    let sides = [(before, "desc"), (after, "asc")].map(|(size, order)| around.side(&anchor, size, order));
+    let [before, after] = sides;
+    let (mut before, after) = futures_util::try_join!(before, after)?;
+    // What is farthest off is left out first.
+    let omitted = before.hits.len() - fitting(&before.hits);
+    before.hits.truncate(before.hits.len() - omitted);
+    before.hits.reverse();
+    Ok(Reply::raw(print(&anchor, &before, &after, omitted)))
+}
+
+fn read_anchor(anchor: Value) -> Result<(String, String), ApiError> {
+    let mut fields = Fields::of("anchor", anchor)?;
+    let mut required = |name: &str| {
+        let missing = || ApiError::from(Error::illegal_argument(format!("[{name}] of [anchor] is required")));
+        fields.string(name)?.filter(|text| !text.is_empty()).ok_or_else(missing)
+    };
+    let (index, id) = (required("index")?, required("id")?);
+    fields.finish()?;
+    Ok((index, id))
+}
+
+/// Where is looked, and in which order.
+struct Around {
+    moment: Moment,
+    question: Question,
+    time_field: String,
+}
+
+impl Around {
+    async fn open(edge: &Arc<Edge>, ctx: &RequestContext, question: Question) -> Result<Self, ApiError> {
+        Ok(Self {
+            moment: Moment::open(edge, ctx, &question, None).await?,
+            time_field: match &question.time {
+                Some(time) => time.field.clone(),
+                None => "@timestamp".to_owned(),
+            },
+            question,
+        })
+    }
+
+    fn sort(&self, order: &str) -> Value {
+        json!([
+            {&self.time_field: {"order": order, "unmapped_type": "date"}},
+            {"_seq_no": order},
+            {"_shard_doc": order},
+        ])
+    }
+
+    fn body(&self, size: u64, order: &str) -> Value {
+        let mut body = json!({"size": size, "track_total_hits": false, "sort": self.sort(order)});
+        if !self.question.columns.is_empty() {
+            body["fields"] = self.question.columns.clone().into();
+        }
+        body
+    }
+
+    /// The event itself, with its place in the order.
+    async fn anchor(&self, edge: &Edge, index: &str, id: &str) -> Result<Hit, ApiError> {
+        let query = json!({"bool": {"filter": [{"term": {"_index": index}}, by_id(id)]}});
+        let request = self.moment.request(&query, self.body(1, "asc"))?;
+        let hit = only(edge, self.moment.search(request).await?, id, index)?;
+        let exists = json!({"bool": {"filter": [query, {"exists": {"field": self.time_field}}]}});
+        let request = self
+            .moment
+            .request(&exists, json!({"size": 0, "track_total_hits": true}))?;
+        let counted = self.moment.search(request).await?;
+        match counted.total.is_some_and(|total| total.value > 0) {
+            true => Ok(hit),
+            false => Err(Error::illegal_argument(format!(
+                "event [{id}] has no [{}], so nothing is before or after it",
+                self.time_field
+            ))
+            .into()),
+        }
+    }
+
+    /// The events next to it on one side, the nearest first. The query and the filters say which, the time does not.
+    async fn side(&self, anchor: &Hit, size: u64, order: &str) -> Result<SearchResponse, ApiError> {
+        if size == 0 {
+            return Ok(SearchResponse::default());
+        }
+        let mut conditions = self.question.conditions().to_vec();
+        conditions.push(json!({"exists": {"field": self.time_field}}));
+        let mut body = self.body(size, order);
+        body["search_after"] = anchor.sort.clone().into();
+        let mut request = self.moment.request(&json!({"bool": {"filter": conditions}}), body)?;
+        request.timeout = self.question.timeout;
+        self.moment.search(request).await
+    }
+}
+
+fn print(anchor: &Hit, before: &SearchResponse, after: &SearchResponse, mut omitted: usize) -> Vec<u8> {
+    let is_partial = |side: &SearchResponse| side.timed_out || !side.shards.failures.is_empty();
+    let mut output = b"{\"anchor\":".to_vec();
+    anchor.write(&mut output);
+    for (name, side) in [("before", before), ("after", after)] {
+        output.extend_from_slice(format!(",\"{name}\":").as_bytes());
+        omitted += write_hits(&mut output, &side.hits);
+    }
+    let partial = is_partial(before) || is_partial(after) || omitted > 0;
+    output.extend_from_slice(format!(",\"partial\":{partial}}}").as_bytes());
+    output
+}
