@@ -79,7 +79,11 @@ impl Table {
         let json = value.get();
         let column = self.by_name.get(path.as_str());
         match json.as_bytes().first() {
-            Some(b'{') if column.is_none() && depth < DEPTH_MAX => {
+            Some(b'{') if depth < DEPTH_MAX => {
+                // Whoever asks for an object gets it as it was sent.
+                if let Some(at) = column {
+                    cells[*at].push(value);
+                }
                 let object: IndexMap<String, &RawValue> = serde_json::from_str(json)?;
                 for (name, value) in object {
                     let length = path.len();
@@ -208,7 +212,7 @@ mod tests {
         let source = r#"{"a": {"b": 1, "c.d": [2, {"e": 3}]}, "a.b": 4, "f": [{"g": "x"}, {"g": "y"}]}"#;
         assert_eq!(
             line(&["a.b", "a.c.d", "a.c.d.e", "f.g"], source),
-            r#""[1,4]",2,3,"[""x"",""y""]""#
+            r#""[1,4]","[2,{""e"": 3}]",3,"[""x"",""y""]""#
         );
         assert_eq!(line(&["a"], r#"{"a": {"b": 1}}"#), r#""{""b"": 1}""#);
     }

@@ -447,6 +447,6 @@ mod tests {
         let mut fields = Fields::new("discover request", body.as_object().unwrap().clone());
         let question = Question::take(&mut fields, 0).unwrap();
         let name = disposition(&question, 1_774_787_696_789, &Format::Ndjson).unwrap();
-        assert_eq!(name, "attachment; filename=\"logs-__________-20260329T123456Z.ndjson\"");
+        assert_eq!(name, "attachment; filename=\"logs-_________-20260329T123456Z.ndjson\"");
     }
 }
