@@ -889,6 +889,24 @@ fn tenants_find_their_own_alone() {
         around["before"].as_array().unwrap().len() + around["after"].as_array().unwrap().len(),
         2
     );
+    // A form of a browser that has signed in carries its token.
+    let account = json!({"username": "elastic", "password": "correct horse"});
+    let signed_in = send(node.client(), "POST", "/_firn/session", &account);
+    let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap();
+    let download = |token: &str| {
+        let headers = [
+            ("content-type", "application/x-www-form-urlencoded"),
+            ("cookie", cookie),
+        ];
+        let form = format!("csrf={token}&request=%7B%22index%22:%22events%22%7D");
+        let client = node.client();
+        client
+            .with_headers("POST", "/_firn/discover/export", &headers, form.as_bytes())
+            .unwrap()
+    };
+    assert_eq!(download("forged").status, 403);
+    let whole = download(signed_in.json()["csrf"].as_str().unwrap());
+    assert_eq!((whole.status, whole.text().lines().count()), (200, 6));
     for format in ["csv", "ndjson"] {
         let all = export(&alpha, &json!({"index": "*", "format": format}));
         assert_eq!(all.header("x-firn-total"), Some("6"));

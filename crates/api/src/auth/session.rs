@@ -10,14 +10,14 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, header};
 
 use super::unauthenticated;
-use crate::params::decode;
+use crate::form;
+use crate::media_type::is_form;
 use crate::sessions;
 
 /// Brings the session's token.
 pub(crate) const CSRF_HEADER: &str = "x-firn-csrf";
 /// The same in a form that a page sends.
 const CSRF_FIELD: &str = "csrf";
-const FORM: &str = "application/x-www-form-urlencoded";
 /// What browsers say of where a request comes from.
 const FETCH_SITE: &str = "sec-fetch-site";
 const FETCH_MODE: &str = "sec-fetch-mode";
@@ -157,11 +157,7 @@ impl OfSession {
     /// Holds a form against the session.
     pub(crate) fn check_form(&self, form: &[u8]) -> Result<(), Error> {
         let text = std::str::from_utf8(form).unwrap_or("");
-        let token = text.split('&').find_map(|pair| {
-            let (name, value) = pair.split_once('=')?;
-            (name == CSRF_FIELD).then(|| decode(value, true).ok()).flatten()
-        });
-        match token {
+        match form::field(text, CSRF_FIELD)? {
             Some(token) => self.check_token(Some(&token)),
             None => Err(self.no_token()),
         }
@@ -181,12 +177,6 @@ impl OfSession {
             "a request that may change something needs the header [{CSRF_HEADER}] with the session's [csrf]"
         ))
     }
-}
-
-fn is_form(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = kind.and_then(|kind| kind.split(';').next()).unwrap_or("");
-    essence.trim().eq_ignore_ascii_case(FORM)
 }
 
 fn refused(reason: String) -> Error {
@@ -275,7 +265,7 @@ mod tests {
     #[test]
     fn forms_are_told_from_other_bodies() {
         let check = |kind: &str| is_form(&parts(&[("content-type", kind)]).headers);
-        assert!(check(FORM) && check("Application/X-WWW-Form-Urlencoded; charset=UTF-8"));
+        assert!(check("Application/X-WWW-Form-Urlencoded; charset=UTF-8"));
         assert!(!check("application/json") && !check("") && !is_form(&parts(&[]).headers));
     }
 }

@@ -30,7 +30,13 @@ impl Table {
     /// The line with the names.
     pub(super) fn head(&self) -> Vec<u8> {
         let mut output = Vec::new();
-        self.line(&mut output, |output, at| text(output, &self.columns[at]));
+        for name in &self.columns {
+            if !output.is_empty() {
+                output.push(b',');
+            }
+            text(&mut output, name);
+        }
+        output.extend_from_slice(b"\r\n");
         output
     }
 
@@ -40,32 +46,20 @@ impl Table {
         let source: &RawValue = serde_json::from_slice(source)?;
         let mut cells: Vec<Vec<&RawValue>> = vec![Vec::new(); self.columns.len()];
         self.collect(&mut String::new(), source, 0, &mut cells)?;
-        let mut failed = None;
-        self.line(output, |output, at| {
-            let name = self.columns[at].as_str();
-            let written = match (name, cells[at].as_slice()) {
-                ("_id", _) => Ok(text(output, &hit.id)),
-                ("_index", _) => Ok(text(output, &hit.index)),
-                ("_routing", _) => Ok(hit.routing.iter().for_each(|routing| text(output, routing))),
-                (_, []) => Ok(looked_up(output, hit, name)),
-                (_, values) => cell(output, values),
-            };
-            failed = failed.take().or(written.err());
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
-    }
-
-    fn line(&self, output: &mut Vec<u8>, mut write: impl FnMut(&mut Vec<u8>, usize)) {
-        for at in 0..self.columns.len() {
+        for (at, (name, values)) in self.columns.iter().zip(&cells).enumerate() {
             if at > 0 {
                 output.push(b',');
             }
-            write(output, at);
+            match (name.as_str(), values.as_slice()) {
+                ("_id", _) => text(output, &hit.id),
+                ("_index", _) => text(output, &hit.index),
+                ("_routing", _) => hit.routing.iter().for_each(|routing| text(output, routing)),
+                (name, []) => looked_up(output, hit, name),
+                (_, values) => cell(output, values)?,
+            }
         }
         output.extend_from_slice(b"\r\n");
+        Ok(())
     }
 
     /// Puts each value of a part of an event into its column.
