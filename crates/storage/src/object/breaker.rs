@@ -2,6 +2,9 @@
 //!
 //! Without it every request of a search over thousands of splits would wait for its own time-outs and repeat them, which
 //! takes hours and keeps a store down that is about to come back. Each store has one, shared by all that is asked of it.
+//!
+//! Only silence counts. A store that refuses because it is overloaded is there: retries with their pauses are the answer to
+//! that, and whoever stopped asking it would not learn when it has room again.
 
 use std::time::{Duration, Instant};
 
@@ -17,14 +20,28 @@ const FAILURES_MAX: u32 = 16;
 const HOLD_PART: u32 = 4;
 /// And no longer than this.
 const HOLD_MAX: Duration = Duration::from_secs(5);
+/// A probe that is without an answer for so long leaves its turn to the next: the store may be back, and the probe's own
+/// connection dead until its time-out.
+const PROBE_TURN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 struct State {
     failures: u32,
+    /// When it last answered.
+    answered: Option<Instant>,
     /// Until when nobody asks.
     held_until: Option<Instant>,
-    /// Somebody asks right now whether it is there again.
-    is_probing: bool,
+    /// Since when somebody asks whether it is there again.
+    probing_since: Option<Instant>,
+}
+
+impl State {
+    fn answered(now: Instant) -> Self {
+        Self {
+            answered: Some(now),
+            ..Self::default()
+        }
+    }
 }
 
 /// See the module.
@@ -49,45 +66,68 @@ impl Breaker {
         if state.failures < FAILURES_MAX {
             return Admission::Granted;
         }
-        if state.is_probing || state.held_until.is_some_and(|until| now < until) {
+        let is_probing = state.probing_since.is_some_and(|since| now < since + PROBE_TURN);
+        if is_probing || state.held_until.is_some_and(|until| now < until) {
             return Admission::Refused;
         }
-        state.is_probing = true;
+        state.probing_since = Some(now);
         Admission::Probe
     }
 
-    /// What came of a request that was admitted, and how long it took.
-    pub(super) fn note(&self, outcome: Result<(), ObjectErrorKind>, now: Instant, took: Duration) {
+    /// What came of a request that was admitted, and how long it took until `now`.
+    pub(super) fn note(
+        &self,
+        admission: Admission,
+        outcome: Result<(), ObjectErrorKind>,
+        now: Instant,
+        took: Duration,
+    ) {
         let mut state = self.0.lock();
-        state.is_probing = false;
+        if admission == Admission::Probe {
+            state.probing_since = None;
+        }
         match outcome {
             Err(ObjectErrorKind::Unavailable) => {
+                // One that began before the store's last answer says nothing of the store as it is now.
+                let began = now.checked_sub(took);
+                if state.answered.is_some_and(|answered| began < Some(answered)) {
+                    return;
+                }
                 state.failures = state.failures.saturating_add(1);
                 state.held_until = Some(now + (took / HOLD_PART).min(HOLD_MAX));
             }
+            // Neither a failure nor a success, except to whoever doubts that it is there.
+            Err(ObjectErrorKind::Busy) if state.failures < FAILURES_MAX => {}
             // It answered, whatever it said.
-            Ok(()) | Err(_) => *state = State::default(),
+            Ok(()) | Err(_) => *state = State::answered(now),
         }
     }
 
     /// A request that was admitted has been given up: it says nothing of the store.
-    pub(super) fn abandon(&self) {
-        self.0.lock().is_probing = false;
+    pub(super) fn abandon(&self, admission: Admission) {
+        if admission == Admission::Probe {
+            self.0.lock().probing_since = None;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::ObjectErrorKind::{Busy, NotFound, Unavailable};
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
 
+    fn fail(breaker: &Breaker, times: u32, kind: ObjectErrorKind, at: Instant, took: Duration) {
+        for _ in 0..times {
+            assert_eq!(breaker.admit(at), Admission::Granted);
+            breaker.note(Admission::Granted, Err(kind), at, took);
+        }
+    }
+
     fn broken(at: Instant, took: Duration) -> Breaker {
         let breaker = Breaker::default();
-        for _ in 0..FAILURES_MAX {
-            assert_eq!(breaker.admit(at), Admission::Granted);
-            breaker.note(Err(ObjectErrorKind::Unavailable), at, took);
-        }
+        fail(&breaker, FAILURES_MAX, Unavailable, at, took);
         breaker
     }
 
@@ -99,20 +139,47 @@ mod tests {
         let later = start + 100 * MS;
         assert_eq!(breaker.admit(later), Admission::Probe);
         assert_eq!(breaker.admit(later), Admission::Refused);
-        breaker.note(Err(ObjectErrorKind::Unavailable), later, 40 * MS);
+        breaker.note(Admission::Probe, Err(Unavailable), later, 40 * MS);
         assert_eq!(breaker.admit(later + 9 * MS), Admission::Refused);
         assert_eq!(breaker.admit(later + 10 * MS), Admission::Probe);
-        breaker.note(Ok(()), later, MS);
+        breaker.note(Admission::Probe, Ok(()), later, MS);
         assert_eq!(breaker.admit(later), Admission::Granted);
     }
 
     #[test]
     fn an_answer_of_any_kind_is_one() {
+        for answer in [NotFound, Busy] {
+            let start = Instant::now();
+            let breaker = broken(start, Duration::ZERO);
+            assert_eq!(breaker.admit(start), Admission::Probe);
+            breaker.note(Admission::Probe, Err(answer), start, MS);
+            assert_eq!(breaker.admit(start), Admission::Granted, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn one_that_is_overloaded_is_asked_on() {
+        let breaker = Breaker::default();
+        let start = Instant::now();
+        fail(&breaker, 10 * FAILURES_MAX, Busy, start, MS);
+        assert_eq!(breaker.admit(start), Admission::Granted);
+        // Nor does it hide that nobody answers.
+        fail(&breaker, FAILURES_MAX - 1, Unavailable, start, MS);
+        fail(&breaker, 1, Busy, start, MS);
+        fail(&breaker, 1, Unavailable, start, MS);
+        assert_eq!(breaker.admit(start), Admission::Refused);
+    }
+
+    #[test]
+    fn requests_from_before_its_last_answer_do_not_count() {
         let start = Instant::now();
         let breaker = broken(start, Duration::ZERO);
         assert_eq!(breaker.admit(start), Admission::Probe);
-        breaker.note(Err(ObjectErrorKind::NotFound), start, MS);
-        assert_eq!(breaker.admit(start), Admission::Granted);
+        breaker.note(Admission::Probe, Ok(()), start + MS, MS);
+        // A hundred were on their way when it went, and end one by one while it is there again.
+        let late = start + 60_000 * MS;
+        fail(&breaker, 100, Unavailable, late, 60_001 * MS);
+        assert_eq!(breaker.admit(late), Admission::Granted);
     }
 
     #[test]
@@ -120,7 +187,24 @@ mod tests {
         let start = Instant::now();
         let breaker = broken(start, Duration::ZERO);
         assert_eq!(breaker.admit(start), Admission::Probe);
-        breaker.abandon();
+        breaker.abandon(Admission::Granted);
+        assert_eq!(breaker.admit(start), Admission::Refused, "the turn is another one's");
+        breaker.abandon(Admission::Probe);
         assert_eq!(breaker.admit(start), Admission::Probe);
+    }
+
+    #[test]
+    fn a_probe_that_hangs_leaves_its_turn() {
+        let start = Instant::now();
+        let breaker = broken(start, Duration::ZERO);
+        assert_eq!(breaker.admit(start), Admission::Probe);
+        assert_eq!(breaker.admit(start + PROBE_TURN - MS), Admission::Refused);
+        let back = start + PROBE_TURN;
+        assert_eq!(breaker.admit(back), Admission::Probe);
+        breaker.note(Admission::Probe, Ok(()), back + MS, MS);
+        assert_eq!(breaker.admit(back + MS), Admission::Granted);
+        // The first one ends at last.
+        breaker.note(Admission::Probe, Err(Unavailable), start + 60_000 * MS, 60_000 * MS);
+        assert_eq!(breaker.admit(start + 60_000 * MS), Admission::Granted);
     }
 }

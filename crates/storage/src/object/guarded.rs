@@ -72,13 +72,34 @@ pub struct Guarded {
 struct Asking<'a> {
     breaker: &'a Breaker,
     stopwatch: Stopwatch,
+    admission: Admission,
     is_over: bool,
+}
+
+impl<'a> Asking<'a> {
+    fn begin(breaker: &'a Breaker) -> Self {
+        let stopwatch = Stopwatch::start();
+        Self {
+            breaker,
+            admission: breaker.admit(stopwatch.started()),
+            stopwatch,
+            is_over: false,
+        }
+    }
+
+    /// What came of it.
+    fn end(mut self, outcome: Result<(), ObjectErrorKind>) {
+        let took = self.stopwatch.elapsed();
+        let now = self.stopwatch.started() + took;
+        self.breaker.note(self.admission, outcome, now, took);
+        self.is_over = true;
+    }
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.breaker.abandon();
+            self.breaker.abandon(self.admission);
         }
     }
 }
@@ -147,24 +168,16 @@ impl Guarded {
             let (admission, outcome) = {
                 let _turn = self.guard.limit.turn().await;
                 // Those who come after this one was refused have waited for their turn: they are told at once.
-                let mut asking = Asking {
-                    breaker: &self.breaker,
-                    stopwatch: Stopwatch::start(),
-                    is_over: false,
-                };
-                let admission = self.breaker.admit(asking.stopwatch.started());
+                let asking = Asking::begin(&self.breaker);
+                let admission = asking.admission;
                 if admission == Admission::Refused {
-                    asking.is_over = true;
                     return Err(silent());
                 }
                 let running = self.guard.meter.start(operation, attempt);
                 let outcome = request(attempt).await;
                 let told = outcome.as_ref().map(&bytes_of).map_err(|error| error.kind);
                 running.end(told);
-                let took = asking.stopwatch.elapsed();
-                let now = asking.stopwatch.started() + took;
-                self.breaker.note(told.map(drop), now, took);
-                asking.is_over = true;
+                asking.end(told.map(drop));
                 (admission, outcome)
             };
             let error = match outcome {
@@ -324,7 +337,7 @@ impl Objects for Guarded {
         let Err(error) = outcome else { return outcome };
         let is_in_doubt = match error.kind {
             ObjectErrorKind::Exists | ObjectErrorKind::Changed => attempts > 0,
-            ObjectErrorKind::Unavailable | ObjectErrorKind::Corrupt => true,
+            ObjectErrorKind::Unavailable | ObjectErrorKind::Busy | ObjectErrorKind::Corrupt => true,
             _ => false,
         };
         if !is_in_doubt {

@@ -86,6 +86,11 @@ impl Refusal {
         matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504) || self.has_code_of(TRANSIENT_CODES)
     }
 
+    /// Whether a gateway says that it does not reach the store.
+    pub(super) fn is_from_gateway(&self) -> bool {
+        matches!(self.status, 502 | 504)
+    }
+
     /// Whether somebody else may ask this, or nobody.
     pub(super) fn is_denied(&self) -> bool {
         matches!(self.status, 401 | 403) || self.has_code_of(DENIED_CODES)
@@ -186,6 +191,13 @@ mod tests {
         check(400, "<Error><Code>InvalidBucketName</Code></Error>", false);
         check(400, "", false);
         check(501, "", false);
+    }
+
+    #[test]
+    fn only_gateways_say_that_nobody_is_there() {
+        let is_from_gateway = |status| Refusal::new(status, "").is_from_gateway();
+        assert!(is_from_gateway(502) && is_from_gateway(504));
+        assert!(![408, 429, 500, 503].into_iter().any(is_from_gateway));
     }
 
     #[test]

@@ -87,8 +87,11 @@ pub enum ObjectErrorKind {
     Changed,
     /// The credentials are missing, wrong or do not suffice.
     Denied,
-    /// The store is slow, overloaded or out of reach, for longer than retries go on.
+    /// Nobody answers there (no connection, no answer in time, a gateway without a store behind it), for longer than retries
+    /// go on.
     Unavailable,
+    /// The store answers that it cannot now: overloaded, or failing inside (429, 500, 503), for longer than retries go on.
+    Busy,
     /// It answered, and the answer is wrong: short, damaged, or none that makes sense.
     Corrupt,
     /// It cannot do this at all, such as a conditional write.
@@ -133,7 +136,7 @@ impl From<ObjectError> for firn_model::Error {
         let kind = match error.kind {
             ObjectErrorKind::NotFound => ErrorKind::ResourceNotFound,
             ObjectErrorKind::Exists | ObjectErrorKind::Changed => ErrorKind::Conflict,
-            ObjectErrorKind::Unavailable | ObjectErrorKind::Denied => ErrorKind::Unavailable,
+            ObjectErrorKind::Unavailable | ObjectErrorKind::Busy | ObjectErrorKind::Denied => ErrorKind::Unavailable,
             ObjectErrorKind::Corrupt => ErrorKind::Repository,
             ObjectErrorKind::Unsupported => ErrorKind::IllegalArgument,
             ObjectErrorKind::Refused => ErrorKind::Rejected,

@@ -260,7 +260,8 @@ fn beneath(error: &Error) -> (ObjectErrorKind, String) {
     while let Some(cause) = next {
         if let Some(refusal) = cause.downcast_ref::<Refusal>() {
             let kind = match refusal.status {
-                _ if refusal.is_transient() => ObjectErrorKind::Unavailable,
+                _ if refusal.is_from_gateway() => ObjectErrorKind::Unavailable,
+                _ if refusal.is_transient() => ObjectErrorKind::Busy,
                 _ if refusal.is_denied() => ObjectErrorKind::Denied,
                 _ if refusal.is_missing() => ObjectErrorKind::NotFound,
                 405 | 501 => ObjectErrorKind::Unsupported,

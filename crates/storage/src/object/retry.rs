@@ -41,7 +41,8 @@ impl RetryPolicy {
 
     /// The pause before the attempt after `attempt` (counted from 0), or none if the error is final.
     pub(super) fn pause(&self, attempt: u32, error: &ObjectError) -> Option<Duration> {
-        let may_help = matches!(error.kind, ObjectErrorKind::Unavailable | ObjectErrorKind::Corrupt);
+        use ObjectErrorKind::{Busy, Corrupt, Unavailable};
+        let may_help = matches!(error.kind, Unavailable | Busy | Corrupt);
         if !may_help || attempt >= self.retries_max {
             return None;
         }
@@ -57,7 +58,7 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_bound_and_end() {
         let policy = RetryPolicy::with_pauses(5, Duration::from_millis(10), Duration::from_millis(40), 7);
-        let error = ObjectError::new(ObjectErrorKind::Unavailable, "k", "busy");
+        let error = ObjectError::new(ObjectErrorKind::Busy, "k", "busy");
         for (attempt, max) in [10, 20, 40, 40, 40].into_iter().enumerate() {
             let pause = policy.pause(attempt as u32, &error).expect("a pause");
             assert!(pause <= Duration::from_millis(max), "{pause:?}");

@@ -200,6 +200,8 @@ async fn winners(objects: &Guarded, key: &str, mode: &PutMode) -> usize {
 enum Fate {
     Fine,
     /// Nothing happens.
+    Silent,
+    /// The store refuses, for now.
     Busy,
     /// The store does it, and its answer is lost.
     LostAnswer,
@@ -222,8 +224,10 @@ impl Unlucky {
 
     async fn meet<T>(&self, request: impl Future<Output = Result<T, ObjectError>>) -> Result<T, ObjectError> {
         let fate = self.fates.lock().pop_front().unwrap_or(Fate::Fine);
-        if fate == Fate::Busy {
-            return Err(ObjectError::new(ObjectErrorKind::Unavailable, "", "busy"));
+        match fate {
+            Fate::Silent => return Err(ObjectError::new(ObjectErrorKind::Unavailable, "", "silent")),
+            Fate::Busy => return Err(ObjectError::new(ObjectErrorKind::Busy, "", "busy")),
+            Fate::Fine | Fate::LostAnswer => {}
         }
         let outcome = request.await;
         if fate == Fate::LostAnswer {
@@ -286,13 +290,42 @@ async fn a_store_that_is_busy_for_a_while_is_asked_again() {
     );
     assert_eq!(stats.latencies.iter().sum::<u64>(), 3);
 
-    let objects = guarded(Unlucky::new([Fate::Busy; 99]));
-    assert_eq!(kind(objects.read("k", 0..1).await), ObjectErrorKind::Unavailable);
-    assert_eq!(
-        objects.meter().stats(Operation::Get).requests,
-        4,
-        "three retries, then no more"
-    );
+    for (fate, told) in [
+        (Fate::Busy, ObjectErrorKind::Busy),
+        (Fate::Silent, ObjectErrorKind::Unavailable),
+    ] {
+        let objects = guarded(Unlucky::new([fate; 99]));
+        assert_eq!(kind(objects.read("k", 0..1).await), told);
+        assert_eq!(
+            objects.meter().stats(Operation::Get).requests,
+            4,
+            "three retries, then no more"
+        );
+    }
+}
+
+/// A store that is overloaded is there: who stopped asking it would not learn when it has room again.
+#[tokio::test]
+async fn only_a_store_that_nobody_reaches_is_not_asked_any_more() {
+    for (fate, asked) in [(Fate::Busy, 40), (Fate::Silent, 16)] {
+        let objects = guarded(Unlucky::new([fate; 40]));
+        for _ in 0..10 {
+            objects.info("k").await.expect_err("nothing came of it");
+        }
+        let made = objects.meter().stats(Operation::Head).requests;
+        // Those that would see whether it is there again come on top.
+        assert!((asked..=40).contains(&made), "{fate:?}: {made}");
+        assert_eq!(made == 40, fate == Fate::Busy, "{fate:?}: {made}");
+    }
+    // It is back, and so is everybody.
+    let objects = guarded(Unlucky::new([Fate::Silent; 16]));
+    for _ in 0..4 {
+        objects.info("k").await.expect_err("nobody answers");
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    for _ in 0..4 {
+        assert_eq!(kind(objects.info("k").await), ObjectErrorKind::NotFound);
+    }
 }
 
 #[tokio::test]
