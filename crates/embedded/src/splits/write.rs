@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use firn_model::{Error, Result};
 use firn_storage::split::blocks::{BlockIndex, BlockWriter};
-use firn_storage::split::{PartKind, SplitRef, SplitTenant, SplitWriter};
+use firn_storage::split::{PartKind, SplitRef, SplitTenant, SplitWriter, salt_of_segment};
 use tantivy::columnar::{ColumnType, ColumnarReader, DynamicColumn};
 use tantivy::directory::FileSlice;
 use tantivy::directory::footer::Footer;
@@ -47,7 +47,7 @@ const TENANTS_MAX: usize = 4096;
 /// makes the same bytes. All that is read of the segment is checked first.
 pub fn write_split(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn() -> Result<()>) -> Result<SplitRef> {
     segment.verify()?;
-    let salt = salt_of(&segment.id());
+    let salt = salt_of_segment(&segment.id(), &serde_json::to_vec(&segment.meta)?);
     let mut writer = SplitWriter::new(out, salt);
     let (_, index) = writer.part(names::STORE, PartKind::Store, |out| write_documents(segment, out, stop))?;
     writer.part(names::STORE_INDEX, PartKind::Store, |out| {
@@ -149,14 +149,6 @@ fn write_columns<W: Write>(writer: &mut SplitWriter<W>, file: &Bytes, stop: &dyn
     };
     writer.inline(names::COLUMN_TABLE, table.encode().into());
     Ok(())
-}
-
-/// What the pages of a segment's split are salted with: told by its id, so that it is the same each time.
-fn salt_of(id: &str) -> u64 {
-    let digits = id.bytes().filter(u8::is_ascii_hexdigit).take(16);
-    digits.fold(0, |salt, digit| {
-        salt << 4 | u64::from(char::from(digit).to_digit(16).unwrap_or_default())
-    })
 }
 
 fn file<'a>(segment: &'a FrozenSegment, extension: &str) -> Option<&'a Bytes> {

@@ -192,6 +192,11 @@ impl Index {
         spans
     }
 
+    /// Whether a place is still what it was when it was found: not given away since, to whomever.
+    pub(super) fn is_current(&self, place: Place) -> bool {
+        self.slots[place.slot as usize].generation == place.generation
+    }
+
     /// Counts that a reader takes pages from a slot, or wants them soon.
     pub(super) fn take(&mut self, place: Place, run: &Run, is_read: bool) {
         self.levels.touch(place.slot, is_read);

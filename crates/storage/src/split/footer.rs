@@ -13,7 +13,7 @@ use super::PartKind;
 /// The last bytes of every split.
 const MAGIC: [u8; 8] = *b"firnsplt";
 /// The version that is written: columns are in runs.
-const VERSION: u32 = 2;
+pub const VERSION: u32 = 2;
 /// The oldest that is read: columns are in one file.
 const VERSION_MIN: u32 = 1;
 /// See [`Trailer`].

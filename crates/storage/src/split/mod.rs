@@ -17,9 +17,9 @@ pub mod writer;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::footer::{Footer, Part};
+pub use self::footer::{Footer, Part, VERSION};
 pub use self::reference::{FilterOf, SplitFilter, SplitRef, SplitTenant};
-pub use self::writer::SplitWriter;
+pub use self::writer::{SplitWriter, salt_of_segment};
 
 /// What a part of a split is, for statistics and for read planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

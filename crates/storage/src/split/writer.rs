@@ -6,8 +6,8 @@ use std::ops::Range;
 use bytes::Bytes;
 use firn_model::Result;
 
-use super::footer::{self, Footer, Hot, TRAILER_BYTES};
-use super::hashing::Hashing;
+use super::footer::{self, Footer, Hot, TRAILER_BYTES, VERSION};
+use super::hashing::{Hashing, salt_of};
 use super::pages::{PAGE_BYTES, PAYLOAD_BYTES, PageWriter};
 use super::{Part, PartKind};
 
@@ -15,6 +15,14 @@ use super::{Part, PartKind};
 pub struct SplitWriter<W> {
     pages: PageWriter<Hashing<W>>,
     footer: Footer,
+}
+
+/// What the pages of a segment's split are salted with: told by the segment's id, the version of the layout, and `about`, what is
+/// known of the segment. So it is the same each time the same is written, and another one for whatever else might come to
+/// have that id: a cache that has pages of the one cannot take them for the other's.
+pub fn salt_of_segment(segment: &str, about: &[u8]) -> u64 {
+    let version = VERSION.to_le_bytes();
+    salt_of([segment.as_bytes(), &[0], &version, about].into_iter())
 }
 
 /// What was written.
@@ -150,6 +158,19 @@ mod tests {
         pages::verify(7, written.footer.start, &pages).unwrap();
         let logical = pages::logical(&written.footer);
         Footer::decode(logical.start, &pages::payload(written.footer.start, &pages, &logical))
+    }
+
+    #[test]
+    fn the_salt_is_told_by_the_segment_and_what_is_known_of_it() {
+        let salt = salt_of_segment("00ab", b"{\"docs\":1}");
+        assert_eq!(salt, salt_of_segment("00ab", b"{\"docs\":1}"));
+        for (segment, about) in [
+            ("00ac", "{\"docs\":1}"),
+            ("00ab", "{\"docs\":2}"),
+            ("00a", "b{\"docs\":1}"),
+        ] {
+            assert_ne!(salt, salt_of_segment(segment, about.as_bytes()), "{segment} {about}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod queries;
 mod rounds;
 mod samples;
 mod scores;
+mod split_formats;
 mod splits;
 mod support;
 mod tenants;

@@ -154,7 +154,7 @@ fn splits_answer_as_their_segments_do() {
     }
 }
 
-fn events(count: usize) -> Vec<Value> {
+pub(super) fn events(count: usize) -> Vec<Value> {
     let event = |number: usize| {
         json!({
             "id": format!("id-{number}"),
@@ -206,6 +206,19 @@ fn the_same_segment_makes_the_same_object() {
     );
     let tenant = first.0.tenant("t1").unwrap();
     assert_eq!((tenant.docs, first.0.tenant("t9")), (167, None));
+}
+
+/// So that no cache takes pages of the one for the other's.
+#[test]
+fn a_segment_that_was_made_anew_under_its_id_has_another_salt() {
+    let shard = tenant_shard(100);
+    let mut frozen = frozen(&shard.ready().snapshot.segments[0]);
+    let write = |frozen: &FrozenSegment| write_split(frozen, &mut Vec::new(), &|| Ok(())).unwrap();
+    let before = write(&frozen);
+    frozen.meta.generation += 1;
+    let after = write(&frozen);
+    assert_eq!(before.segment, after.segment);
+    assert_ne!(before.salt, after.salt);
 }
 
 #[test]
@@ -375,49 +388,4 @@ fn a_split_of_another_version_or_that_is_cut_is_refused() {
     let whole = Arc::new(WholeSplit::new(object, split.salt));
     let error = open_split(&split, whole, Some(&deletes)).err().unwrap();
     assert!(error.reason().contains("deletes do not fit"), "{error}");
-}
-
-/// Written by the first build that had splits, from the documents of most cases and sixty events, of which the fourth
-/// document is deleted. Later builds open it as it is; a format that they no longer read needs a fixture of
-/// its own beside this one, and a way to read both.
-#[test]
-fn the_first_format_is_still_read() {
-    let split: SplitRef = serde_json::from_str(include_str!("fixtures/split-1.json")).unwrap();
-    let object = Bytes::from_static(include_bytes!("fixtures/split-1.split"));
-    let bytes = Arc::new(WholeSplit::new(object, split.salt));
-    let segment = open_split(&split, bytes, Some(include_bytes!("fixtures/split-1.deletes"))).unwrap();
-    assert_eq!((segment.max_doc, segment.deleted_count, split.docs), (65, 1, 65));
-    let ready = shard().ready();
-    let snapshot = ShardSnapshot {
-        segments: vec![Arc::new(segment)],
-        index: Arc::clone(&ready.snapshot.index),
-        tenant_field: None,
-        ..*ready.snapshot
-    };
-    let search = ShardSearch {
-        snapshot: Arc::new(snapshot),
-        ..ready
-    };
-    let ask = |body: Value| run(vec![search.clone()], &body).unwrap();
-    assert_eq!(ask(json!({})).total.unwrap().value, 64);
-    assert_eq!(
-        ask(json!({"query": {"match": {"message": "took"}}}))
-            .total
-            .unwrap()
-            .value,
-        60
-    );
-    assert_eq!(ids(&ask(json!({"query": {"term": {"host.name": "db-1"}}}))), "c");
-    assert_eq!(
-        ids(&ask(json!({"query": {"match_phrase": {"message": "request 17"}}}))),
-        "id-17"
-    );
-    assert_eq!(
-        ids(&ask(
-            json!({"query": {"exists": {"field": "size"}}, "sort": ["size", "id"]})
-        )),
-        "b a e c"
-    );
-    let counted = ask(json!({"size": 0, "aggs": {"m": {"max": {"field": "status"}}}}));
-    assert_eq!(counted.aggregations.unwrap()["m"]["value"], json!(503.0));
 }

@@ -36,6 +36,37 @@ fn pages_of_another_object_are_damage() {
     assert!(error.reason.contains("offset 0"), "{}", error.reason);
 }
 
+/// A place may be given to another object between finding it and reading it; should that one have the same salt, its
+/// pages would pass for the first one's.
+#[test]
+fn a_place_that_is_given_away_while_it_is_read_is_not_served() {
+    let bed = Bed::new(100);
+    let twin = |number: u8| salted(number, 4, 7, fastrand::Rng::with_seed(number.into()));
+    let (split, other) = (twin(1), twin(2));
+    let Bed { file, cache, .. } = bed;
+    let cache = Arc::new(cache);
+    fn read(cache: &RegionCache, object: &Arc<CachedObject>) -> Bytes {
+        block_on(cache.read(object, Terms, 0..PAGE)).unwrap()
+    }
+    assert_eq!(read(&cache, &split.0), truth(&split.1, &(0..1)));
+    let (shared, object, id) = (Arc::clone(&cache), Arc::clone(&other.0), split.0.id);
+    let swap = move || {
+        let (shared, object) = (Arc::clone(&shared), Arc::clone(&object));
+        let swapped = std::thread::spawn(move || {
+            shared.clear(Some(&[id].into()));
+            read(&shared, &object)
+        });
+        swapped.join().unwrap();
+    };
+    file.0.lock().before_read = Some(Event(Arc::new(swap)));
+    assert_eq!(read(&cache, &split.0), truth(&split.1, &(0..1)));
+    assert_eq!(cache.stats().damaged_pages, 0);
+    // The other one has the place now, and it is sound.
+    let asked = other.1.count();
+    assert_eq!(read(&cache, &other.0), truth(&other.1, &(0..1)));
+    assert_eq!(other.1.count(), asked);
+}
+
 #[test]
 fn a_bit_that_flips_on_the_disk_is_not_served() {
     let bed = Bed::new(100);

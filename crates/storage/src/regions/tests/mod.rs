@@ -123,6 +123,11 @@ impl Objects for Store {
 fn object(number: u8, pages: u64) -> (Arc<CachedObject>, Arc<Store>) {
     let mut random = fastrand::Rng::with_seed(number.into());
     let salt = random.u64(..);
+    salted(number, pages, salt, random)
+}
+
+/// The same with a salt of its own.
+fn salted(number: u8, pages: u64, salt: u64, mut random: fastrand::Rng) -> (Arc<CachedObject>, Arc<Store>) {
     let mut writer = PageWriter::new(Vec::new(), salt);
     for _ in 0..pages * crate::split::pages::PAYLOAD_BYTES / 4 {
         writer.write_all(&random.u32(..).to_le_bytes()).unwrap();
@@ -163,6 +168,17 @@ struct Memory {
     /// Pages that there is room for.
     room: usize,
     can_read: bool,
+    /// Happens before the next read, once.
+    before_read: Option<Event>,
+}
+
+#[derive(Clone)]
+struct Event(Arc<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for Event {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Event")
+    }
 }
 
 impl MemoryFile {
@@ -172,6 +188,7 @@ impl MemoryFile {
             is_sparse: true,
             room: usize::MAX,
             can_read: true,
+            before_read: None,
         })))
     }
 
@@ -191,6 +208,10 @@ impl MemoryFile {
 impl RegionFile for MemoryFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         assert!(offset.is_multiple_of(PAGE) && (bytes.len() as u64).is_multiple_of(PAGE));
+        let before = self.0.lock().before_read.take();
+        if let Some(Event(before)) = before {
+            before();
+        }
         let memory = self.0.lock();
         if !memory.can_read {
             return Err(io::Error::other("as the test wants it"));
