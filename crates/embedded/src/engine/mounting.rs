@@ -24,7 +24,7 @@ use super::state::{IndexState, Served, ShardSlot};
 use super::{Core, Embedded, panicked, run_on};
 use crate::mounts::{MountedIndex, MountedShard};
 use crate::search::search_page;
-use crate::snapshots::check_operator;
+use crate::snapshots::{check_holds_events, check_operator};
 
 /// What is to be mounted, as its repository has it.
 struct Planned {
@@ -53,6 +53,7 @@ impl Core {
             partial: request.storage == Storage::SharedCache,
         };
         let (index, manifest) = manifests.source(&store, &repository).await?;
+        check_holds_events(&index, &store)?;
         self.open_tables(&manifest, &repository).await;
         Ok(Planned {
             command: MountIndex {

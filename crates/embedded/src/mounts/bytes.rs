@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use firn_model::Result;
-use firn_storage::object::ObjectError;
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::object::{ObjectError, ObjectErrorKind};
 use firn_storage::regions::{CachedObject, RegionCache};
 use firn_storage::split::{PartKind, pages};
 use tokio::runtime::Handle;
@@ -47,7 +47,8 @@ impl MountedBytes {
             return Ok(bytes);
         }
         let physical = pages::physical(&logical);
-        let bytes = self.cache.read(&self.object, kind, physical.clone()).await?;
+        let read = self.cache.read(&self.object, kind, physical.clone());
+        let bytes = read.await.map_err(failed)?;
         Ok(pages::payload(physical.start, &bytes, &logical))
     }
 
@@ -73,8 +74,8 @@ impl SplitBytes for MountedBytes {
         if self.is_here() {
             return Ok(());
         }
-        self.cache.fetch(&self.object, &physical(wanted)).await?;
-        Ok(())
+        let fetched = self.cache.fetch(&self.object, &physical(wanted)).await;
+        fetched.map_err(failed)
     }
 
     fn missing(&self, wanted: &[Wanted]) -> (u64, u64) {
@@ -101,6 +102,18 @@ impl SplitBytes for MountedBytes {
     }
 }
 
+/// What a manifest names and the store does not have is a fault of the repository: whoever asked for a document or for
+/// events must not be told that there are none.
+pub(super) fn failed(error: ObjectError) -> Error {
+    match error.kind {
+        ObjectErrorKind::NotFound => {
+            let reason = format!("a split is missing in its repository: {error}");
+            Error::new(ErrorKind::Repository, reason).caused_by(error)
+        }
+        _ => error.into(),
+    }
+}
+
 fn physical(wanted: &[Wanted]) -> Vec<Wanted> {
     let physical = |(kind, logical): &Wanted| (*kind, pages::physical(logical));
     wanted.iter().map(physical).collect()
@@ -111,9 +124,9 @@ fn wait_for(io: &Handle, read: impl Future<Output = Result<Bytes, ObjectError>>)
     let mut read = pin!(read);
     let _inside = io.enter();
     if let Poll::Ready(outcome) = read.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        return Ok(outcome?);
+        return outcome.map_err(failed);
     }
-    let bytes = wait_for_others(|| io.block_on(read))?;
+    let bytes = wait_for_others(|| io.block_on(read)).map_err(failed)?;
     note_fetched((1, bytes.len() as u64));
     Ok(bytes)
 }

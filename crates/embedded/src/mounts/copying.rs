@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Instant;
 
-use firn_model::{ErrorKind, Result};
+use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 use super::MountedShard;
@@ -24,10 +25,10 @@ impl Core {
     /// Makes sure that the shards of indices that are mounted as `full_copy` come to this node. To be called once in a
     /// while: what failed is tried again, what was damaged is made again.
     pub(crate) fn copy_mounted(self: &Arc<Self>) {
-        if self.io().is_err() || self.disk_watch.block_reason().is_some() {
+        if self.io().is_err() {
             return;
         }
-        let state = self.state();
+        let (state, now) = (self.state(), Instant::now());
         for (_, slot) in state.mounted_slots() {
             let Some(shard) = slot.mounted().filter(|shard| !shard.store.partial) else {
                 continue;
@@ -36,7 +37,7 @@ impl Core {
                 let copies = shard.copies(&self.config.disk);
                 copies.iter().all(|copy| copy.is_whole())
             };
-            if shard.known().is_some() && is_whole() {
+            if shard.known().is_some() && is_whole() || !shard.copy_backoff.is_over(now) {
                 continue;
             }
             self.copy_shard(shard);
@@ -57,6 +58,7 @@ impl Core {
         io.spawn(async move {
             let Some(core) = core.upgrade() else { return };
             let copied = core.copy_splits(&shard).await;
+            shard.copy_backoff.note(copied.is_ok(), Instant::now());
             core.mounts.copying.shards.lock().remove(&key);
             match copied {
                 Ok(()) => {
@@ -77,19 +79,42 @@ impl Core {
             let known = self.mounts.manifests.get(&shard.store, || Ok(Arc::clone(&repository)));
             shard.learn(known.await?);
         }
-        let goes_on = || !self.is_closing() && self.is_mounted(shard);
         for copy in shard.copies(&self.config.disk) {
             let copy: &Arc<LocalSplit> = copy;
-            copy.complete(&**repository.store(), &goes_on).await?;
+            if copy.is_whole() {
+                continue;
+            }
+            self.check_room_for(shard, copy.len())?;
+            let go_on = || self.check_room_for(shard, 0);
+            copy.complete(&**repository.store(), &go_on).await?;
         }
         Ok(())
     }
 
-    /// Whether the index of a shard is still there.
-    fn is_mounted(&self, shard: &MountedShard) -> bool {
+    /// Whether so much more of a shard may come: its index is still there, and so is room on the device where its copies
+    /// lie. A device that fills up while a copy comes ends it.
+    fn check_room_for(&self, shard: &MountedShard, bytes: u64) -> Result<()> {
+        let gone = || Error::new(ErrorKind::Cancelled, "the index is gone, or the node stops");
         let state = self.state();
-        state
-            .index(&shard.index)
-            .is_ok_and(|index| index.metadata.uuid == *shard.uuid)
+        let index = state.index(&shard.index).map_err(|_| gone())?;
+        if self.is_closing() || index.metadata.uuid != *shard.uuid {
+            return Err(gone());
+        }
+        let Some(watch) = self.watch(self.factory.tier_of_mounted(&index.metadata)) else {
+            return Ok(());
+        };
+        watch.look_if_near();
+        watch.check(&shard.index)?;
+        match watch.room_bytes() {
+            room if room > bytes => Ok(()),
+            room => Err(Error::new(
+                ErrorKind::DiskFull,
+                format!(
+                    "a copy of {bytes} bytes of [{}][{}] does not fit: {room} bytes may be written before the flood-stage \
+                     watermark",
+                    shard.index, shard.number
+                ),
+            )),
+        }
     }
 }

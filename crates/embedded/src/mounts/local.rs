@@ -15,6 +15,8 @@ use firn_storage::disk::Disk;
 use firn_storage::object::Objects;
 use firn_storage::split::{SplitRef, pages};
 
+use super::bytes::failed;
+
 /// Bytes of a split that one request brings, whole pages.
 const READ_BYTES: u64 = 2048 * pages::PAGE_BYTES;
 
@@ -87,39 +89,140 @@ impl LocalSplit {
         Ok(pages::payload(physical.start, &bytes, logical))
     }
 
-    /// Makes the copy if there is none. The file has its name only once it is whole and durable.
-    pub(super) async fn complete(&self, store: &dyn Objects, go_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+    /// Makes the copy if there is none. The file has its name only once it is whole and durable; of one that did not
+    /// become so nothing stays.
+    pub(super) async fn complete(&self, store: &dyn Objects, go_on: &(dyn Fn() -> Result<()> + Sync)) -> Result<()> {
         if self.is_whole() {
             return Ok(());
         }
-        let part = self.path.with_extension("part");
+        let part = Part {
+            path: self.path.with_extension("part"),
+            disk: &*self.disk,
+        };
         let folder = self.path.parent().unwrap_or(Path::new("."));
         self.disk.create_dir_all(folder)?;
-        match self.disk.remove_file(&part) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
-        let file = self.disk.create_append(&part)?;
+        part.remove()?;
+        self.write(&part.path, store, go_on).await?;
+        self.disk.rename(&part.path, &self.path)?;
+        self.disk.sync_dir(folder)?;
+        self.whole.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    async fn write(&self, path: &Path, store: &dyn Objects, go_on: &(dyn Fn() -> Result<()> + Sync)) -> Result<()> {
+        let file = self.disk.create_append(path)?;
         let key = self.split.key();
         for start in (0..self.split.len).step_by(READ_BYTES as usize) {
-            if !go_on() {
-                return Err(Error::new(ErrorKind::Cancelled, "the index is gone, or the node stops"));
-            }
+            go_on()?;
             let end = self.split.len.min(start + READ_BYTES);
-            let bytes = store.read(&key, start..end).await?;
+            let bytes = store.read(&key, start..end).await.map_err(failed)?;
             pages::verify(self.split.salt, start, &bytes)
                 .map_err(|damage| Error::new(ErrorKind::Repository, format!("object [{key}] is damaged: {damage}")))?;
             file.append(&bytes)?;
         }
-        file.sync()?;
-        drop(file);
-        self.disk.rename(&part, &self.path)?;
-        self.disk.sync_dir(folder)?;
-        self.whole.store(true, Ordering::Release);
-        Ok(())
+        Ok(file.sync()?)
+    }
+}
+
+/// A copy on its way. It is gone with its owner: it takes space that nobody knows of, and most of all where there is none.
+struct Part<'a> {
+    path: PathBuf,
+    disk: &'a dyn Disk,
+}
+
+impl Part<'_> {
+    fn remove(&self) -> Result<()> {
+        match self.disk.remove_file(&self.path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.remove() {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove what was copied of a split yet");
+        }
     }
 }
 
 fn damaged(what: &str) -> Error {
     Error::new(ErrorKind::Repository, format!("a split is damaged: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use firn_storage::object::{Guard, Guarded, Limit, MemoryObjects, PutMode, RetryPolicy};
+    use firn_storage::sim::SimDisk;
+    use firn_storage::split::pages::PageWriter;
+
+    use super::*;
+
+    /// A store, a split of three pages that it may have, and the split's bytes.
+    fn store_and_split() -> (Guarded, SplitRef, Bytes) {
+        let mut writer = PageWriter::new(Vec::new(), 7);
+        writer.write_all(&[5; 3 * pages::PAYLOAD_BYTES as usize]).unwrap();
+        let (bytes, len) = writer.finish().unwrap();
+        let split = SplitRef {
+            id: "ab".repeat(32),
+            len,
+            salt: 7,
+            footer: 0..len,
+            segment: "s".to_owned(),
+            docs: 1,
+            time_range_ms: None,
+            without_time: 1,
+            seq_no_range: (0, 0),
+            segment_bytes: len,
+            tenants: None,
+            filters: Vec::new(),
+        };
+        let store = Arc::new(MemoryObjects::new());
+        let guard = Guard::new(Limit::new(4), RetryPolicy::new(0, 7));
+        (Guarded::new(store, guard), split, bytes.into())
+    }
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(future)
+    }
+
+    #[test]
+    fn of_a_copy_that_was_not_made_nothing_stays() {
+        let (store, split, object) = store_and_split();
+        let disk = SimDisk::new();
+        let folder = Path::new("/indices/u/0");
+        let copy = LocalSplit::new(folder, Arc::new(disk.clone()), &split);
+        let files = || {
+            disk.list(folder)
+                .unwrap()
+                .into_iter()
+                .map(|entry| entry.name)
+                .collect::<Vec<_>>()
+        };
+        let go_on = || Ok(());
+        let complete = |go_on: &(dyn Fn() -> Result<()> + Sync)| block_on(copy.complete(&store, go_on));
+
+        let error = complete(&go_on).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Repository, "the store lacks it: {error}");
+        assert!(files().is_empty(), "{:?}", files());
+
+        block_on(store.write(&split.key(), object, PutMode::Create)).unwrap();
+        let gone = || Err(Error::new(ErrorKind::Cancelled, "the index is gone"));
+        assert_eq!(complete(&gone).unwrap_err().kind(), ErrorKind::Cancelled);
+        assert!(files().is_empty(), "{:?}", files());
+
+        disk.set_capacity(disk.used_bytes() + pages::PAGE_BYTES);
+        complete(&go_on).unwrap_err();
+        assert!(files().is_empty(), "{:?}", files());
+        assert!(!copy.is_whole() && copy.read(&(0..10)).is_none());
+
+        disk.set_capacity(u64::MAX);
+        complete(&go_on).unwrap();
+        assert_eq!(files(), [format!("{}.split", split.id)]);
+        assert_eq!(copy.read(&(0..3)).unwrap(), &[5; 3][..]);
+    }
 }

@@ -4,9 +4,9 @@
 //! start with many thousands of mounts asks the repository for none. The file is a copy and nothing more: what is
 //! missing or damaged is read again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use firn_model::metadata::IndexMetadata;
 use firn_model::settings::SnapshotStore;
@@ -29,6 +29,7 @@ pub(crate) struct MountedIndex {
     pub(crate) shards: Vec<MountedSegments>,
     /// Tables that have filters of its splits.
     pub(super) tables: Vec<Arc<MountedTable>>,
+    tenant_bytes: OnceLock<Vec<(Arc<str>, u64)>>,
 }
 
 /// A shard in a snapshot.
@@ -55,7 +56,26 @@ impl MountedIndex {
         Self {
             shards: shards.collect(),
             tables: manifest.filters.into_iter().map(|table| tables.get(table)).collect(),
+            tenant_bytes: OnceLock::new(),
         }
+    }
+
+    /// The part of its splits' bytes that each tenant has, by documents, as far as the manifest names tenants.
+    pub(crate) fn tenant_bytes(&self) -> &[(Arc<str>, u64)] {
+        self.tenant_bytes.get_or_init(|| {
+            let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
+            for segment in self.shards.iter().flat_map(|shard| &shard.segments) {
+                let split = &segment.split;
+                for tenant in split.tenants.iter().flatten() {
+                    let part = u128::from(split.len) * u128::from(tenant.docs) / u128::from(split.docs.max(1));
+                    *bytes.entry(&tenant.tenant).or_default() += part as u64;
+                }
+            }
+            bytes
+                .into_iter()
+                .map(|(tenant, bytes)| (tenant.into(), bytes))
+                .collect()
+        })
     }
 }
 
@@ -195,6 +215,12 @@ impl Manifests {
         self.indices.lock().get(&key_of(store)).and_then(Weak::upgrade)
     }
 
+    /// What somebody reads already, or what this node's copy says.
+    pub(crate) fn known_here(&self, store: &SnapshotStore) -> Option<Arc<MountedIndex>> {
+        let read = || Some(self.share(&key_of(store), self.read_copy(store)?));
+        self.known(store).or_else(read)
+    }
+
     /// An index as it was in its snapshot, to be mounted, with what will be read of it.
     pub(crate) async fn source(
         &self,
@@ -206,10 +232,7 @@ impl Manifests {
         if let (Some((_, source)), Some(known)) = (kept, self.known(store)) {
             return Ok((source, known));
         }
-        let manifest = self.fetch_from(store, repository).await?;
-        let source = Arc::new(IndexMetadata::from_json(&manifest.index)?);
-        self.keep(store, &manifest);
-        let index = self.share(&key, manifest);
+        let (source, index) = self.fetch(store, repository).await?;
         let mut sources = self.sources.lock();
         sources.retain(|(own, _)| *own != key);
         sources.push((key, Arc::clone(&source)));
@@ -217,6 +240,18 @@ impl Manifests {
             sources.remove(0);
         }
         Ok((source, index))
+    }
+
+    /// The same from the repository, whatever is known of it here: fails if it is not there any more.
+    pub(crate) async fn fetch(
+        &self,
+        store: &SnapshotStore,
+        repository: &Repository,
+    ) -> Result<(Arc<IndexMetadata>, Arc<MountedIndex>)> {
+        let manifest = self.fetch_from(store, repository).await?;
+        let source = Arc::new(IndexMetadata::from_json(&manifest.index)?);
+        self.keep(store, &manifest);
+        Ok((source, self.share(&key_of(store), manifest)))
     }
 
     /// Removes the files that no mounted index needs.
@@ -240,17 +275,19 @@ impl Manifests {
         }
     }
 
-    /// A manifest that cannot be kept is read from the repository at the next start.
+    /// What is there of it and differs is damaged, and replaced. A manifest that cannot be kept is read from the
+    /// repository at the next start.
     fn keep(&self, store: &SnapshotStore, manifest: &IndexManifest) {
         let path = self.folder.join(file_name(store));
-        if matches!(self.disk.exists(&path), Ok(true)) {
-            return;
-        }
         let written = serde_json::to_vec(manifest)
             .map_err(std::io::Error::from)
             .and_then(|json| {
                 let mut bytes = crc32c::crc32c(&json).to_le_bytes().to_vec();
                 bytes.extend_from_slice(&json);
+                // Many mounts of one index share the file.
+                if self.disk.read(&path).is_ok_and(|kept| kept == bytes) {
+                    return Ok(());
+                }
                 self.disk.create_dir_all(&self.folder)?;
                 self.disk.write_atomic(&path, &bytes)
             });

@@ -141,6 +141,14 @@ impl Core {
         ids.map(|id| regions.cached_bytes(id)).sum()
     }
 
+    /// What a shard reads, as far as this node knows without asking a repository.
+    pub(crate) fn manifest_here(&self, shard: &MountedShard) -> Option<Arc<MountedIndex>> {
+        if shard.known().is_none() {
+            shard.learn(self.mounts.manifests.known_here(&shard.store)?);
+        }
+        shard.known().cloned()
+    }
+
     /// Lets go what the shared cache holds of shards.
     pub(crate) fn clear_regions_of(&self, shards: &[Arc<MountedShard>]) -> Result<()> {
         let segments = shards.iter().filter_map(|shard| shard.segments());

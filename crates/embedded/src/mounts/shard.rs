@@ -11,7 +11,11 @@ use firn_storage::disk::Disk;
 
 use super::local::LocalSplit;
 use super::manifests::{MountedIndex, MountedSegments};
+use crate::backoff::Backoff;
 use crate::segment::{Segment, ShardSnapshot};
+
+/// A copy that cannot be made, for want of room or of an answer, is tried again at least so often.
+const COPY_PAUSE_S_MAX: u64 = 60;
 
 /// What a slot holds of a mounted index. Until somebody asks for the shard that is its name.
 pub(crate) struct MountedShard {
@@ -27,6 +31,8 @@ pub(crate) struct MountedShard {
     copies: OnceLock<Vec<Arc<LocalSplit>>>,
     /// When the last copy came, ms since epoch UTC; 0: none has come since the start.
     copied_ms: AtomicI64,
+    /// When copying may be tried again.
+    pub(super) copy_backoff: Backoff,
 }
 
 impl MountedShard {
@@ -43,6 +49,7 @@ impl MountedShard {
             folder: (!store.partial).then_some(dir),
             copies: OnceLock::new(),
             copied_ms: AtomicI64::new(0),
+            copy_backoff: Backoff::new(COPY_PAUSE_S_MAX),
         }
     }
 

@@ -8,6 +8,7 @@
 mod create;
 mod known;
 mod manage;
+mod remount;
 mod restore;
 mod restores;
 mod running;
@@ -28,6 +29,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 pub(crate) use self::create::scratch_dir;
+pub(crate) use self::remount::check_holds_events;
 use self::restores::Restores;
 use self::running::{Running, RunningList};
 use crate::engine::Core;

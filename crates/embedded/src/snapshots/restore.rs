@@ -22,6 +22,7 @@ use super::create::{Scratch, is_mounted};
 use super::restores::IndexRestore;
 use super::select::select;
 use crate::engine::Core;
+use crate::mounts::MountedIndex;
 use crate::shard::{RestoredSegment, Shard, ShardConfig};
 use crate::splits::WholeSplit;
 
@@ -37,6 +38,16 @@ const FIXED_SETTINGS: [&str; 4] = [
     "index.uuid",
 ];
 
+/// What begins the names of settings that say where a mounted index is read.
+const STORE_SETTINGS: &str = "index.store.";
+/// Of these whoever restores it may change.
+const STORE_CACHE_SETTINGS: &str = "index.store.snapshot.cache.";
+
+fn is_fixed(setting: &str, is_mounted: bool) -> bool {
+    let says_where = setting.starts_with(STORE_SETTINGS) && !setting.starts_with(STORE_CACHE_SETTINGS);
+    FIXED_SETTINGS.contains(&setting) || is_mounted && says_where
+}
+
 /// Fails once a restore should stop.
 type GoOn<'a> = &'a dyn Fn() -> Result<()>;
 
@@ -44,6 +55,8 @@ type GoOn<'a> = &'a dyn Fn() -> Result<()>;
 struct Plan {
     /// Each with its manifest.
     indices: Vec<(Arc<IndexMetadata>, IndexManifest)>,
+    /// What those of them read that are mounted: held until they are there.
+    _origins: Vec<Arc<MountedIndex>>,
     data_streams: Vec<Arc<DataStream>>,
     global: Option<Box<GlobalState>>,
 }
@@ -210,11 +223,17 @@ impl Core {
             .collect();
         let manifests = io.block_on(repository.index_manifests(entries));
         let mut indices = Vec::new();
+        let mut origins = Vec::new();
         let state = self.state();
         let mut names = BTreeSet::new();
         for (_, read) in manifests {
             let read = read?;
-            let index = self.restored_index(&read, request, &rename, &wanted)?;
+            let mut index = self.restored_index(&read, request, &rename, &wanted)?;
+            if let Some(store) = index.settings.snapshot.clone() {
+                let origin = io.block_on(self.origin(request, &index.name, &store))?;
+                index.settings = index.settings.mounted_from(&origin.store)?;
+                origins.push(origin.manifest);
+            }
             if let Some(there) = state.metadata.indices.get(&index.name) {
                 if there.closed {
                     return Err(cannot(
@@ -265,6 +284,7 @@ impl Core {
         };
         Ok(Plan {
             indices,
+            _origins: origins,
             data_streams,
             global,
         })
@@ -279,14 +299,18 @@ impl Core {
     ) -> Result<IndexMetadata> {
         let mut index = IndexMetadata::from_json(&manifest.index)?;
         let mut typed = index.settings.typed.clone();
+        let is_mounted = is_mounted(&index);
         for ignored in &request.ignore_index_settings {
-            if let Some(fixed) = FIXED_SETTINGS.iter().find(|fixed| **fixed == ignored.as_str()) {
-                return Err(cannot(request, &format!("cannot remove setting [{fixed}] on restore")));
+            if is_fixed(ignored, is_mounted) {
+                return Err(cannot(
+                    request,
+                    &format!("cannot remove setting [{ignored}] on restore"),
+                ));
             }
-            typed.retain(|name, _| FIXED_SETTINGS.contains(&name.as_str()) || !matches_pattern(ignored, name));
+            typed.retain(|name, _| is_fixed(name, is_mounted) || !matches_pattern(ignored, name));
         }
         for (name, value) in flatten(&request.index_settings, true)? {
-            if FIXED_SETTINGS.contains(&name.as_str()) {
+            if is_fixed(&name, is_mounted) {
                 return Err(cannot(request, &format!("cannot modify setting [{name}] on restore")));
             }
             match value.is_null() {
@@ -403,7 +427,7 @@ fn braced(replacement: &str) -> String {
     out + rest
 }
 
-fn cannot(request: &RestoreSnapshot, why: &str) -> Error {
+pub(super) fn cannot(request: &RestoreSnapshot, why: &str) -> Error {
     Error::new(
         ErrorKind::SnapshotRestore,
         format!("[{}:{}] {why}", request.repository, request.snapshot),

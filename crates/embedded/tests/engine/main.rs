@@ -18,6 +18,7 @@ mod periods;
 mod pruning;
 mod purge;
 mod reading;
+mod remount;
 mod snapshots;
 mod tenants;
 mod terms_enum;

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use firn_engine::Result;
 use firn_engine::mounts::{SearchableSnapshots, SharedCacheStats, Storage};
 use firn_engine::search::SearchResponse;
+use firn_engine::{ErrorKind, Result};
 use serde_json::{Value, json};
 
-use crate::mounts::{mount_as, node_of, reopened, shards};
+use crate::mounts::{mount_as, node_of, reopened, shards, use_cache};
 use crate::node::{Node, ctx, index};
 use crate::snapshots::{reach, register_unverified, snapshot};
 
@@ -80,23 +82,25 @@ fn cache_stats(node: &Node) -> SharedCacheStats {
     stats.expect("a cache")
 }
 
-/// The copies of splits on the node, with their bytes.
-fn copies(node: &Node) -> BTreeMap<PathBuf, Vec<u8>> {
-    fn walk(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            match path.is_dir() {
-                true => walk(&path, found),
-                false if path.extension().is_some_and(|extension| extension == "split") => {
-                    found.insert(path.clone(), fs::read(&path).unwrap_or_default());
-                }
-                false => {}
-            }
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match path.is_dir() {
+            true => found.extend(files_below(&path)),
+            false => found.push(path),
         }
     }
-    let mut found = BTreeMap::new();
-    walk(&node.path().join("indices"), &mut found);
     found
+}
+
+/// The copies of splits on the node, with their bytes.
+fn copies(node: &Node) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = files_below(&node.path().join("indices")).into_iter();
+    let copies = files.filter(|path| path.extension().is_some_and(|extension| extension == "split"));
+    copies
+        .map(|path| (path.clone(), fs::read(&path).unwrap_or_default()))
+        .collect()
 }
 
 #[track_caller]
@@ -275,6 +279,7 @@ fn a_manifest_that_is_damaged_or_lost_is_read_from_the_repository() {
         fs::write(&files[0], damage).unwrap();
         node = reopened(node, repositories.path());
         check_events(&node, "frozen", round);
+        assert_eq!(fs::read(&files[0]).unwrap(), whole, "it is replaced");
     }
     let mut flipped = whole.clone();
     let last = flipped.len() / 2;
@@ -282,6 +287,7 @@ fn a_manifest_that_is_damaged_or_lost_is_read_from_the_repository() {
     fs::write(&files[0], flipped).unwrap();
     node = reopened(node, repositories.path());
     check_events(&node, "frozen", 3);
+    assert_eq!(fs::read(&files[0]).unwrap(), whole, "it is replaced");
     fs::remove_file(&files[0]).unwrap();
     node = reopened(node, repositories.path());
     check_events(&node, "frozen", 4);
@@ -318,4 +324,42 @@ fn a_question_that_is_larger_than_the_cache_is_answered() {
         let all: u64 = stats.kinds.iter().map(|(_, kind)| kind.fetched_bytes).sum();
         assert!(all > 4 * bytes, "only {all} bytes were fetched");
     }
+}
+
+#[test]
+fn a_split_that_the_store_lost_is_no_missing_document() {
+    let repositories = repository();
+    let node = node_with_cache(repositories.path(), 0);
+    mount_as(&node, "frozen", Storage::SharedCache).unwrap();
+    fs::remove_dir_all(repositories.path().join("backups").join("splits")).unwrap();
+    let error = node.try_get("frozen", "17").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Repository, "{error}");
+    assert!(
+        error.reason().contains("a split is missing in its repository"),
+        "{error}"
+    );
+    let error = ask_for(&node, "frozen", 17).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Repository, "{error}");
+}
+
+/// Copies wait for room, and leave nothing behind where there is none.
+#[test]
+fn a_copy_comes_when_there_is_room_for_it() {
+    const GB: u64 = 1 << 30;
+    let repositories = repository();
+    // One byte more than the watermark wants.
+    let available = Arc::new(AtomicU64::new(5 * GB + 1));
+    let probe = Arc::clone(&available);
+    let node = Node::with(|config| {
+        use_cache(repositories.path(), config);
+        config.space = Some(Arc::new(move || Ok((100 * GB, probe.load(Ordering::Relaxed)))));
+    });
+    register_unverified(&node, json!({"location": "backups"}));
+    mount_as(&node, "cold", Storage::FullCopy).unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(files_below(&node.path().join("indices")), Vec::<PathBuf>::new());
+    check_events(&node, "cold", 0);
+    available.store(50 * GB, Ordering::Relaxed);
+    eventually("the copy", || is_here(&node, "cold"));
+    check_events(&node, "cold", 1);
 }

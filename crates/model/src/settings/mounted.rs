@@ -110,6 +110,15 @@ impl IndexSettings {
         Self::from_checked(typed)
     }
 
+    /// The same of an index that reads `store`.
+    pub fn mounted_from(&self, store: &SnapshotStore) -> Result<Self> {
+        let mut typed = self.typed.clone();
+        for (name, value) in store.print() {
+            typed.insert(name.to_owned(), Value::from(value));
+        }
+        Self::from_checked(typed)
+    }
+
     /// Whether the index reads a snapshot through the shared cache.
     pub fn is_frozen(&self) -> bool {
         self.snapshot.as_ref().is_some_and(|store| store.partial)
