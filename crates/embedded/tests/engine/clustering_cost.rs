@@ -13,6 +13,8 @@ use crate::node::{Node, add, ctx, target};
 /// Enough for several segments of every tenant.
 const EVENTS: u64 = 6_000;
 const TENANTS: u64 = 200;
+/// Segments that are merged: fewer than firn merges by itself.
+const FLUSHES: u64 = 4;
 
 /// An event of half a kilobyte; tenants are skewed as in Zipf's law.
 fn event(rng: &mut fastrand::Rng, number: u64) -> Value {
@@ -47,14 +49,25 @@ fn fill(node: &Node, name: &str, settings: Value, events: u64) {
     node.create(name, json!({"settings": settings, "mappings": mapping}))
         .unwrap();
     let mut rng = fastrand::Rng::with_seed(1);
-    for start in (0..events).step_by(2000) {
-        let batch = (start..start + 2000).map(|number| add(name, event(&mut rng, number)));
-        for response in node.bulk(batch.collect()) {
-            response.result.unwrap();
+    for part in 0..FLUSHES {
+        let (start, end) = (part * events / FLUSHES, (part + 1) * events / FLUSHES);
+        for start in (start..end).step_by(2000) {
+            let batch = (start..end.min(start + 2000)).map(|number| add(name, event(&mut rng, number)));
+            for response in node.bulk(batch.collect()) {
+                response.result.unwrap();
+            }
         }
+        node.refresh(name);
+        node.flush(name);
     }
-    node.refresh(name);
-    node.flush(name);
+}
+
+/// How many segments there are, and how many merges there were.
+fn merged(node: &Node, name: &str) -> (usize, u64) {
+    let stats = node.run(node.engine.stats(&ctx(), target(name))).unwrap();
+    let shards = &stats[0].shards;
+    let segments = shards.iter().map(|shard| shard.segments.len()).sum();
+    (segments, shards.iter().map(|shard| shard.merge_total).sum())
 }
 
 /// Bytes on disk.
@@ -86,6 +99,9 @@ fn clustering_cost() {
     let mut answers = Vec::new();
     for name in ["plain", "clustered"] {
         let before = bytes(&node, name);
+        let (segments, merges) = merged(&node, name);
+        // What is not there to be merged costs nothing, and says nothing.
+        assert!(segments > 1, "[{name}] is one segment already");
         let cpu = cpu_time::ProcessTime::now();
         let request = ForceMergeRequest {
             target: target(name),
@@ -95,9 +111,14 @@ fn clustering_cost() {
         };
         let outcome = node.run(node.engine.force_merge(&ctx(), request)).unwrap();
         assert!(outcome.failures.is_empty(), "{outcome:?}");
+        let (segments_after, merges_after) = merged(&node, name);
+        assert!(
+            segments_after < segments && merges_after > merges,
+            "[{name}] was not merged"
+        );
         let seconds = cpu.elapsed().as_secs_f64() * 1e6 / events as f64;
         println!(
-            "{name}: {seconds:.1} CPU s per million events; {before} -> {} bytes",
+            "{name}: {seconds:.1} CPU s per million events; {segments} -> {segments_after} segments, {before} -> {} bytes",
             bytes(&node, name)
         );
         for tenant in ["tenant-001", "tenant-020", "tenant-150"] {
