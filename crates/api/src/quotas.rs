@@ -76,7 +76,7 @@ impl Edge {
                     .usage(call.ctx.started)
                     .await?
                     .get(tenant.as_str())
-                    .map_or(0, |usage| usage.stored_bytes),
+                    .map_or(0, |usage| usage.by_tier.local()),
                 None => 0,
             };
             let amount = (events_of(&request.items), call.body.len() as u64);

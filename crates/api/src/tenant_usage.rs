@@ -41,8 +41,13 @@ pub(crate) fn print(edge: &Edge, id: &TenantId, used: &UsageByName, now: Instant
     json!({
         "tenant": id.as_str(),
         "events": used.events,
-        // Everything is on this node's own disk.
-        "stored_bytes": {"hot": used.stored_bytes, "total": used.stored_bytes},
+        "stored_bytes": {
+            "hot": used.by_tier.hot,
+            "warm": used.by_tier.warm,
+            "cold": used.by_tier.cold,
+            "frozen": used.by_tier.frozen,
+            "total": used.by_tier.total(),
+        },
         "ingest": {
             "events_per_second": round(ingest.events_per_second),
             "bytes_per_second": round(ingest.bytes_per_second),
@@ -72,6 +77,7 @@ impl Line {
     fn add(&mut self, other: &Self) {
         self.used.events += other.used.events;
         self.used.stored_bytes += other.used.stored_bytes;
+        self.used.by_tier += other.used.by_tier;
         self.used.cache_bytes += other.used.cache_bytes;
         self.used.search_cpu += other.used.search_cpu;
         self.used.write_cpu += other.used.write_cpu;
@@ -137,8 +143,14 @@ const FAMILIES: &[Family] = &[
     (
         "firn_tenant_stored_bytes",
         "gauge",
-        "Bytes of segments by the share of their documents.",
-        |line| line.used.stored_bytes as f64,
+        "Bytes on this node's own disks by the share of documents.",
+        |line| line.used.by_tier.local() as f64,
+    ),
+    (
+        "firn_tenant_frozen_bytes",
+        "gauge",
+        "Bytes in snapshot repositories, of indices mounted as shared_cache, by the share of documents.",
+        |line| line.used.by_tier.frozen as f64,
     ),
     ("firn_tenant_cache_bytes", "gauge", "Bytes that caches keep.", |line| {
         line.used.cache_bytes as f64

@@ -36,5 +36,5 @@ pub use scope::Scope;
 pub use shares::{Share, Shares};
 pub use task::{Cancel, Lasting, RequestContext, Watch};
 pub use traits::Engine;
-pub use usage::TenantUsage;
+pub use usage::{StoredByTier, TenantUsage};
 pub use work::{Work, WorkDone};

@@ -10,9 +10,11 @@ pub struct TenantUsage {
     pub tenant: Arc<str>,
     /// Its documents that are alive and searchable, in all indices that hold events by tenant.
     pub events: u64,
-    /// Its part of the segments' bytes on this node's own disk (the hot tier), by documents: of a segment that
-    /// tenants share, each has the part that its documents are of all, deleted ones included.
+    /// Its part of the bytes of segments that are written here, by documents: of a segment that tenants share, each has
+    /// the part that its documents are of all, deleted ones included.
     pub stored_bytes: u64,
+    /// The same by tier, mounted indices included.
+    pub by_tier: StoredByTier,
     /// Bytes of what caches keep for it.
     pub cache_bytes: u64,
     /// CPU time of its searches since start.
@@ -28,9 +30,44 @@ impl TenantUsage {
             tenant: tenant.into(),
             events: 0,
             stored_bytes: 0,
+            by_tier: StoredByTier::default(),
             cache_bytes: 0,
             search_cpu: Duration::ZERO,
             write_cpu: Duration::ZERO,
         }
+    }
+}
+
+/// Bytes by where they lie.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoredByTier {
+    /// `path.data`.
+    pub hot: u64,
+    /// `path.data.warm`.
+    pub warm: u64,
+    /// `path.data.cold`, and whole copies of snapshots.
+    pub cold: u64,
+    /// Snapshots that are read through the shared cache: bytes in their repository.
+    pub frozen: u64,
+}
+
+impl StoredByTier {
+    /// On this node's own disks.
+    pub fn local(&self) -> u64 {
+        self.hot + self.warm + self.cold
+    }
+
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.local() + self.frozen
+    }
+}
+
+impl std::ops::AddAssign for StoredByTier {
+    fn add_assign(&mut self, other: Self) {
+        self.hot += other.hot;
+        self.warm += other.warm;
+        self.cold += other.cold;
+        self.frozen += other.frozen;
     }
 }

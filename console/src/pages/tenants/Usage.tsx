@@ -34,7 +34,7 @@ export function Usage({ tenant }: { tenant: Tenant }) {
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
-              <Use label="Stored bytes" used={used.stored_bytes['total'] ?? 0} allowed={quotas.stored_bytes} show={format.bytes} />
+              <Use label="Stored bytes" used={(used.stored_bytes['total'] ?? 0) - (used.stored_bytes['frozen'] ?? 0)} allowed={quotas.stored_bytes} show={format.bytes} />
               <Use label="Events per second" used={used.ingest.events_per_second} allowed={quotas.ingest_events_per_second} show={format.number} />
               <Use label="Bytes per second" used={used.ingest.bytes_per_second} allowed={quotas.ingest_bytes_per_second} show={format.bytes} />
             </Table.Tbody>

@@ -24,7 +24,7 @@ use firn_engine::search::{
     Hit, IndexTarget, QueryExplanation, SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits,
 };
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
-use firn_engine::{Engine, Error, ErrorKind, RequestContext, Result, TenantUsage};
+use firn_engine::{Engine, Error, ErrorKind, RequestContext, Result, StoredByTier, TenantUsage};
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::names;
 use http::{Request, Response, StatusCode};
@@ -540,6 +540,12 @@ impl Engine for Fake {
         let acme = TenantUsage {
             events: 1200,
             stored_bytes: 34_000,
+            by_tier: StoredByTier {
+                hot: 30_000,
+                warm: 3_000,
+                cold: 1_000,
+                frozen: 500_000,
+            },
             ..TenantUsage::none("acme")
         };
         Ok(vec![acme])

@@ -1,13 +1,15 @@
 //! What tenants use of this node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use firn_engine::TenantUsage;
+use firn_model::tier::Tier;
 use firn_model::{Error, Result};
 
 use super::Core;
 use super::state::IndexState;
+use crate::mounts::MountedIndex;
 use crate::search::column_name;
 use crate::segment::Segment;
 use crate::shard::Shard;
@@ -22,9 +24,10 @@ impl Core {
         for (index, slot) in self.state().slots() {
             // What does not serve now is missing; it comes back with the shard.
             if let Ok(shard) = slot.shard() {
-                add_shard(&mut usage, index, &shard)?;
+                add_shard(&mut usage, index, slot.number, &shard)?;
             }
         }
+        self.add_usage_of_mounted(&mut usage);
         for (tenant, cpu) in self.search_pool.tenants_cpu_time() {
             entry(&mut usage, tenant.as_str().into()).search_cpu = cpu;
         }
@@ -38,16 +41,46 @@ impl Core {
     }
 }
 
+impl Core {
+    /// Adds what lies in snapshots. What a mount reads is known here since it was mounted: no store is asked, so that nobody
+    /// waits for one who only wants to write.
+    fn add_usage_of_mounted(&self, usage: &mut ByTenant) {
+        let state = self.state();
+        let by_tenant = |index: &&Arc<IndexState>| index.metadata.settings.tenant_field.is_some();
+        let mut counted: HashSet<*const MountedIndex> = HashSet::new();
+        for index in state.indices.values().filter(by_tenant) {
+            let Some(shard) = index.shards.iter().find_map(|slot| slot.mounted()) else {
+                continue;
+            };
+            let Some(mounted) = self.manifest_here(&shard) else {
+                continue;
+            };
+            // Mounts that share a snapshot share its bytes, but each has a copy of its own.
+            if shard.store.partial && !counted.insert(Arc::as_ptr(&mounted)) {
+                continue;
+            }
+            for (tenant, bytes) in mounted.tenant_bytes() {
+                let by_tier = &mut entry(usage, Arc::clone(tenant)).by_tier;
+                match shard.store.partial {
+                    true => by_tier.frozen += bytes,
+                    false => by_tier.cold += bytes,
+                }
+            }
+        }
+    }
+}
+
 fn entry(usage: &mut ByTenant, tenant: Arc<str>) -> &mut TenantUsage {
     usage
         .entry(tenant)
         .or_insert_with_key(|tenant| TenantUsage::none(Arc::clone(tenant)))
 }
 
-fn add_shard(usage: &mut ByTenant, index: &IndexState, shard: &Shard) -> Result<()> {
+fn add_shard(usage: &mut ByTenant, index: &IndexState, number: u32, shard: &Shard) -> Result<()> {
     let Some(field) = index.metadata.settings.tenant_field.as_deref() else {
         return Ok(());
     };
+    let tier = index.metadata.tier_of(number);
     for segment in &shard.snapshot().segments {
         let Some(tenants) = &segment.tenants else { continue };
         let deleted = deleted_by_tenant(segment, field)?;
@@ -57,6 +90,11 @@ fn add_shard(usage: &mut ByTenant, index: &IndexState, shard: &Shard) -> Result<
             let own = entry(usage, Arc::clone(&rows.tenant));
             own.events += u64::from(rows.docs.saturating_sub(dead));
             own.stored_bytes += part as u64;
+            *match tier {
+                Tier::Hot => &mut own.by_tier.hot,
+                Tier::Warm => &mut own.by_tier.warm,
+                Tier::Cold => &mut own.by_tier.cold,
+            } += part as u64;
         }
     }
     Ok(())

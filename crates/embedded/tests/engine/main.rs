@@ -23,4 +23,5 @@ mod snapshots;
 mod tenants;
 mod terms_enum;
 mod tiers;
+mod usage;
 mod writing;
