@@ -13,7 +13,9 @@ export function firstLoadSizes(bundle: Rollup.OutputBundle, page: string): Map<s
     chunk.imports.forEach((file) => visit(byName.get(file)));
   };
   chunks.filter((chunk) => chunk.isEntry).forEach(visit);
-  visit(chunks.find((chunk) => chunk.facadeModuleId?.endsWith(`/${page}`)));
+  const ofPage = chunks.find((chunk) => chunk.moduleIds.some((id) => id.endsWith(`/${page}`)));
+  if (!ofPage) throw new Error(`no chunk has ${page}`);
+  visit(ofPage);
 
   const sizes = new Map<string, number>();
   for (const name of needed) {

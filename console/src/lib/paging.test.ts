@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Hit } from '../api/discover';
-import { appended, nextPageAfter } from './paging';
+import { appended, nextPageAfter, withFresh } from './paging';
 
 /** A server with hits in this order, of which it gives `size` after a place. */
 function page(all: Hit[], after: unknown[] | null, size: number): Hit[] {
@@ -26,5 +26,12 @@ describe('pages of events', () => {
   it('end where there is no order', () => {
     expect(nextPageAfter([])).toBeNull();
     expect(nextPageAfter([{ _index: 'a', _id: '1' }])).toBeNull();
+  });
+
+  it('begin with what has just come, each event once', () => {
+    const hit = (id: string): Hit => ({ _index: 'a', _id: id });
+    const hits = [hit('3'), hit('2'), hit('1')];
+    expect(withFresh([hit('5'), hit('3')], hits).map(({ _id }) => _id)).toEqual(['5', '3', '2', '1']);
+    expect(withFresh([], hits)).toBe(hits);
   });
 });

@@ -30,3 +30,13 @@ export function appended(hits: readonly Hit[], page: readonly Hit[]): Hit[] {
   for (let at = hits.length - 1; at >= 0 && sortKey(hits[at] as Hit) === key; at -= 1) known.add(hitKey(hits[at] as Hit));
   return [...hits, ...page.filter((hit) => !known.has(hitKey(hit)))];
 }
+
+/** Further down nothing has come since the tail began. */
+const FRESH_WITHIN = 2000;
+
+/** Events of the tail before those that were found, each once: what came while both began is in both. */
+export function withFresh(fresh: readonly Hit[], hits: Hit[]): Hit[] {
+  if (fresh.length === 0) return hits;
+  const known = new Set(fresh.map(hitKey));
+  return [...fresh, ...hits.slice(0, FRESH_WITHIN).filter((hit) => !known.has(hitKey(hit))), ...hits.slice(FRESH_WITHIN)];
+}

@@ -1,33 +1,40 @@
-import { Alert, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useRef } from 'react';
+import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
 import { Link } from 'react-router';
 import type { Hit, Language } from '../../api/discover';
-import { ApiError } from '../../api/errors';
+import { ApiError, errorText } from '../../api/errors';
 import { useFormat } from '../../app/preferences';
 import { Empty } from '../../components/Empty';
-import { Failed } from '../../components/Failed';
 import { Loading } from '../../components/Loading';
-import type { TimeRange } from '../../lib/time-range';
+import { absoluteRange, type TimeRange } from '../../lib/time-range';
 import { toggledColumn } from './columns';
 import classes from './Discover.module.css';
 import type { EventActions } from './EventRow';
+import { EventsTotal } from './EventsTotal';
 import { EventTable } from './EventTable';
 import { FieldList } from './FieldList';
 import { FilterBar } from './FilterBar';
-import { type Condition, withCondition } from './filters';
+import { type Condition, type Filter, withCondition } from './filters';
 import { Histogram } from './Histogram';
+import { Notices } from './Notices';
 import { QueryBar } from './QueryBar';
 import { SourcePicker } from './SourcePicker';
 import { StageState } from './StageState';
-import { toQuestion } from './state';
+import { type ColumnState, decodeState, type DiscoverState, encodeState, type SortState, toQuestion } from './state';
 import { TimePicker } from './TimePicker';
-import { useDiscoverState } from './use-discover-state';
+import { Toolbar } from './Toolbar';
+import { type Update, useDiscoverState } from './use-discover-state';
+import { focusOn, useKeys } from './use-keys';
 import { useRows } from './use-rows';
-import { type Asked, useRun } from './use-run';
+import { type Asked, type RunControl, useRun } from './use-run';
 import { useFields, useSources } from './use-source';
+import { useTail } from './use-tail';
 
 const NoHits = lazy(() => import('./NoHits'));
+const Surrounding = lazy(() => import('./Surrounding'));
+const ExportDialog = lazy(() => import('./ExportDialog'));
+const Help = lazy(() => import('./Help'));
 
 const NONE: never[] = [];
 /** Fields of events whose source is not known yet. */
@@ -35,58 +42,37 @@ const TIME_FIELD = '@timestamp';
 
 /** The page about events: what is asked, and what the server says of it. */
 export function DiscoverPage() {
-  const format = useFormat();
   const { state, problems, update } = useDiscoverState();
-  const sources = useSources();
-  const source = state.source || sources.data?.default || '';
-  const known = sources.data?.sources.find(({ name }) => name === source);
-  const timeField = known ? known.time_field : TIME_FIELD;
-  // A source that is named need only wait for whether its time has another name.
-  const ready = source !== '' && !sources.isPending;
-
-  const { question, refused } = useMemo(() => {
-    if (!ready) return { question: null, refused: null };
-    try {
-      return { question: toQuestion(state, { source, timeField, zone: format.zone }), refused: null };
-    } catch (error) {
-      return { question: null, refused: error };
-    }
-  }, [ready, state, source, timeField, format.zone]);
-  const asked = useMemo((): Asked | null => {
-    if (!question) return null;
-    const split = state.splitBy === undefined ? {} : { split_by: state.splitBy };
-    const histogram = question.time ? { stage: 'histogram' as const, width_px: chartWidth(), ...split, ...(state.interval && { interval: state.interval }) } : null;
-    return { question, histogram, runId: state.run };
-  }, [question, state.splitBy, state.interval, state.run]);
-
-  const { run, again, cancel, goOn, pinned } = useRun(asked);
+  const { sources, source, timeField, question, asked, refused } = useAsked(state);
+  const control = useRun(asked);
+  const { run, again, cancel, goOn, pinned } = control;
   const rows = useRows(run, pinned);
   const fields = useFields(run.answered ? question : null);
   const fieldList = fields.data?.fields ?? NONE;
   const fieldsByName = useMemo(() => new Map(fieldList.map((field) => [field.name, field])), [fieldList]);
+  const tail = useTail(state.live && run.answered ? question : null);
+  const [dialog, setDialog] = useState<'export' | 'help' | null>(null);
+  const [anchor, setAnchor] = useState<Hit | null>(null);
   useAutoRefresh(state.refreshMs, run.running, again);
+  // What came between the answer and the beginning of the tail is asked for once more.
+  useEffect(() => {
+    if (tail.connected) again();
+  }, [tail.connected, again]);
 
-  const latest = useRef(state);
-  latest.current = state;
-  const addFilter = useCallback((condition: Condition, not: boolean) => update({ filters: withCondition(latest.current.filters, condition, not) }), [update]);
-  const toggleColumn = useCallback((name: string) => update({ columns: toggledColumn(latest.current.columns, name) }, { replace: true }), [update]);
-  const setRange = useCallback((range: TimeRange) => update({ range }), [update]);
-  const actions = useMemo(
-    (): EventActions => ({
-      onFilter: addFilter,
-      onColumn: toggleColumn,
-      onSurrounding: () => {},
-      onCopy: (text, what) => void navigator.clipboard.writeText(text).then(() => notifications.show({ message: `${what} is copied`, autoClose: 1500 })),
-    }),
-    [addFilter, toggleColumn],
-  );
-  const runQuery = useCallback(
-    (text: string, language: Language) => {
-      if (text === latest.current.text && language === latest.current.language) again();
-      else update({ text, language });
-    },
-    [again, update],
-  );
+  const goOnCounts = useCallback(() => goOn('cardinality'), [goOn]);
+  const goOnHistogram = useCallback(() => goOn('histogram'), [goOn]);
+  const openExport = useCallback(() => setDialog('export'), []);
+  const openHelp = useCallback(() => setDialog('help'), []);
+  const on = useHandlers(state, update, control, setAnchor);
+  useKeys({
+    '/': focusOn('[data-query]'),
+    t: () => document.querySelector<HTMLElement>('[data-time]')?.click(),
+    f: focusOn('[data-fields]'),
+    e: focusOn('[data-events]'),
+    r: again,
+    l: () => on.live(!state.live),
+    '?': () => setDialog('help'),
+  });
 
   const { sample } = run;
   const total = sample.result?.total ?? null;
@@ -96,31 +82,49 @@ export function DiscoverPage() {
   const histogram = useDeferredValue(run.histogram);
   const cardinality = useDeferredValue(run.cardinality);
   const columnNames = useMemo(() => state.columns.map(({ name }) => name), [state.columns]);
-  const shown = useMemo(() => run.opened?.time && { from: run.opened.time.from_ms, to: run.opened.time.to_ms }, [run.opened]);
+  const time = run.opened?.time;
+  const shown = useMemo(() => (time ? { from: time.from_ms, to: time.to_ms } : null), [time]);
+  const search = useMemo(() => encodeState({ ...state, source, live: false }), [state, source]);
+  const fixedSearch = useMemo(() => {
+    const { from, to } = shown ?? {};
+    return typeof from === 'number' && typeof to === 'number' ? encodeState({ ...state, source, live: false, range: absoluteRange(from, to) }) : null;
+  }, [state, source, shown]);
   const narrowed = state.text !== '' || state.filters.some((filter) => !filter.off);
+  const isEmpty = sample.status === 'done' && total?.value === 0;
+  const empty = useMemo(() => isEmpty && pinned && <NoHits question={pinned} narrowed={narrowed} onRange={on.range} onWiden={on.widen} />, [isEmpty, pinned, narrowed, on]);
 
   return (
     <div className={classes.page}>
       <h1 className={classes.hidden}>Discover</h1>
       <div className={classes.bar}>
-        <SourcePicker source={source} sources={sources} onPick={(source) => update({ source, filters: state.filters.filter((filter) => filter.pin), columns: [], sort: [], splitBy: undefined })} />
+        <SourcePicker source={source} sources={sources} onPick={on.source} />
         <div className={classes.query}>
-          <QueryBar text={state.text} language={state.language} error={inQuery} running={run.running} question={question} onRun={runQuery} onCancel={cancel} />
+          <QueryBar text={state.text} language={state.language} error={inQuery} running={run.running} question={question} onRun={on.query} onCancel={cancel} />
         </div>
-        <TimePicker
-          range={state.range}
-          refreshMs={state.refreshMs}
-          live={state.live}
-          shown={shown ?? null}
-          onChange={setRange}
-          onRefresh={(refreshMs) => update({ refreshMs }, { replace: true })}
-          onLive={(live) => update({ live }, { replace: true })}
-        />
+        <TimePicker range={state.range} refreshMs={state.refreshMs} live={state.live} shown={shown} onChange={on.range} onRefresh={on.refresh} onLive={on.live} />
       </div>
       <div className={classes.pills}>
-        <FilterBar filters={state.filters} fields={fieldList} onChange={(filters) => update({ filters })} />
+        <FilterBar filters={state.filters} fields={fieldList} onChange={on.filters} />
+        <Toolbar
+          search={search}
+          fixedSearch={fixedSearch}
+          saved={state.saved}
+          canExport={pinned !== null && run.answered}
+          onOpen={on.open}
+          onSaved={on.saved}
+          onExport={openExport}
+          onHelp={openHelp}
+        />
       </div>
-      <Notices problems={problems} failure={inQuery ? null : failure} sourcesError={source === '' ? sources.error : null} onRetry={again} />
+      <Notices
+        problems={problems}
+        failure={inQuery ? null : failure}
+        sourcesError={source === '' ? sources.error : null}
+        background={state.run !== null}
+        tail={state.live ? tail : null}
+        onRetry={again}
+        onAnew={on.anew}
+      />
       {source === '' && !sources.isPending && !sources.error ? (
         <Empty title="There is nothing to look at yet">
           <Text component={Link} to="/start" c="var(--mantine-color-anchor)" inherit>
@@ -135,35 +139,27 @@ export function DiscoverPage() {
             counts={cardinality}
             columns={columnNames}
             question={pinned}
-            onFilter={addFilter}
-            onColumn={toggleColumn}
+            onFilter={on.filter}
+            onColumn={on.column}
             onRetry={again}
-            onGoOn={() => goOn('cardinality')}
-            onBackground={() => {}}
+            onGoOn={goOnCounts}
+            onBackground={on.background}
           />
           <div className={classes.content}>
-            <div className={classes.summaryBar}>
-              <Total total={total} stale={sample.stale} status={sample.status} />
-              {sample.tookMs !== null && !sample.stale && (
-                <Text size="xs" c="dimmed">
-                  {format.duration(sample.tookMs)}
-                  {sample.cached && ', as before'}
-                </Text>
-              )}
-            </div>
+            <EventsTotal stage={sample} fresh={tail.hits.length} live={state.live} />
             {timeField !== null && (
               <Histogram
                 stage={histogram}
                 fields={fieldList}
                 splitBy={state.splitBy}
                 interval={state.interval}
-                onRange={setRange}
-                onSplit={(splitBy) => update({ splitBy }, { replace: true })}
-                onInterval={(interval) => update({ interval }, { replace: true })}
-                onFilter={(field, value, not) => addFilter({ op: 'is', field, value }, not)}
+                onRange={on.range}
+                onSplit={on.split}
+                onInterval={on.interval}
+                onFilter={on.is}
                 onRetry={again}
-                onGoOn={() => goOn('histogram')}
-                onBackground={() => {}}
+                onGoOn={goOnHistogram}
+                onBackground={on.background}
               />
             )}
             {run.error === null && <StageState name="The table" stage={sample} onRetry={again} />}
@@ -172,7 +168,7 @@ export function DiscoverPage() {
             ) : (
               <EventTable
                 rows={rows}
-                fresh={NONE as Hit[]}
+                fresh={tail.hits}
                 columns={state.columns}
                 sort={state.sort}
                 timeField={timeField}
@@ -180,64 +176,118 @@ export function DiscoverPage() {
                 first={fields.data?.columns ?? NONE}
                 total={total?.value ?? null}
                 stale={sample.stale}
-                empty={
-                  sample.status === 'done' && pinned ? (
-                    <Suspense>
-                      <NoHits question={pinned} narrowed={narrowed} onRange={setRange} onWiden={() => update({ text: '', filters: [] })} />
-                    </Suspense>
-                  ) : null
-                }
-                actions={actions}
-                onColumns={(columns) => update({ columns }, { replace: true })}
-                onSort={(sort) => update({ sort })}
+                empty={empty}
+                actions={on.actions}
+                onColumns={on.columns}
+                onSort={on.sort}
               />
             )}
           </div>
         </div>
       )}
+      <Suspense>
+        {dialog === 'help' && <Help onClose={() => setDialog(null)} />}
+        {dialog === 'export' && pinned && <ExportDialog question={pinned} columns={columnNames} total={total?.relation === 'eq' ? total.value : null} onClose={() => setDialog(null)} />}
+        {anchor && question && (
+          <Surrounding
+            anchor={anchor}
+            question={question}
+            columns={state.columns}
+            timeField={timeField}
+            fields={fieldsByName}
+            first={fields.data?.columns ?? NONE}
+            actions={on.actions}
+            onClose={() => setAnchor(null)}
+          />
+        )}
+      </Suspense>
     </div>
   );
+}
+
+/** What is asked of the server, as soon as it is known of what. */
+function useAsked(state: DiscoverState) {
+  const { zone } = useFormat();
+  const sources = useSources();
+  const source = state.source || sources.data?.default || '';
+  const known = sources.data?.sources.find(({ name }) => name === source);
+  const timeField = known ? known.time_field : TIME_FIELD;
+  // A source that is named need only wait for whether its time has another name.
+  const ready = source !== '' && !sources.isPending;
+  // Only what the question is made of: to write down a link must not ask again.
+  const { range, text, language, filters, columns, sort, splitBy, interval, run } = state;
+  const { question, refused } = useMemo(() => {
+    if (!ready) return { question: null, refused: null };
+    try {
+      return { question: toQuestion({ range, text, language, filters, columns, sort }, { source, timeField, zone }), refused: null };
+    } catch (error) {
+      return { question: null, refused: error };
+    }
+  }, [ready, range, text, language, filters, columns, sort, source, timeField, zone]);
+  const asked = useMemo((): Asked | null => {
+    if (!question) return null;
+    const split = splitBy === undefined ? {} : { split_by: splitBy };
+    const histogram = question.time ? { stage: 'histogram' as const, width_px: chartWidth(), ...split, ...(interval && { interval }) } : null;
+    return { question, histogram, runId: run };
+  }, [question, splitBy, interval, run]);
+  return { sources, source, timeField, question, asked, refused };
+}
+
+/** What the parts of the page call: the same functions all the time, so that none is drawn anew for them. */
+function useHandlers(state: DiscoverState, update: Update, { again, background }: RunControl, setAnchor: (hit: Hit) => void) {
+  const latest = useRef({ state, again, background });
+  latest.current = { state, again, background };
+  return useMemo(() => {
+    const filter = (condition: Condition, not: boolean) => update({ filters: withCondition(latest.current.state.filters, condition, not) });
+    const column = (name: string) => update({ columns: toggledColumn(latest.current.state.columns, name) }, { replace: true });
+    const pinnedFilters = () => latest.current.state.filters.filter(({ pin }) => pin);
+    const actions: EventActions = {
+      onFilter: filter,
+      onColumn: column,
+      onSurrounding: setAnchor,
+      onCopy: (text, what) => void navigator.clipboard.writeText(text).then(() => notifications.show({ message: `${what} is copied`, autoClose: 1500 })),
+    };
+    return {
+      filter,
+      column,
+      actions,
+      is: (field: string, value: string, not: boolean) => filter({ op: 'is', field, value }, not),
+      filters: (filters: Filter[]) => update({ filters }),
+      source: (source: string) => update({ source, filters: pinnedFilters(), columns: [], sort: [], splitBy: undefined, saved: null }),
+      range: (range: TimeRange) => update({ range }),
+      refresh: (refreshMs: number) => update({ refreshMs }, { replace: true }),
+      live: (live: boolean) => update({ live }, { replace: true }),
+      split: (splitBy: string | null | undefined) => update({ splitBy }, { replace: true }),
+      interval: (interval: string | null) => update({ interval }, { replace: true }),
+      columns: (columns: ColumnState[]) => update({ columns }, { replace: true }),
+      sort: (sort: SortState[]) => update({ sort }),
+      widen: () => update({ text: '', filters: [] }),
+      anew: () => update({ run: null }),
+      query: (text: string, language: Language) => {
+        const { state, again } = latest.current;
+        if (text === state.text && language === state.language) again();
+        else update({ text, language });
+      },
+      open: (search: string, id: string) => {
+        const { state } = decodeState(search);
+        const pinned = pinnedFilters().filter((one) => !state.filters.some((other) => JSON.stringify(other) === JSON.stringify(one)));
+        update({ ...state, filters: [...pinned, ...state.filters], saved: id });
+      },
+      saved: (saved: string | null) => update({ saved }, { replace: true }),
+      background: () => {
+        latest.current.background().then(
+          (run) => run && update({ run }),
+          (error: unknown) => notifications.show({ color: 'red', title: 'It could not be begun in the background', message: errorText(error) }),
+        );
+      },
+    };
+  }, [update, setAnchor]);
 }
 
 /** Left beside the list of fields: the server chooses bars that fit. */
 function chartWidth(): number {
   // In steps, so that a window that is a little wider asks the same.
   return Math.max(300, Math.round((window.innerWidth - 340) / 100) * 100);
-}
-
-function Total({ total, stale, status }: { total: { value: number; relation: string } | null; stale: boolean; status: string }) {
-  const format = useFormat();
-  if (!total || stale) return <span className={classes.total}>{status === 'loading' ? 'Searching…' : ''}</span>;
-  return (
-    <span className={classes.total} role="status" data-total={total.value}>
-      {total.relation === 'gte' && 'at least '}
-      {format.number(total.value)} {total.value === 1 ? 'event' : 'events'}
-    </span>
-  );
-}
-
-interface NoticesProps {
-  problems: string[];
-  failure: unknown;
-  sourcesError: unknown;
-  onRetry: () => void;
-}
-
-/** What is wrong with the whole of the page. */
-function Notices({ problems, failure, sourcesError, onRetry }: NoticesProps) {
-  const failed = failure !== null && failure !== undefined;
-  if (problems.length === 0 && !failed && !sourcesError) return null;
-  return (
-    <div className={classes.notices}>
-      {problems.length > 0 && (
-        <Alert color="yellow" p="xs" role="alert" title="Part of this address cannot be read, and is left out">
-          {problems.join('; ')}
-        </Alert>
-      )}
-      {sourcesError !== null && <Failed compact title="Sources are not known: pick one by its name" error={sourcesError} />}
-      {failed && <Failed compact title="No answer" error={failure} retry={onRetry} />}
-    </div>
-  );
 }
 
 /** Asks again so long after each answer. */

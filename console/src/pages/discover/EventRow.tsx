@@ -29,6 +29,8 @@ export interface EventActions {
 interface Props {
   hit: Hit;
   at: number;
+  /** Of the element, for `aria-activedescendant`. */
+  id: string;
   rowKey: string;
   columns: ColumnState[];
   timeField: string | null;
@@ -43,7 +45,7 @@ interface Props {
 }
 
 /** One event: a line of columns or a summary, and below it, when it is open, all of it. */
-export const EventRow = memo(function EventRow({ hit, at, rowKey, columns, timeField, fields, first, open, active, fresh, actions, onToggle }: Props) {
+export const EventRow = memo(function EventRow({ hit, at, id, rowKey, columns, timeField, fields, first, open, active, fresh, actions, onToggle }: Props) {
   const format = useFormat();
   const tall = columns.length === 0;
   const count = 2 + (timeField === null ? 0 : 1) + Math.max(0, columns.length - 1);
@@ -51,7 +53,7 @@ export const EventRow = memo(function EventRow({ hit, at, rowKey, columns, timeF
     <>
       <div
         role="row"
-        id={`event-${at}`}
+        id={id}
         aria-rowindex={at + 2}
         aria-expanded={open}
         aria-level={1}
@@ -70,7 +72,7 @@ export const EventRow = memo(function EventRow({ hit, at, rowKey, columns, timeF
           </div>
         )}
         {tall ? (
-          <div role="gridcell" className={classes.cell}>
+          <div role="gridcell">
             <Summary hit={hit} timeField={timeField} first={first} fields={fields} />
           </div>
         ) : (

@@ -1,11 +1,11 @@
 import { Button, Group, Loader, Text } from '@mantine/core';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { type KeyboardEvent, memo, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { type KeyboardEvent, memo, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { Hit } from '../../api/discover';
 import type { Field } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
 import { Failed } from '../../components/Failed';
-import { hitKey } from '../../lib/paging';
+import { hitKey, withFresh } from '../../lib/paging';
 import { type EventActions, EventRow } from './EventRow';
 import classes from './EventTable.module.css';
 import { EventHead } from './EventHead';
@@ -44,7 +44,7 @@ export const EventTable = memo(function EventTable(props: Props) {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [active, setActive] = useState<number | null>(null);
   const scroll = useRef<HTMLDivElement>(null);
-  const hits = useMemo(() => (fresh.length > 0 ? [...fresh, ...rows.hits] : rows.hits), [fresh, rows.hits]);
+  const hits = useMemo(() => withFresh(fresh, rows.hits), [fresh, rows.hits]);
   const keys = useMemo(() => hits.map(hitKey), [hits]);
   const rowPx = columns.length > 0 ? ROW_PX.columns : ROW_PX.summary;
   const virtual = useVirtualizer({
@@ -120,6 +120,7 @@ export const EventTable = memo(function EventTable(props: Props) {
                 <EventRow
                   hit={hit}
                   at={item.index}
+                  id={`event-${item.index}`}
                   rowKey={key}
                   columns={columns}
                   timeField={timeField}
@@ -137,7 +138,7 @@ export const EventTable = memo(function EventTable(props: Props) {
         </div>
       </div>
       <div className={classes.foot} role="presentation">
-        {hits.length === 0 && empty}
+        {hits.length === 0 && <Suspense>{empty}</Suspense>}
         {loading && (
           <Group gap="xs" p="xs" role="status">
             <Loader size={14} />

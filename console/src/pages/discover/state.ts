@@ -164,8 +164,11 @@ export interface QuestionContext {
   zone: string;
 }
 
+/** What of the state says which events, and in which order. */
+export type Asking = Pick<DiscoverState, 'range' | 'text' | 'language' | 'filters' | 'columns' | 'sort'>;
+
 /** What is asked of the server. Throws where a query in JSON is none. */
-export function toQuestion(state: DiscoverState, { source, timeField, zone }: QuestionContext): Question {
+export function toQuestion(state: Asking, { source, timeField, zone }: QuestionContext): Question {
   const query = toQuery(state);
   const filters = filtersDsl(state.filters);
   return {
@@ -178,7 +181,7 @@ export function toQuestion(state: DiscoverState, { source, timeField, zone }: Qu
   };
 }
 
-function toQuery({ text, language }: DiscoverState): Question['query'] | null {
+function toQuery({ text, language }: Asking): Question['query'] | null {
   if (text.trim() === '') return null;
   return language === 'dsl' ? { language, dsl: parseDsl(text) } : { language, text };
 }

@@ -9,6 +9,8 @@ export interface RunControl {
   cancel: () => void;
   /** Runs one stage whatever it costs. */
   goOn: (stage: StageName) => void;
+  /** Begins all stages in the background whatever they cost; the id of their run, null if there is nothing to ask. */
+  background: () => Promise<string | null>;
   /** The question with the instants that the answer is about: further pages and counts are of the same events. */
   pinned: Question | null;
 }
@@ -80,7 +82,14 @@ export function useRun(asked: Asked | null): RunControl {
     },
     [key, pinned],
   );
-  return { run, again, cancel, goOn, pinned };
+  const background = useCallback(async () => {
+    if (!key || !pinned) return null;
+    for await (const event of discover(pinned, stagesOf(JSON.parse(key) as Asked), 'background', new AbortController().signal)) {
+      if (event.event === 'opened') return event.id;
+    }
+    return null;
+  }, [key, pinned]);
+  return { run, again, cancel, goOn, background, pinned };
 }
 
 type StageEvent = Exclude<DiscoverEvent, { event: 'opened' | 'end' }>;

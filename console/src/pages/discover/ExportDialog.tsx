@@ -1,0 +1,149 @@
+import { Button, Group, Modal, Progress, SegmentedControl, Stack, Text } from '@mantine/core';
+import { useEffect, useRef, useState } from 'react';
+import type { Question } from '../../api/discover';
+import { type ExportFormat, startExport } from '../../api/export';
+import { useFormat } from '../../app/preferences';
+import { Failed } from '../../components/Failed';
+import { RecordCounter } from '../../lib/record-counter';
+
+/** Screens need no more. */
+const DRAW_EVERY_MS = 100;
+/** Pieces of a file are handed to the browser together: it keeps what does not fit into memory on disk. */
+const BLOB_BYTES = 8 << 20;
+
+interface Progressed {
+  records: number;
+  bytes: number;
+  total: number | null;
+}
+
+type State = { at: 'choice' } | { at: 'running' | 'done'; progress: Progressed } | { at: 'failed'; error: unknown } | { at: 'cancelled' };
+
+interface Props {
+  question: Question;
+  columns: string[];
+  total: number | null;
+  onClose: () => void;
+}
+
+/** All events that match as a file. A part never passes for the whole: only what came to its end is kept. */
+export default function ExportDialog({ question, columns, total, onClose }: Props) {
+  const format = useFormat();
+  const [as, setAs] = useState<ExportFormat>('csv');
+  const [state, setState] = useState<State>({ at: 'choice' });
+  const abort = useRef<AbortController | null>(null);
+  useEffect(() => () => abort.current?.abort(), []);
+
+  const start = async () => {
+    const controller = new AbortController();
+    abort.current = controller;
+    setState({ at: 'running', progress: { records: 0, bytes: 0, total } });
+    try {
+      const { filename, file, progress } = await receive(question, as, controller.signal, (progress) => setState({ at: 'running', progress }));
+      save(file, filename);
+      setState({ at: 'done', progress });
+    } catch (error) {
+      setState(controller.signal.aborted ? { at: 'cancelled' } : { at: 'failed', error });
+    }
+  };
+  const running = state.at === 'running';
+  return (
+    <Modal opened onClose={onClose} title="Export events" closeOnClickOutside={!running} centered>
+      <Stack gap="sm">
+        <SegmentedControl
+          aria-label="Format"
+          disabled={running}
+          value={as}
+          onChange={(value) => setAs(value as ExportFormat)}
+          data={[
+            { value: 'csv', label: 'CSV' },
+            { value: 'ndjson', label: 'NDJSON' },
+          ]}
+        />
+        <Text size="sm">
+          {total === null ? 'All events' : `All ${format.number(total)} events`} that match, in the order of the table.{' '}
+          {as === 'ndjson' ? 'Each line is an event as it was sent.' : columns.length > 0 ? `Columns: ${columns.join(', ')}.` : 'With a column for every field that is in use.'}
+        </Text>
+        {(state.at === 'running' || state.at === 'done') && <ProgressOf progress={state.progress} done={state.at === 'done'} />}
+        {state.at === 'cancelled' && (
+          <Text size="sm" c="dimmed" role="status">
+            Cancelled. No file was kept.
+          </Text>
+        )}
+        {state.at === 'failed' && <Failed compact title="The export broke off, and no file was kept" error={state.error} />}
+        <Group justify="flex-end">
+          {running ? (
+            <Button variant="default" onClick={() => abort.current?.abort()}>
+              Cancel
+            </Button>
+          ) : (
+            <>
+              <Button variant="default" onClick={onClose}>
+                Close
+              </Button>
+              <Button data-autofocus onClick={() => void start()}>
+                {state.at === 'choice' ? 'Export' : 'Export again'}
+              </Button>
+            </>
+          )}
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
+
+function ProgressOf({ progress: { records, bytes, total }, done }: { progress: Progressed; done: boolean }) {
+  const format = useFormat();
+  const percent = done ? 100 : total ? Math.min(100, (records * 100) / total) : 0;
+  const of = total === null ? '' : ` of ${format.number(total)}`;
+  return (
+    <div>
+      <Progress value={percent} aria-label="Progress of the export" animated={!done} />
+      <Text size="xs" c="dimmed" mt={4} role="status">
+        {done ? 'Done: ' : ''}
+        {format.number(records)}
+        {of} events, {format.bytes(bytes)}
+      </Text>
+    </div>
+  );
+}
+
+/** Reads an export to its end. A connection that breaks off is an error, never a shorter file. */
+async function receive(question: Question, as: ExportFormat, signal: AbortSignal, tell: (progress: Progressed) => void) {
+  const { filename, total, body } = await startExport(question, as, signal);
+  const counter = new RecordCounter(as);
+  const blobs: Blob[] = [];
+  let pieces: Uint8Array<ArrayBuffer>[] = [];
+  let pending = 0;
+  let drawn = 0;
+  const reader = (body as ReadableStream<Uint8Array<ArrayBuffer>>).getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    counter.add(value);
+    pieces.push(value);
+    pending += value.length;
+    if (pending >= BLOB_BYTES) {
+      blobs.push(new Blob(pieces));
+      pieces = [];
+      pending = 0;
+    }
+    if (performance.now() - drawn > DRAW_EVERY_MS) {
+      drawn = performance.now();
+      tell({ records: counter.records, bytes: counter.bytes, total });
+    }
+  }
+  if (total !== null && counter.records !== total) throw new Error(`${counter.records} of ${total} events came`);
+  const type = as === 'csv' ? 'text/csv' : 'application/x-ndjson';
+  return { filename, file: new Blob([...blobs, ...pieces], { type }), progress: { records: counter.records, bytes: counter.bytes, total } };
+}
+
+function save(file: Blob, filename: string): void {
+  const url = URL.createObjectURL(file);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = filename;
+  link.click();
+  // The browser has taken it by then.
+  window.setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
