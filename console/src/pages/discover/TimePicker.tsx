@@ -11,17 +11,18 @@ const TimeMenu = lazy(() => import('./TimeMenu'));
 interface Props {
   range: TimeRange;
   refreshMs: number;
-  live: boolean;
+  live?: boolean;
   /** When the answer on screen begins and ends, ms: what absolute fields begin with. */
   shown: { from: number | null; to: number | null } | null;
   onChange: (range: TimeRange) => void;
   onRefresh: (ms: number) => void;
-  onLive: (live: boolean) => void;
+  /** Absent where there is nothing to follow. */
+  onLive?: (live: boolean) => void;
 }
 
 /** When: from a list, as so much until now, or between two instants; and whether it goes on by itself. */
 export const TimePicker = memo(function TimePicker(props: Props) {
-  const { range, refreshMs, live, onLive } = props;
+  const { range, refreshMs, live = false, onLive } = props;
   const format = useFormat();
   const [open, setOpen] = useState(false);
   const label = describeRange(range, format);
@@ -53,17 +54,19 @@ export const TimePicker = memo(function TimePicker(props: Props) {
           )}
         </Popover.Dropdown>
       </Popover>
-      <Button
-        variant={live ? 'filled' : 'default'}
-        color={live ? 'red' : undefined}
-        size="xs"
-        h={32}
-        aria-pressed={live}
-        leftSection={<IconAntennaBars5 size={14} aria-hidden />}
-        onClick={() => onLive(!live)}
-      >
-        Live
-      </Button>
+      {onLive && (
+        <Button
+          variant={live ? 'filled' : 'default'}
+          color={live ? 'red' : undefined}
+          size="xs"
+          h={32}
+          aria-pressed={live}
+          leftSection={<IconAntennaBars5 size={14} aria-hidden />}
+          onClick={() => onLive(!live)}
+        >
+          Live
+        </Button>
+      )}
     </div>
   );
 });

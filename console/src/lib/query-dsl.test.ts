@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { kqlAnd, kqlIs, queryDsl } from './query-dsl';
+
+test('what is typed becomes the query of its language', () => {
+  expect(queryDsl(' ', 'kql', 'UTC')).toBeNull();
+  expect(queryDsl('a: 1', 'kql', 'Asia/Kolkata')).toEqual({ kql: { query: 'a: 1', time_zone: 'Asia/Kolkata' } });
+  expect(queryDsl('a:1', 'lucene', 'UTC')).toEqual({ query_string: { query: 'a:1', analyze_wildcard: true, time_zone: 'UTC' } });
+});
+
+test('values cannot leave their quotes, names their place', () => {
+  expect(kqlIs('url.path', '/a "b" \\')).toBe('url.path: "/a \\"b\\" \\\\"');
+  expect(kqlIs('status', 404)).toBe('status: 404');
+  expect(kqlIs('a b', 'x')).toBe('a\\ b: "x"');
+  expect(kqlIs('or', 'x')).toBe('\\or: "x"');
+});
+
+test('a condition more does not change what was asked', () => {
+  expect(kqlAnd('', 'a: 1')).toBe('a: 1');
+  expect(kqlAnd('b: 2', 'a: 1')).toBe('b: 2 and a: 1');
+  expect(kqlAnd('b: 2 or c: 3', 'a: 1')).toBe('(b: 2 or c: 3) and a: 1');
+});

@@ -1,0 +1,195 @@
+import { ActionIcon, Anchor, Button, Group, Menu, Paper, Progress, Text, Title, useComputedColorScheme } from '@mantine/core';
+import { IconDots, IconSnowflake } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useMemo, useState } from 'react';
+import { Link } from 'react-router';
+import type { Question } from '../../api/discover';
+import { fetchSaved, type SavedSearchState } from '../../api/saved';
+import { useFormat } from '../../app/preferences';
+import { Bars } from '../../components/Bars';
+import { seriesColor, statusColor } from '../../components/chart-colors';
+import { Empty } from '../../components/Empty';
+import { Failed } from '../../components/Failed';
+import { Loading } from '../../components/Loading';
+import { Partial } from '../../components/Partial';
+import { TimeChart } from '../../components/TimeChart';
+import { kqlAnd } from '../../lib/query-dsl';
+import { decodeState as decodeDiscover, encodeState as encodeDiscover, toQuestion } from '../discover/state';
+import classes from './dashboard.module.css';
+import { type PanelContext, panelSearch, readPanel, type TimeResult, type TopResult } from './search';
+import type { Panel } from './state';
+import { type PanelRun, usePanel } from './use-panel';
+
+const CHART_PX = 190;
+
+interface Props {
+  panel: Panel;
+  context: PanelContext;
+  /** Whether some of the source is frozen, so that a search may have to fetch much. */
+  frozen: boolean;
+  round: number;
+  onEdit: () => void;
+  onRemove: () => void;
+  onRetry: () => void;
+  /** Narrows the whole dashboard to a value. */
+  onValue: (field: string, value: string | number) => void;
+}
+
+/** One panel: its picture, how whole it is, and where its events are. */
+export function PanelCard({ panel, context, frozen, round, onEdit, onRemove, onRetry, onValue }: Props) {
+  const format = useFormat();
+  const [accepted, setAccepted] = useState(false);
+  const saved = useQuery({
+    queryKey: ['saved', 'search', panel.saved],
+    queryFn: ({ signal }) => fetchSaved<SavedSearchState>('search', panel.saved ?? '', signal),
+    enabled: panel.saved !== undefined,
+  });
+  const own = panel.saved === undefined ? (panel.search ?? '') : (saved.data?.state.search ?? null);
+  const made = useMemo(() => {
+    if (own === null || panel.field === '') return { search: null, error: null };
+    try {
+      return { search: panelSearch(panel, own, context), error: null };
+    } catch (error) {
+      return { search: null, error };
+    }
+  }, [panel, own, context]);
+  const question = useMemo(() => (made.search && frozen && !accepted ? questionOf(made.search.index, own ?? '', context) : null), [made.search, own, context, frozen, accepted]);
+  const run = usePanel({ search: made.search, panel, estimateOf: question, round });
+  const error = saved.error ?? made.error;
+  return (
+    <Paper component="section" withBorder className={classes.panel ?? ''} aria-label={panel.title} aria-busy={run.status === 'running'}>
+      <Group gap={6} wrap="nowrap" mb={6}>
+        <Title order={2} size="h6" className={classes.title ?? ''}>
+          {panel.title}
+        </Title>
+        <Text size="xs" c="dimmed" ff="monospace" className={classes.field ?? ''}>
+          {panel.field}
+        </Text>
+        <Menu position="bottom-end">
+          <Menu.Target>
+            <ActionIcon variant="subtle" color="gray" size="sm" ms="auto" aria-label={`What to do with panel ${panel.title}`}>
+              <IconDots size={16} aria-hidden />
+            </ActionIcon>
+          </Menu.Target>
+          <Menu.Dropdown>
+            <Menu.Item component={Link} to={`/discover?${discoverAddress(own ?? '', context)}`}>
+              Open in Discover
+            </Menu.Item>
+            <Menu.Item onClick={onRetry}>Ask again</Menu.Item>
+            <Menu.Item onClick={onEdit}>Change…</Menu.Item>
+            <Menu.Item color="red" onClick={onRemove}>
+              Remove
+            </Menu.Item>
+          </Menu.Dropdown>
+        </Menu>
+      </Group>
+      <Progressing run={run} />
+      {error !== null && <Failed compact title={panel.title} error={error} />}
+      {panel.field === '' && (
+        <Empty title="This source has no field of a usual name for it">
+          <Button size="compact-sm" variant="default" onClick={onEdit}>
+            Choose a field
+          </Button>
+        </Empty>
+      )}
+      {error === null && panel.field !== '' && (
+        <State run={run} panel={panel} onRetry={onRetry} onAccept={() => setAccepted(true)}>
+          {(result) =>
+            result.kind === 'time' ? (
+              <OverTime result={result} title={panel.title} />
+            ) : (
+              <Bars
+                label={panel.title}
+                max={result.values[0]?.count ?? 0}
+                bars={[
+                  ...result.values.map(({ key, text, count }) => ({
+                    key: text,
+                    label: (
+                      <Anchor component="button" type="button" size="sm" dir="auto" className={classes.value ?? ''} onClick={() => onValue(panel.field, key)} title={`Only ${text}`}>
+                        {text === '' ? '(empty)' : text}
+                      </Anchor>
+                    ),
+                    value: count,
+                    text: `${format.number(count)} · ${format.percent((count / result.total) * 100)}`,
+                  })),
+                  ...[
+                    { key: ' other', label: 'other values', count: result.other },
+                    { key: ' missing', label: 'without a value', count: result.missing },
+                  ].flatMap(({ key, label, count }) =>
+                    count > 0 ? [{ key, label: <Text span size="sm" c="dimmed" fs="italic">{label}</Text>, value: 0, text: `${format.number(count)} · ${format.percent((count / result.total) * 100)}` }] : [],
+                  ),
+                ]}
+              />
+            )
+          }
+        </State>
+      )}
+    </Paper>
+  );
+}
+
+/** How many of the shards have answered, while some have not. */
+function Progressing({ run }: { run: PanelRun }) {
+  if (run.status !== 'running' || !run.found) return <div className={classes.progress} />;
+  const { total, successful, failed } = run.found.response._shards;
+  const share = run.stale || total === 0 ? 0 : ((successful + failed) / total) * 100;
+  return <Progress className={classes.progress ?? ''} size={2} value={share} animated aria-label="Shards that have answered" />;
+}
+
+interface StateProps {
+  run: PanelRun;
+  panel: Panel;
+  onRetry: () => void;
+  onAccept: () => void;
+  children: (result: TimeResult | TopResult) => ReactNode;
+}
+
+/** The loading, frozen, failed, empty and partial looks of a panel. */
+function State({ run, panel, onRetry, onAccept, children }: StateProps) {
+  const format = useFormat();
+  const result = useMemo(() => run.found && readPanel(panel, run.found.response), [run.found, panel]);
+  if (run.status === 'failed') return <Failed compact title="No answer" error={run.error} retry={onRetry} />;
+  if (run.status === 'estimate' && run.estimate) {
+    const { ms, requests, bytes } = run.estimate;
+    return (
+      <Empty title="Part of this is frozen">
+        <IconSnowflake size={16} aria-hidden /> To read it takes about <b>{format.duration(ms)}</b>, {format.number(requests)} requests and {format.bytes(bytes)}.
+        <Group justify="center" mt="xs">
+          <Button size="compact-sm" onClick={onAccept}>
+            Read it
+          </Button>
+        </Group>
+      </Empty>
+    );
+  }
+  if (!run.found || !result) return run.status === 'done' ? <Empty title="No events here" /> : <Loading label="Searching" />;
+  const { _shards: shards, timed_out: timedOut } = run.found.response;
+  const complaint = shards.failed > 0 ? `Leaves out ${format.number(shards.failed)} of ${format.number(shards.total)} shards` : timedOut ? 'Ran out of time: it is not about all events' : null;
+  return (
+    <div className={run.stale ? classes.stale : undefined}>
+      {complaint !== null && run.status === 'done' && <Partial title={complaint} failures={shards.failures ?? []} />}
+      {result.total === 0 ? <Empty title="No events here">A longer time may have some, or fewer conditions.</Empty> : children(result)}
+    </div>
+  );
+}
+
+function OverTime({ result, title }: { result: TimeResult; title: string }) {
+  const format = useFormat();
+  const dark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark';
+  const series = useMemo(() => result.series.map(({ label, values }, at) => ({ label, values, color: statusColor(label, dark) ?? seriesColor(at, dark) })), [result, dark]);
+  return <TimeChart label={`${title}: ${format.number(result.total)} events`} times={result.times} series={series} kind="bars" show={format.compact} height={CHART_PX} />;
+}
+
+/** The question of a panel, as Discover asks it: for what its answer would cost. */
+function questionOf(index: string, search: string, { timeField, range, text, zone }: PanelContext): Question {
+  const { state } = decodeDiscover(search);
+  const asked = state.language === 'kql' ? { ...state, text: [text, state.text].filter((part) => part.trim() !== '').reduce(kqlAnd, '') } : state;
+  return toQuestion({ ...asked, range }, { source: index, timeField, zone });
+}
+
+/** Where the events of a panel are looked at one by one. */
+function discoverAddress(search: string, { source, range, text }: PanelContext): string {
+  const { state } = decodeDiscover(search);
+  const joined = state.language === 'kql' ? [text, state.text].filter((part) => part.trim() !== '').reduce(kqlAnd, '') : state.text;
+  return encodeDiscover({ ...state, source: state.source || source, range, text: joined });
+}

@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import type { SearchResponse } from '../../api/search';
+import { panelSearch, readPanel } from './search';
+import type { Panel } from './state';
+
+const CONTEXT = { source: 'web', timeField: '@timestamp', range: { from: 'now-1d', to: 'now' }, text: '', zone: 'UTC', nowMs: Date.UTC(2026, 10, 22, 12) };
+const TOP: Panel = { title: '', kind: 'top', field: 'url.path' };
+const TIME: Panel = { title: '', kind: 'time', field: 'status' };
+
+const response = (total: number, aggregations: SearchResponse['aggregations']): SearchResponse => ({
+  took: 1,
+  timed_out: false,
+  _shards: { total: 1, successful: 1, skipped: 0, failed: 0 },
+  hits: { total: { value: total, relation: 'eq' }, hits: [] },
+  ...(aggregations && { aggregations }),
+});
+
+test('time, the shared query, the panel’s own and its filters all have to be true', () => {
+  const search = new URLSearchParams({ i: 'other', q: 'status: 404', f: '[{"op":"exists","field":"a"}]' }).toString();
+  const made = panelSearch(TOP, search, { ...CONTEXT, text: 'host: a' });
+  expect(made.index).toBe('other');
+  expect(made.body).toMatchObject({
+    query: {
+      bool: {
+        filter: [
+          { range: { '@timestamp': { gte: 'now-1d', lte: 'now', time_zone: 'UTC' } } },
+          { kql: { query: 'host: a', time_zone: 'UTC' } },
+          { kql: { query: 'status: 404', time_zone: 'UTC' } },
+          { exists: { field: 'a' } },
+        ],
+      },
+    },
+    aggs: { values: { terms: { field: 'url.path', size: 10 } } },
+  });
+  expect(panelSearch(TOP, '', CONTEXT).index).toBe('web');
+});
+
+test('bars are as wide as the range needs, also where nothing happened', () => {
+  const { intervalMs, body } = panelSearch(TIME, '', CONTEXT);
+  expect(intervalMs).toBe(30 * 60_000);
+  expect(body).toMatchObject({ aggs: { values: { date_histogram: { min_doc_count: 0, extended_bounds: { min: CONTEXT.nowMs - 86_400_000, max: CONTEXT.nowMs } } } } });
+});
+
+test('statuses are added up by class, and what is left has a series', () => {
+  const bucket = (key: number, doc_count: number, values: [number, number][]) => ({ key, doc_count, values: { buckets: values.map(([key, doc_count]) => ({ key, doc_count })) } });
+  const answer = response(12, { values: { buckets: [bucket(0, 9, [[200, 4], [404, 2], [403, 1]]), bucket(60, 3, [[500, 3]])] } });
+  expect(readPanel(TIME, answer)).toEqual({
+    kind: 'time',
+    total: 12,
+    times: [0, 60],
+    series: [
+      { label: '2xx', values: [4, 0] },
+      { label: '4xx', values: [3, 0] },
+      { label: '5xx', values: [0, 3] },
+      { label: 'other', values: [2, 0] },
+    ],
+  });
+});
+
+test('top values know what they leave out', () => {
+  const answer = response(10, { values: { buckets: [{ key: '/', doc_count: 4 }], sum_other_doc_count: 3 }, some: { doc_count: 7 } });
+  expect(readPanel(TOP, answer)).toEqual({ kind: 'top', total: 10, values: [{ key: '/', text: '/', count: 4 }], other: 3, missing: 3 });
+  expect(readPanel(TOP, response(0, undefined))).toBeNull();
+});

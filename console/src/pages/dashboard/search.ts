@@ -1,0 +1,130 @@
+import type { SearchResponse } from '../../api/search';
+import { intervalFor } from '../../lib/chart';
+import { queryDsl } from '../../lib/query-dsl';
+import { resolveBound, type TimeRange } from '../../lib/time-range';
+import { filtersDsl } from '../discover/filters';
+import { decodeState, parseDsl } from '../discover/state';
+import type { Panel } from './state';
+
+/** Of the ones that are most frequent. */
+const VALUES = 10;
+/** More colours are not told apart. */
+const SPLITS = 8;
+const BUCKETS_MAX = 120;
+const FALLBACK_INTERVAL_MS = 3_600_000;
+
+/** What a panel asks of the server. */
+export interface PanelSearch {
+  index: string;
+  body: object;
+  /** Width of the bars of a panel over time. */
+  intervalMs: number;
+  /** Conditions without the time. */
+  filters: object[];
+}
+
+export interface PanelContext {
+  source: string;
+  timeField: string | null;
+  range: TimeRange;
+  /** KQL that all panels share. */
+  text: string;
+  zone: string;
+  nowMs: number;
+}
+
+/** Throws where the query of a panel is in JSON and is none. `search` is what its saved search holds, if it has one. */
+export function panelSearch(panel: Panel, search: string, { source, timeField, range, text, zone, nowMs }: PanelContext): PanelSearch {
+  const { state } = decodeState(search);
+  const own = state.text.trim() === '' ? null : state.language === 'dsl' ? (parseDsl(state.text) as object) : queryDsl(state.text, state.language, zone);
+  const filters = [queryDsl(text, 'kql', zone), own, ...filtersDsl(state.filters)].filter((filter) => filter !== null);
+  const time = timeField && { range: { [timeField]: { gte: range.from, lte: range.to, time_zone: zone } } };
+  const bounds = [resolveBound(range.from, 'from', nowMs, zone), resolveBound(range.to, 'to', nowMs, zone)] as const;
+  const intervalMs = bounds[0] !== null && bounds[1] !== null && bounds[1] > bounds[0] ? intervalFor(bounds[1] - bounds[0], BUCKETS_MAX) : FALLBACK_INTERVAL_MS;
+  const values = { terms: { field: panel.field, size: panel.kind === 'time' ? SPLITS : VALUES } };
+  const overTime = {
+    date_histogram: {
+      field: timeField ?? '@timestamp',
+      fixed_interval: `${intervalMs}ms`,
+      time_zone: zone,
+      min_doc_count: 0,
+      ...(bounds[0] !== null && bounds[1] !== null && { extended_bounds: { min: bounds[0], max: bounds[1] } }),
+    },
+    aggs: { values },
+  };
+  return {
+    index: state.source || source,
+    intervalMs,
+    filters,
+    body: {
+      size: 0,
+      track_total_hits: true,
+      query: { bool: { filter: [...(time ? [time] : []), ...filters] } },
+      aggs: panel.kind === 'time' ? { values: overTime } : { values, some: { filter: { exists: { field: panel.field } } } },
+    },
+  };
+}
+
+export interface TopResult {
+  kind: 'top';
+  total: number;
+  values: { key: string | number; text: string; count: number }[];
+  /** Events with other values, and with none. */
+  other: number;
+  missing: number;
+}
+
+export interface TimeResult {
+  kind: 'time';
+  total: number;
+  /** Milliseconds since the epoch. */
+  times: number[];
+  series: { label: string; values: number[] }[];
+}
+
+interface TimeBucket {
+  key: number;
+  doc_count: number;
+  values?: { buckets?: { key: string | number; key_as_string?: string; doc_count: number }[]; sum_other_doc_count?: number };
+}
+
+/** What is drawn of an answer; null: it has no aggregations yet. */
+export function readPanel(panel: Panel, response: SearchResponse): TopResult | TimeResult | null {
+  const found = response.aggregations?.['values'];
+  if (!found?.buckets) return null;
+  const total = response.hits.total?.value ?? 0;
+  if (panel.kind === 'time') return readTime(found.buckets as unknown as TimeBucket[], total);
+  const values = found.buckets.map(({ key, key_as_string, doc_count: count }) => ({ key, text: key_as_string ?? String(key), count }));
+  const missing = total - (response.aggregations?.['some']?.doc_count ?? total);
+  return { kind: 'top', total, values, other: found.sum_other_doc_count ?? 0, missing };
+}
+
+const STATUS = /^[1-5]\d\d$/;
+const OTHER = 'other';
+
+/** Statuses of HTTP are added up by class: hundreds of colours say nothing, five say what happened. */
+function readTime(buckets: TimeBucket[], total: number): TimeResult {
+  const seen = new Set(buckets.flatMap((bucket) => bucket.values?.buckets?.map(textOf) ?? []));
+  const byClass = seen.size > 0 && [...seen].every((text) => STATUS.test(text));
+  const nameOf = (text: string) => (byClass ? `${text[0] ?? ''}xx` : text);
+  const rows = buckets.map((bucket) => {
+    const row = new Map<string, number>();
+    const values = bucket.values?.buckets ?? [];
+    for (const value of values) row.set(nameOf(textOf(value)), (row.get(nameOf(textOf(value))) ?? 0) + value.doc_count);
+    const rest = bucket.doc_count - values.reduce((sum, value) => sum + value.doc_count, 0);
+    if (rest > 0) row.set(OTHER, rest);
+    return row;
+  });
+  const sums = new Map<string, number>();
+  for (const row of rows) for (const [name, count] of row) sums.set(name, (sums.get(name) ?? 0) + count);
+  const names = [...sums.keys()].sort((left, right) => rank(left) - rank(right) || (byClass ? left.localeCompare(right) : (sums.get(right) ?? 0) - (sums.get(left) ?? 0)));
+  return {
+    kind: 'time',
+    total,
+    times: buckets.map(({ key }) => key),
+    series: names.map((label) => ({ label, values: rows.map((row) => row.get(label) ?? 0) })),
+  };
+}
+
+const textOf = ({ key, key_as_string: text }: { key: string | number; key_as_string?: string }) => text ?? String(key);
+const rank = (name: string) => (name === OTHER ? 1 : 0);
