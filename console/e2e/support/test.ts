@@ -4,7 +4,6 @@ import { type Browser, type BrowserContext, type BrowserContextOptions, chromium
 import { afterAll, beforeAll, test as base } from 'vitest';
 import { serveFrom } from './dist';
 import type { Account, Firn } from './firn';
-import { pretendSession } from './no-session';
 import { ARTIFACTS, chromium as executable, distFolder } from './paths';
 
 export { expect } from 'vitest';
@@ -63,7 +62,6 @@ export class Windows {
     });
     const folder = distFolder();
     if (folder) await serveFrom(folder, context);
-    await pretendSession(context, firn);
     const page = await context.newPage();
     page.setDefaultTimeout(15_000);
     await page.goto(`${firn.url}/app${path}`);
