@@ -18,7 +18,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Body;
 
 use crate::async_search::AsyncSearches;
-use crate::auth::{self, Csrf, Gate, Known, OfSession};
+use crate::auth::{self, Csrf, Gate, Known, OfSession, Standing};
 use crate::body::{self, BodyBudget, BodyLimits, BodyShare};
 use crate::config::{ApiConfig, Security};
 use crate::console;
@@ -43,6 +43,8 @@ struct Holds {
     _body: BodyShare,
     _search: Option<SearchPermit>,
     _permit: Option<Share<Option<TenantId>>>,
+    /// `None`: everybody is let in.
+    standing: Option<Standing>,
 }
 
 /// The REST edge as a tower service. Clones share everything.
@@ -169,6 +171,9 @@ impl Api {
                     .answered(recording.endpoint(), status.as_u16(), took, ended.bytes);
                 recording.streamed(status, ended);
             });
+            if let Some(standing) = held.as_mut().and_then(|held| held.standing.take()) {
+                response.body_mut().unless(standing.lost());
+            }
             response.body_mut().hold((in_flight, held));
             return response;
         }
@@ -217,7 +222,7 @@ impl Api {
         shape.accept = media_type::accept(&parts.headers, params.get("format"))?;
         shape.filter_path = params.get("filter_path").map(FilterPath::parse).transpose()?.flatten();
         let mut early = None;
-        let Known { identity, session } = match &self.edge.config.security {
+        let known_as = match &self.edge.config.security {
             Security::On(control) if sessions::is_sign_in(parts) => {
                 let bytes = self.sign_in_body(parts, body.as_mut()).await?;
                 let credentials = sessions::credentials(parts, &bytes)?;
@@ -228,6 +233,11 @@ impl Api {
             Security::On(control) => self.edge.gate.identify(control, parts).await?,
             Security::Off(_) => Arc::clone(&self.edge.anybody).into(),
         };
+        let standing = match &self.edge.config.security {
+            Security::On(control) => Some(Standing::of(control, &known_as)),
+            Security::Off(_) => None,
+        };
+        let Known { identity, session } = known_as;
         recording.identified(&identity, session.as_ref().and_then(OfSession::view));
         let (route, captures) = self.find(parts)?;
         recording.found(route, &captures);
@@ -314,6 +324,7 @@ impl Api {
             _body: share,
             _search: search,
             _permit: permit,
+            standing,
         };
         Ok((reply, holds))
     }

@@ -59,8 +59,8 @@ enum Kind {
 struct Flow {
     pieces: Pieces,
     endless: bool,
-    /// Ready when the stream has to break off.
-    stop: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Any of them is ready when the stream has to break off, for its reason.
+    stops: Vec<(&'static str, Pin<Box<dyn Future<Output = ()> + Send>>)>,
     ended: Ended,
     on_end: Option<Box<dyn FnOnce(Ended) + Send>>,
     held: Vec<Box<dyn Any + Send>>,
@@ -77,7 +77,7 @@ impl ResponseBody {
         Self(Kind::Stream(Box::new(Flow {
             pieces,
             endless,
-            stop: None,
+            stops: Vec::new(),
             ended: Ended { bytes: 0, whole: false },
             on_end: None,
             held: Vec::new(),
@@ -108,7 +108,14 @@ impl ResponseBody {
         if let Kind::Stream(flow) = &mut self.0
             && flow.endless
         {
-            flow.stop = Some(Box::pin(stop));
+            flow.stops.push(("the server stops", Box::pin(stop)));
+        }
+    }
+
+    /// Breaks a stream off once its reader may not go on reading.
+    pub(crate) fn unless(&mut self, refused: impl Future<Output = ()> + Send + 'static) {
+        if let Kind::Stream(flow) = &mut self.0 {
+            flow.stops.push(("who reads is not let in any more", Box::pin(refused)));
         }
     }
 }
@@ -125,11 +132,12 @@ impl Body for ResponseBody {
             }
             Kind::Stream(flow) => flow,
         };
-        if let Some(stop) = &mut flow.stop
-            && stop.as_mut().poll(context).is_ready()
-        {
-            flow.stop = None;
-            return Poll::Ready(Some(Err(io::Error::other("the server stops"))));
+        for (reason, stop) in &mut flow.stops {
+            if stop.as_mut().poll(context).is_ready() {
+                let error = io::Error::other(*reason);
+                flow.stops.clear();
+                return Poll::Ready(Some(Err(error)));
+            }
         }
         match ready!(flow.pieces.as_mut().poll_next(context)) {
             None => {

@@ -141,6 +141,11 @@ impl Identity {
         }
     }
 
+    /// Whether both see and may the same.
+    pub(crate) fn may_the_same(&self, other: &Self) -> bool {
+        self.tenant == other.tenant && self.layers == other.layers
+    }
+
     /// Whether he has a privilege, for indices: for at least one name.
     pub fn has(&self, privilege: Privilege) -> bool {
         (self.tenant.is_none() || PrivilegeSet::within_tenant().contains(privilege))

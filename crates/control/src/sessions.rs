@@ -267,27 +267,56 @@ impl Control {
         self.session_limits
     }
 
-    fn signed_in(&self, session: Arc<Session>) -> Option<SignedIn> {
+    /// Whether somebody who was let in before would be let in now, to do the same: for what goes on after it was let in.
+    /// It is no use of a session.
+    pub fn still_admits(&self, identity: &Identity, session: Option<&SessionToken>) -> bool {
         let state = self.state();
-        let now_ms = self.now_ms();
+        match (identity.principal(), session) {
+            (Principal::Open, _) => true,
+            (Principal::ApiKey(key), _) => {
+                let present = state.api_keys.get(&key.id);
+                present.is_some_and(|key| key.is_active(self.now_ms())) && !is_closed(&state, identity.tenant())
+            }
+            (Principal::User(user), None) => state.users.get(&user.name).is_some_and(|present| {
+                present.enabled
+                    && present.password_hash == user.password_hash
+                    && !is_closed(&state, identity.tenant())
+                    && identity_of(&state, present).may_the_same(identity)
+            }),
+            (Principal::User(_), Some(token)) => {
+                let session = state.sessions.get(&token.id());
+                let now = session.and_then(|session| self.eyes(&state, session, self.now_ms()));
+                now.is_some_and(|(_, eyes)| eyes.may_the_same(identity))
+            }
+        }
+    }
+
+    /// Whose session it is, and as whom he asks; `None`: it has ended.
+    fn eyes(&self, state: &State, session: &Session, now_ms: i64) -> Option<(Arc<Identity>, Arc<Identity>)> {
         let user = state.users.get(&session.user)?;
-        if session.ends_ms(self.session_limits) <= now_ms || !session.is_of(user) {
+        if session.ends_ms(self.session_limits) <= now_ms
+            || !session.is_of(user)
+            || is_closed(state, user.tenant().as_ref())
+        {
             return None;
         }
-        if is_closed(&state, user.tenant().as_ref()) {
-            return None;
-        }
-        let own = Arc::new(identity_of(&state, user));
-        let identity = match &session.view {
+        let own = Arc::new(identity_of(state, user));
+        let eyes = match &session.view {
             None => Arc::clone(&own),
             // Who is no operator any more has no view to go back from, and may not keep it.
             Some(_) if !own.is_operator() => return None,
             Some(view) => Arc::new(own.viewing(
                 view.tenant.clone(),
                 Arc::clone(state.roles.get(roles::READER)?),
-                weight(&state, Some(&view.tenant)),
+                weight(state, Some(&view.tenant)),
             )),
         };
+        Some((own, eyes))
+    }
+
+    fn signed_in(&self, session: Arc<Session>) -> Option<SignedIn> {
+        let now_ms = self.now_ms();
+        let (own, identity) = self.eyes(&self.state(), &session, now_ms)?;
         session.last_used_ms.fetch_max(now_ms, Ordering::Relaxed);
         self.is_use_unwritten.store(true, Ordering::Relaxed);
         let left_ms = session.ends_ms(self.session_limits).saturating_sub(now_ms);

@@ -511,6 +511,74 @@ fn the_thirty_third_session_ends_the_first() {
     node.stop().unwrap();
 }
 
+/// Ends a live tail by `end`, in a second or two and long before its own end.
+fn ends_a_tail(tail: impl FnOnce() -> Option<Answer> + Send + 'static, end: impl FnOnce()) {
+    let tail = std::thread::spawn(move || (tail(), Instant::now()));
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(!tail.is_finished(), "a tail goes on");
+    let ended = Instant::now();
+    end();
+    let (answer, at) = tail.join().unwrap();
+    assert!(answer.is_none(), "broken off, so that nobody takes it for the whole");
+    assert!(at - ended < Duration::from_secs(10), "{:?}", at - ended);
+}
+
+#[test]
+fn what_is_still_being_read_breaks_off_with_the_right_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path(), &[]);
+    let operator = settle(&node);
+    let question = json!({"index": "events", "timeout": "40s"}).to_string();
+    let of_session = |browser: &Browser| {
+        let (browser, question) = (browser.clone(), question.clone());
+        move || {
+            let headers = [
+                ("cookie", browser.cookie.as_str()),
+                ("x-firn-csrf", browser.csrf.as_str()),
+                ("content-type", "application/json"),
+            ];
+            let path = "/_firn/discover/tail";
+            let answer = browser.client.with_headers("POST", path, &headers, question.as_bytes());
+            answer
+                .ok()
+                .inspect(|answer| assert_eq!(answer.status, 200, "{}", answer.text()))
+        }
+    };
+    let ann = Browser::sign_in(node.client(), "ann");
+    ends_a_tail(of_session(&ann), || {
+        assert_eq!(ann.send("DELETE", "/_firn/session", &Value::Null).status, 204);
+    });
+    let watcher = Browser::sign_in(node.client(), "elastic");
+    ends_a_tail(of_session(&watcher), || {
+        let view = json!({"tenant": "acme", "reason": "ticket 1"});
+        assert_eq!(watcher.send("POST", "/_firn/session/view", &view).status, 200);
+    });
+    let amy = Browser::sign_in(node.client(), "amy");
+    ends_a_tail(of_session(&amy), || {
+        ok(&operator, "DELETE", "/_security/user/amy", &Value::Null);
+    });
+    // As for whoever sends credentials with each request.
+    let key = json!({"name": "k", "metadata": {"tenant": "bolt"}});
+    let key = ok(&operator, "POST", "/_security/api_key", &key);
+    let client = node
+        .client()
+        .authorized(format!("ApiKey {}", key["encoded"].as_str().unwrap()));
+    let by_key = move || {
+        client
+            .send(
+                "POST",
+                "/_firn/discover/tail",
+                Some("application/json"),
+                question.as_bytes(),
+            )
+            .ok()
+    };
+    ends_a_tail(by_key, || {
+        ok(&operator, "DELETE", "/_security/api_key", &json!({"ids": [key["id"]]}));
+    });
+    node.stop().unwrap();
+}
+
 #[test]
 fn tenants_have_sessions_of_their_own() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,6 +6,7 @@
 mod header;
 mod line;
 mod session;
+mod standing;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,6 +22,7 @@ use self::line::{Line, Origin, Place};
 use crate::request::Peer;
 
 pub(crate) use session::{Cookies, Csrf, OfSession, takes_challenge};
+pub(crate) use standing::Standing;
 
 /// What clients may sign in with, as `WWW-Authenticate` says it.
 pub(crate) const CHALLENGES: [&str; 2] = [r#"Basic realm="security", charset="UTF-8""#, "ApiKey"];

@@ -43,7 +43,7 @@ pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let replaced = call.session.as_ref().map(|session| session.token.clone());
     let lifespan = control.session_limits().lifespan;
     let (token, signed_in) = change(move || control.open_session(&identity, replaced.as_ref())).await?;
-    let cookie = edge.gate.cookies.set(&token, lifespan.as_secs());
+    let cookie = edge.gate.cookies.set(&token, lifespan.as_secs().max(1));
     let session = OfSession { token, signed_in };
     let body = print(&edge, &call, Some(&session)).to_string().into_bytes();
     Ok(Reply {

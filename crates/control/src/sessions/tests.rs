@@ -367,3 +367,45 @@ fn signing_in_anew_ends_the_session_before() {
     assert!(!world.is_in(&first) && world.is_in(&second));
     assert!(world.control.open_session(&Identity::open(), None).is_err());
 }
+
+#[test]
+fn what_goes_on_is_admitted_as_long_as_nothing_changes() {
+    let world = World::new();
+    let (ann, operator) = (world.sign_in("ann"), world.sign_in("elastic"));
+    let at_first = world.control.session(&ann).unwrap().identity;
+    let admits = |token: Option<&SessionToken>| world.control.still_admits(&at_first, token);
+    assert!(admits(Some(&ann)) && admits(None));
+    assert!(!admits(Some(&operator)), "that one may something else");
+    let asker = world.control.session(&operator).unwrap().own;
+    let put = |role: &str| {
+        let new = NewUser {
+            roles: vec![role.to_owned()],
+            metadata: json!({"tenant": "acme"}).as_object().cloned().unwrap(),
+            enabled: true,
+            ..NewUser::default()
+        };
+        world.control.put_user(&asker, "ann", new).unwrap();
+    };
+    put("tenant_writer");
+    assert!(!admits(Some(&ann)) && !admits(None));
+    put("tenant_reader");
+    assert!(admits(Some(&ann)) && admits(None));
+    // To ask is no use.
+    world.wait(8 * HOUR_MS - 1);
+    assert!(admits(Some(&ann)));
+    world.wait(1);
+    assert!(!admits(Some(&ann)) && admits(None));
+    let ann = world.sign_in("ann");
+    world.control.end_session(&ann).unwrap();
+    assert!(!admits(Some(&ann)));
+    world.control.close_tenant(&TenantId::parse("acme").unwrap()).unwrap();
+    assert!(!admits(None));
+
+    // With a tenant's eyes, and then with his own.
+    let operator = world.sign_in("elastic");
+    let viewing = world.control.set_view(&operator, view("bolt")).unwrap().identity;
+    assert!(world.control.still_admits(&viewing, Some(&operator)));
+    world.control.set_view(&operator, None).unwrap();
+    assert!(!world.control.still_admits(&viewing, Some(&operator)));
+    assert!(world.control.still_admits(&Identity::open(), None));
+}
