@@ -13,9 +13,11 @@ use firn_engine::mounts::{
 use firn_engine::search::{IndexTarget, SearchRequest};
 use firn_model::metadata::{Command, IndexMetadata, MountIndex};
 use firn_model::names::resolve;
+use firn_model::repository::snapshot_missing;
 use firn_model::settings::{SnapshotStore, flatten};
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
+use firn_storage::repository::State;
 use firn_storage::split::PartKind;
 use serde_json::json;
 
@@ -24,21 +26,25 @@ use super::state::{IndexState, Served, ShardSlot};
 use super::{Core, Embedded, panicked, run_on};
 use crate::mounts::{MountedIndex, MountedShard};
 use crate::search::search_page;
-use crate::snapshots::{check_holds_events, check_operator};
+use crate::snapshots::{Reading, Use, Work, check_holds_events, check_operator};
 
 /// What is to be mounted, as its repository has it.
 struct Planned {
     command: MountIndex,
     /// Held until the index is there, whose shards hold it then.
     manifest: Arc<MountedIndex>,
+    /// Held until the index is there, which keeps both from then on.
+    _used: Use,
+    _reading: Reading,
 }
 
 impl Core {
     async fn plan_mount(&self, request: &MountSnapshot) -> Result<Planned> {
         let settings = flatten(&request.index_settings, true)?;
-        let repository = self.repository(&request.repository)?;
+        let (repository, used) = self.repository_for(&request.repository, Work::Mount)?;
         let manifests = &self.mounts.manifests;
         let state = repository.state().await?;
+        let (_, reading) = self.read_snapshot(&repository, &state, &request.snapshot, Work::Mount)?;
         let snapshot = manifests.snapshot(&repository, &state, &request.snapshot).await?;
         let Some(entry) = snapshot.indices.get(&request.index) else {
             return Err(Error::index_not_found(&request.index));
@@ -55,6 +61,14 @@ impl Core {
         let (index, manifest) = manifests.source(&store, &repository).await?;
         check_holds_events(&index, &store)?;
         self.open_tables(&manifest, &repository).await;
+        // Reading may have taken long, and of what others remove nobody here is told.
+        let is_there = |state: &State| {
+            let entry = state.snapshots.get(&request.snapshot);
+            entry.is_some_and(|entry| entry.uuid == snapshot.uuid)
+        };
+        if !is_there(&*repository.state().await?) {
+            return Err(snapshot_missing(&request.repository, &request.snapshot));
+        }
         Ok(Planned {
             command: MountIndex {
                 name: request.renamed_index.clone().unwrap_or_else(|| request.index.clone()),
@@ -64,6 +78,8 @@ impl Core {
                 ignored_settings: request.ignore_index_settings.clone(),
             },
             manifest,
+            _used: used,
+            _reading: reading,
         })
     }
 
@@ -278,10 +294,15 @@ impl SearchableSnapshots for Embedded {
         let snapshot = request.snapshot.clone();
         let planned = io.spawn(async move { core.plan_mount(&request).await }).await;
         let planned = planned.unwrap_or_else(|_| Err(panicked()))?;
-        let index = planned.command.name.clone();
-        let manifest = planned.manifest;
+        let Planned {
+            command,
+            manifest,
+            _used,
+            _reading,
+        } = planned;
+        let index = command.name.clone();
         // Now, so that it is stored with those that wait already.
-        let queued = self.core.queue_command(Command::MountIndex(Box::new(planned.command)));
+        let queued = self.core.queue_command(Command::MountIndex(Box::new(command)));
         let core = Arc::clone(&self.core);
         run_on(&self.core.maintenance_pool, ctx, move || core.finish_command(queued)).await?;
         let ahead = Arc::clone(&self.core).bring_footers(index.clone());

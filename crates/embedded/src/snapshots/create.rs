@@ -21,7 +21,7 @@ use firn_storage::split::SplitRef;
 use super::known::{Known, known};
 use super::running::{Running, RunningList};
 use super::status::info_of;
-use super::{aborted, check_operator, status};
+use super::{Use, Work, aborted, check_operator, status};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
 use crate::shard::FrozenSegment;
@@ -35,6 +35,7 @@ const SWEPT_MAX: usize = 16;
 /// What is put into a snapshot.
 pub(crate) struct Plan {
     repository: Arc<Repository>,
+    _used: Use,
     running: Arc<Running>,
     /// Where it is listed.
     list: Arc<RunningList>,
@@ -74,7 +75,7 @@ impl Core {
     /// Checks a request and lists it among those that run; [`Core::make_snapshot`] does the work.
     pub(crate) async fn plan_snapshot(&self, ctx: &RequestContext, request: CreateSnapshot) -> Result<Plan> {
         check_operator(ctx)?;
-        let repository = self.repository(&request.repository)?;
+        let (repository, used) = self.repository_for(&request.repository, Work::Snapshot)?;
         repository.check_writable("create snapshot")?;
         let start_ms = self.now_ms();
         let name = resolve_date_math(&request.name, start_ms)?;
@@ -120,6 +121,7 @@ impl Core {
         drop(list);
         Ok(Plan {
             repository,
+            _used: used,
             running,
             list: Arc::clone(&self.repositories.running),
             indices,

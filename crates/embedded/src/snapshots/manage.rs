@@ -1,6 +1,6 @@
 //! Repositories and snapshots that are there: register, list, remove, clone.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,11 +15,13 @@ use firn_model::repository::{
 use firn_model::settings::flatten;
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::object::AnalyzeOptions;
-use firn_storage::repository::{Repository, SnapshotEntry, SnapshotManifest, Swept};
+use firn_storage::repository::{Repository, SnapshotEntry, SnapshotManifest, State, Swept};
 use serde_json::{Map, Value};
 
+use super::Work;
 use super::select::select;
 use super::status::{info_of, status_of};
+use super::uses::{Changing, Removal};
 use crate::engine::Core;
 
 /// What a snapshot's name stands for: in the log, or among those that are being made.
@@ -29,11 +31,6 @@ impl Core {
     /// Checks and registers a repository. What its settings mean is checked by opening its store.
     pub(crate) async fn register(&self, request: PutRepository) -> Result<()> {
         validate_repository_name(&request.name)?;
-        if self.state().metadata.repositories.contains_key(&request.name)
-            && !self.repositories.running_in(&request.name).is_empty()
-        {
-            return Err(in_use(&request.name));
-        }
         let mut settings = flatten(&request.settings, false)?;
         settings.retain(|_, value| !value.is_null());
         for value in settings.values_mut() {
@@ -47,6 +44,14 @@ impl Core {
             settings,
             uuid: None,
         };
+        let before = self.state().metadata.repositories.get(&request.name).cloned();
+        let is_same =
+            |before: &Arc<RepositoryMetadata>| before.kind == metadata.kind && before.settings == metadata.settings;
+        // Who registers again what is there disturbs nobody.
+        let _changing = match before.as_ref().is_some_and(is_same) {
+            true => None,
+            false => Some(self.repositories.uses.change(&request.name)?),
+        };
         let repository = self
             .open_repository(&request.name, Arc::new(metadata.clone()))?
             .repository;
@@ -56,16 +61,16 @@ impl Core {
         // One that cannot be read yet is told apart by its name alone.
         metadata.uuid = match request.verify {
             true => Some(repository.state().await?.uuid.clone()).filter(|uuid| !uuid.is_empty()),
-            false => None,
+            false => before
+                .filter(|before| before.is_same_place(&metadata))
+                .and_then(|before| before.uuid.clone()),
         };
         let command = Command::PutRepository {
             name: request.name.clone(),
             repository: metadata,
         };
         // It waits for the disk.
-        tokio::task::block_in_place(|| self.execute(command))?;
-        self.repositories.open.lock().remove(&request.name);
-        Ok(())
+        tokio::task::block_in_place(|| self.execute(command)).map(|_| ())
     }
 
     /// Writes to a repository and reads it back.
@@ -76,7 +81,7 @@ impl Core {
 
     /// Measures a repository and looks for promises that its store breaks.
     pub(crate) async fn analyze(&self, request: AnalyzeRepository) -> Result<Map<String, Value>> {
-        let repository = self.repository(&request.name)?;
+        let (repository, _used) = self.repository_for(&request.name, Work::Analysis)?;
         repository.check_writable("analyze repository")?;
         let options = AnalyzeOptions {
             blob_count: request.blob_count,
@@ -117,11 +122,8 @@ impl Core {
             return Err(repository_missing(&names.join(",")));
         }
         let names: Vec<String> = found.into_iter().map(|repository| repository.name).collect();
-        for name in &names {
-            if !self.repositories.running_in(name).is_empty() {
-                return Err(in_use(name));
-            }
-        }
+        let uses = &self.repositories.uses;
+        let _changing: Vec<Changing> = names.iter().map(|name| uses.change(name)).collect::<Result<_>>()?;
         self.execute(Command::DeleteRepositories { names: names.clone() })?;
         let mut open = self.repositories.open.lock();
         names.iter().for_each(|name| {
@@ -219,7 +221,7 @@ impl Core {
 
     /// Removes snapshots; those that are being made are stopped first.
     pub(crate) async fn remove_snapshots(&self, repository: &str, names: &[String]) -> Result<()> {
-        let opened = self.repository(repository)?;
+        let (opened, _used) = self.repository_for(repository, Work::Deletion)?;
         opened.check_writable("delete snapshots")?;
         let running = self.repositories.running_in(repository);
         let state = opened.state().await?;
@@ -234,47 +236,63 @@ impl Core {
         if let Some(missing) = missing.first() {
             return Err(snapshot_missing(repository, missing));
         }
-        for name in &found {
-            self.refuse_if_mounted(repository, name)?;
-        }
         let found: HashSet<String> = found.into_iter().map(str::to_owned).collect();
+        // Nothing is stopped for a deletion that is refused.
+        drop(self.begin_removal(repository, &state, &found)?);
         for running in running.iter().filter(|running| found.contains(&running.name)) {
             running.cancel.cancel();
             running.wait().await;
         }
         // One that was stopped too late is there now.
         let state = opened.state().await?;
-        let names: Vec<String> = found
-            .into_iter()
-            .filter(|name| state.snapshots.contains_key(name))
-            .collect();
+        let _removal = self.begin_removal(repository, &state, &found)?;
+        let mut names: Vec<String> = found.into_iter().collect();
+        names.retain(|name| state.snapshots.contains_key(name));
         if names.is_empty() {
             return Ok(());
         }
         opened.remove_snapshots(&names).await.map(|_| ())
     }
 
-    fn refuse_if_mounted(&self, repository: &str, snapshot: &str) -> Result<()> {
-        let state = self.state();
-        let is_of = |index: &&Arc<firn_model::metadata::IndexMetadata>| {
-            let name = index.settings.typed.get("index.store.snapshot.snapshot_name");
-            name.and_then(Value::as_str) == Some(snapshot)
-        };
-        let Some(index) = state.metadata.mounted_from(repository).find(is_of) else {
-            return Ok(());
-        };
-        Err(Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "[{repository}:{snapshot}] cannot delete a snapshot that is in use: index [{}] is mounted from it",
-                index.name
-            ),
-        ))
+    /// Holds snapshots, those of the names that are there, that nobody reads or has mounted, under whatever name their
+    /// repository is known.
+    fn begin_removal(&self, repository: &str, state: &State, names: &HashSet<String>) -> Result<Removal> {
+        let entries: HashMap<&str, &SnapshotEntry> = names
+            .iter()
+            .filter_map(|name| state.snapshots.get(name))
+            .map(|entry| (entry.uuid.as_str(), entry))
+            .collect();
+        let ids = entries.values().map(|entry| {
+            let id = (state.uuid.clone(), entry.uuid.clone());
+            (format!("{repository}:{}", entry.name), id)
+        });
+        // First, so that whoever mounts one from now on is told so.
+        let removal = self.repositories.uses.remove(ids.collect())?;
+        for index in self.state().metadata.indices.values() {
+            let Some(store) = &index.settings.snapshot else {
+                continue;
+            };
+            let is_here = match store.repository_uuid.as_str() {
+                "" => store.repository == repository,
+                uuid => uuid == state.uuid,
+            };
+            if let Some(entry) = entries.get(store.snapshot_uuid.as_str()).filter(|_| is_here) {
+                return Err(Error::new(
+                    ErrorKind::Conflict,
+                    format!(
+                        "[{repository}:{}] cannot delete a snapshot that is in use: index [{}] is mounted from it",
+                        entry.name, index.name
+                    ),
+                ));
+            }
+        }
+        Ok(removal)
     }
 
     /// Removes what no snapshot needs.
     pub(crate) async fn clean_up(&self, repository: &str) -> Result<CleanupOutcome> {
-        let Swept { objects, bytes } = self.repository(repository)?.cleanup().await?;
+        let (repository, _used) = self.repository_for(repository, Work::Cleanup)?;
+        let Swept { objects, bytes } = repository.cleanup().await?;
         Ok(CleanupOutcome {
             deleted_objects: objects,
             deleted_bytes: bytes,
@@ -283,9 +301,11 @@ impl Core {
 
     /// Makes a snapshot of some indices of another.
     pub(crate) async fn clone_one(&self, request: CloneSnapshot) -> Result<()> {
-        let repository = self.repository(&request.repository)?;
+        let (repository, _used) = self.repository_for(&request.repository, Work::Clone)?;
         repository.check_writable("clone snapshot")?;
         validate_snapshot_name(&request.repository, &request.target)?;
+        let state = repository.state().await?;
+        let _reading = self.read_snapshot(&repository, &state, &request.source, Work::Clone)?;
         let (uuid, start_ms) = (self.repositories.fresh_uuid(), self.now_ms());
         repository
             .clone_snapshot(&request.source, |source| {
@@ -320,11 +340,4 @@ fn clone_of(source: SnapshotManifest, request: &CloneSnapshot) -> Result<Snapsho
     clone.data_streams = BTreeMap::new();
     clone.global = None;
     Ok(clone)
-}
-
-fn in_use(name: &str) -> Error {
-    Error::new(
-        ErrorKind::Conflict,
-        format!("[{name}] trying to modify or unregister repository that is currently used (snapshot is in progress)"),
-    )
 }

@@ -16,15 +16,16 @@ mod select;
 mod status;
 mod tables;
 mod tenant;
+mod uses;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use firn_engine::RequestContext;
-use firn_model::repository::RepositoryMetadata;
+use firn_model::repository::{RepositoryMetadata, snapshot_missing};
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::object::{Guarded, ObjectStores, Objects};
-use firn_storage::repository::{Instances, Repository, Writer};
+use firn_storage::repository::{Instances, Repository, SnapshotEntry, State, Writer};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
@@ -32,6 +33,8 @@ pub(crate) use self::create::scratch_dir;
 pub(crate) use self::remount::check_holds_events;
 use self::restores::Restores;
 use self::running::{Running, RunningList};
+use self::uses::Uses;
+pub(crate) use self::uses::{Reading, Use, Work};
 use crate::engine::Core;
 use crate::engine::ids::fresh_uuid;
 
@@ -52,6 +55,7 @@ pub(crate) struct Repositories {
     open: Mutex<HashMap<String, Opened>>,
     running: Arc<RunningList>,
     pub(crate) restores: Restores,
+    pub(crate) uses: Arc<Uses>,
     /// Repositories that somebody still works with, whatever became of their registration.
     instances: Arc<Instances>,
     random: Arc<Mutex<fastrand::Rng>>,
@@ -66,6 +70,7 @@ impl Repositories {
             open: Mutex::default(),
             running: Arc::default(),
             restores: Restores::default(),
+            uses: Arc::default(),
             instances: Arc::default(),
             random: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))),
         }
@@ -92,6 +97,28 @@ impl Core {
     pub(crate) fn io(&self) -> Result<&Handle> {
         let io = self.repositories.io.as_ref();
         io.ok_or_else(|| Error::not_implemented("a snapshot repository without threads for object stores"))
+    }
+
+    /// A registered repository, open, which stays as it is registered until the use ends.
+    pub(crate) fn repository_for(&self, name: &str, work: Work) -> Result<(Arc<Repository>, Use)> {
+        let used = self.repositories.uses.begin(name, work)?;
+        Ok((self.repository(name)?, used))
+    }
+
+    /// A snapshot of a repository, which nobody removes here until the reading ends.
+    pub(crate) fn read_snapshot(
+        &self,
+        repository: &Repository,
+        state: &State,
+        name: &str,
+        work: Work,
+    ) -> Result<(SnapshotEntry, Reading)> {
+        let entry = state.snapshots.get(name);
+        let entry = entry.ok_or_else(|| snapshot_missing(repository.name(), name))?;
+        let id = (state.uuid.clone(), entry.uuid.clone());
+        let place = format!("{}:{name}", repository.name());
+        let reading = self.repositories.uses.read(&place, id, work)?;
+        Ok((entry.clone(), reading))
     }
 
     /// A registered repository, open.

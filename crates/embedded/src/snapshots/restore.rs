@@ -12,12 +12,15 @@ use firn_model::metadata::{Command, DataStream, GlobalState, IDS_OF, IndexMetada
 use firn_model::names::matches_pattern;
 use firn_model::settings::{IndexSettings, flatten};
 use firn_model::{Error, ErrorKind, Result};
-use firn_storage::repository::{IndexManifest, Repository, ShardManifest, SnapshotManifest, SnapshotSegment};
+use firn_storage::repository::{
+    IndexManifest, Repository, ShardManifest, SnapshotEntry, SnapshotManifest, SnapshotSegment,
+};
 use firn_storage::split::pages;
 use futures_util::StreamExt;
 use futures_util::stream;
 use regex::Regex;
 
+use super::Work;
 use super::create::{Scratch, is_mounted};
 use super::restores::IndexRestore;
 use super::select::select;
@@ -64,8 +67,10 @@ struct Plan {
 impl Core {
     /// Restores a snapshot. Blocks for as long as it takes, on a thread that may.
     pub(crate) fn restore(&self, request: &RestoreSnapshot, go_on: GoOn<'_>) -> Result<Restored> {
-        let repository = self.repository(&request.repository)?;
-        let plan = self.plan_restore(&repository, request)?;
+        let (repository, _used) = self.repository_for(&request.repository, Work::Restore)?;
+        let state = self.io()?.block_on(repository.state())?;
+        let (entry, _reading) = self.read_snapshot(&repository, &state, &request.snapshot, Work::Restore)?;
+        let plan = self.plan_restore(&repository, &entry, request)?;
         let mut made = Vec::new();
         let result = self.restore_planned(&repository, request, &plan, go_on, &mut made);
         if result.is_err() {
@@ -197,12 +202,14 @@ impl Core {
     /// Whether a snapshot can be restored as things are now. Blocks while the repository is read.
     pub(crate) fn check_restore(&self, request: &RestoreSnapshot) -> Result<()> {
         let repository = self.repository(&request.repository)?;
-        self.plan_restore(&repository, request).map(|_| ())
+        let state = self.io()?.block_on(repository.state())?;
+        let (entry, _reading) = self.read_snapshot(&repository, &state, &request.snapshot, Work::Restore)?;
+        self.plan_restore(&repository, &entry, request).map(|_| ())
     }
 
-    fn plan_restore(&self, repository: &Repository, request: &RestoreSnapshot) -> Result<Plan> {
+    fn plan_restore(&self, repository: &Repository, entry: &SnapshotEntry, request: &RestoreSnapshot) -> Result<Plan> {
         let io = self.io()?;
-        let manifest = io.block_on(repository.snapshot(&request.snapshot))?;
+        let manifest = io.block_on(repository.manifest(entry))?;
         let rename = Rename::new(request)?;
         let wanted = wanted(&manifest, request)?;
         if !request.partial

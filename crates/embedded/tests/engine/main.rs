@@ -8,6 +8,7 @@ mod data_streams;
 mod disk_full;
 mod ending;
 mod fields_in_use;
+mod in_use;
 mod isolation;
 mod lifecycle;
 mod model;

@@ -40,7 +40,7 @@ pub struct Writing {
 impl Repository {
     /// Leaves a mark, and removes first what this writer left behind when it was killed.
     pub async fn begin_writing(&self) -> Result<Writing> {
-        self.check_writable("create snapshot")?;
+        self.begin_change("create snapshot").await?;
         let id = (self.writer.fresh_id)();
         let key = format!("{FOLDER}{id}.json");
         // First, so that nothing of this process takes the mark for a dead one.
@@ -80,7 +80,7 @@ impl Repository {
 
     /// Removes what no snapshot names and nobody is writing.
     pub async fn cleanup(&self) -> Result<Swept> {
-        self.check_writable("clean up")?;
+        self.begin_change("clean up").await?;
         let (dead, oldest_alive_ms) = self.marks().await?;
         let mut candidates = Named::new();
         for folder in SWEPT_FOLDERS {

@@ -175,10 +175,14 @@ impl Repository {
 
     /// A state from which reading on leads to the newest: the last whole one that a listing shows.
     async fn first_state(&self) -> Result<State> {
-        let listed = self.store.list(FOLDER).await;
-        let listed = listed.map_err(|error| self.failed("list the log", error))?;
-        let last = listed.iter().filter_map(|object| number_of(&object.key)).max();
-        let whole = last.map_or(0, |last| last - last % STATE_EVERY);
+        let whole = match self.store.list(FOLDER).await {
+            Ok(listed) => {
+                let last = listed.iter().filter_map(|object| number_of(&object.key)).max();
+                last.map_or(0, |last| last - last % STATE_EVERY)
+            }
+            Err(error) if error.kind == ObjectErrorKind::Unsupported => self.last_whole().await?,
+            Err(error) => return Err(self.failed("list the log", error)),
+        };
         if whole == 0 {
             return Ok(State::default());
         }
@@ -186,6 +190,30 @@ impl Repository {
         commit
             .and_then(|commit| commit.state)
             .ok_or_else(|| self.error(format!("object [{}] is damaged: it lacks the state", key(whole))))
+    }
+
+    /// The number of the last commit with a state, found without a listing: the log has no gaps.
+    async fn last_whole(&self) -> Result<u64> {
+        let (mut found, mut step) = (0, 1);
+        while self.has_commit((found + step) * STATE_EVERY).await? {
+            found += step;
+            step *= 2;
+        }
+        while step > 1 {
+            step /= 2;
+            if self.has_commit((found + step) * STATE_EVERY).await? {
+                found += step;
+            }
+        }
+        Ok(found * STATE_EVERY)
+    }
+
+    async fn has_commit(&self, number: u64) -> Result<bool> {
+        match self.store.info(&key(number)).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind == ObjectErrorKind::NotFound => Ok(false),
+            Err(error) => Err(self.failed("look for a commit", error)),
+        }
     }
 
     /// `None`: there is none yet.

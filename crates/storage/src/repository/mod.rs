@@ -23,6 +23,7 @@ mod cloning;
 mod leftovers;
 mod log;
 mod manifest;
+mod naming;
 mod references;
 mod sweep;
 #[cfg(test)]
@@ -35,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use firn_model::{Error, ErrorKind, Result};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 
 pub use self::basis::{Basis, Condemned};
 pub use self::leftovers::Writing;
@@ -44,11 +45,12 @@ pub use self::manifest::{
     DeletesRef, IndexEntry, IndexManifest, MissingShard, ShardManifest, ShardRecord, SnapshotManifest, SnapshotOutcome,
     SnapshotSegment,
 };
+use self::naming::Remembered;
 pub use self::references::Added;
 pub use self::sweep::Swept;
 use self::writers::Instance;
 pub use self::writers::{Instances, Writer};
-use crate::object::{ObjectError, ObjectErrorKind, Objects};
+use crate::object::{ObjectError, ObjectErrorKind, Objects, verify};
 
 /// An open repository. Cheap to clone behind its [`Arc`]; methods may be called concurrently.
 pub struct Repository {
@@ -66,6 +68,10 @@ pub struct Repository {
     running: parking_lot::Mutex<BTreeSet<String>>,
     /// Held by a sweep of this instance: any other that is open in its name has failed.
     sweeping: Mutex<()>,
+    /// What manifests name that a sweep has read.
+    remembered: parking_lot::Mutex<Remembered>,
+    /// Whether the store keeps the promise that commits rest upon.
+    tried: OnceCell<()>,
 }
 
 impl fmt::Debug for Repository {
@@ -91,6 +97,8 @@ impl Repository {
             answered: AtomicU64::new(0),
             running: parking_lot::Mutex::default(),
             sweeping: Mutex::default(),
+            remembered: parking_lot::Mutex::default(),
+            tried: OnceCell::new(),
         })
     }
 
@@ -136,6 +144,17 @@ impl Repository {
             true => Err(self.error(format!("cannot {what} in a readonly repository"))),
             false => Ok(()),
         }
+    }
+
+    /// Fails where nothing may be written, and where the commits of two writers could destroy each other: before its
+    /// first write a repository tries whether its store refuses to write what is there, however it was registered.
+    pub(super) async fn begin_change(&self, what: &str) -> Result<()> {
+        self.check_writable(what)?;
+        let try_it = || async {
+            let token = (self.writer.fresh_id)();
+            verify(&self.name, &*self.store, &token).await
+        };
+        self.tried.get_or_try_init(try_it).await.map(|_| ())
     }
 
     /// An error of the repository itself, as Elasticsearch words them.

@@ -1,18 +1,18 @@
 //! Snapshots come and go, and with them what they name.
 
 use std::collections::{BTreeMap, HashSet};
+use std::pin::pin;
 
 use firn_model::repository::{invalid_snapshot_name, snapshot_missing};
 use firn_model::{ErrorKind, Result};
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::stream::{self, Stream, StreamExt};
 
 use super::log::{ATTEMPTS_MAX, Change, SnapshotEntry};
-use super::manifest::{IndexEntry, IndexManifest, SnapshotManifest, index_key, snapshot_key};
+use super::manifest::{IndexEntry, IndexManifest, SnapshotManifest, snapshot_key};
 use super::{Basis, Condemned, Repository, Swept};
 
 /// Manifests that are read at a time; the store has a limit of its own for all.
-const READS_MAX: usize = 32;
+pub(super) const READS_MAX: usize = 32;
 
 /// Objects by key, with their bytes where known.
 pub(super) type Named = BTreeMap<String, u64>;
@@ -58,7 +58,7 @@ impl Repository {
 
     /// Takes snapshots out of the log, all of them or none, then removes what only they needed.
     pub async fn remove_snapshots(&self, names: &[String]) -> Result<Swept> {
-        self.check_writable("delete snapshot")?;
+        self.begin_change("delete snapshot").await?;
         for _ in 0..ATTEMPTS_MAX {
             let state = self.state().await?;
             let mut removed = Vec::new();
@@ -68,52 +68,47 @@ impl Repository {
             }
             let changes = names.iter().cloned().map(Change::Remove).collect();
             if self.try_commit(&state, changes).await?.is_some() {
-                // What cannot be read of them names nothing: it is removed by a cleanup.
-                let candidates = self.named_by(removed, true).await?;
+                let candidates = self.content_of_removed(removed).await?;
                 return self.sweep(candidates).await;
             }
         }
         Err(self.always_late())
     }
 
-    /// Every object that snapshots name. `damaged_too`: manifests that cannot be read name nothing; else
-    /// they are an error, because what they name must stay.
-    pub(super) async fn named_by(&self, snapshots: Vec<SnapshotEntry>, damaged_too: bool) -> Result<Named> {
-        let is_fatal = |kind: ErrorKind| !damaged_too || kind != ErrorKind::Repository;
+    /// Every object that snapshots name that were taken out of the log. What cannot be read of them names nothing: it
+    /// is removed by a cleanup.
+    async fn content_of_removed(&self, snapshots: Vec<SnapshotEntry>) -> Result<Named> {
         let mut objects = Named::new();
         let mut indices = BTreeMap::new();
-        for (entry, manifest) in self.manifests(snapshots).await {
+        let mut manifests = pin!(self.read_manifests(snapshots));
+        while let Some((entry, manifest)) = manifests.next().await {
             objects.insert(snapshot_key(&entry.manifest), 0);
-            match manifest {
-                Ok(manifest) => {
-                    let named = manifest.indices.into_values();
-                    indices.extend(named.map(|index| (index.manifest.clone(), index)));
-                }
-                Err(error) if is_fatal(error.kind()) => return Err(error),
-                Err(_) => {}
-            }
+            let manifest = readable(manifest)?;
+            let named = manifest.into_iter().flat_map(|manifest| manifest.indices.into_values());
+            indices.extend(named.map(|index| (index.manifest.clone(), index)));
         }
-        for (entry, manifest) in self.index_manifests(indices.into_values().collect()).await {
-            objects.insert(index_key(&entry.manifest), 0);
-            match manifest {
-                Ok(manifest) => objects.extend(content_of(&manifest)),
-                Err(error) if is_fatal(error.kind()) => return Err(error),
-                Err(_) => {}
-            }
+        for index in indices.into_values() {
+            objects.insert(index.key(), 0);
+            let manifest = readable(self.index(&index).await)?;
+            objects.extend(manifest.iter().flat_map(content_of));
         }
         Ok(objects)
     }
 
+    fn read_manifests(
+        &self,
+        entries: Vec<SnapshotEntry>,
+    ) -> impl Stream<Item = (SnapshotEntry, Result<SnapshotManifest>)> {
+        let read = stream::iter(entries).map(move |entry| async move {
+            let manifest = self.manifest(&entry).await;
+            (entry, manifest)
+        });
+        read.buffered(READS_MAX)
+    }
+
     /// Manifests of snapshots, each with what became of reading it, in their order.
     pub async fn manifests(&self, entries: Vec<SnapshotEntry>) -> Vec<(SnapshotEntry, Result<SnapshotManifest>)> {
-        stream::iter(entries)
-            .map(|entry| async move {
-                let manifest = self.manifest(&entry).await;
-                (entry, manifest)
-            })
-            .buffered(READS_MAX)
-            .collect()
-            .await
+        self.read_manifests(entries).collect().await
     }
 
     /// Manifests of indices, each with what became of reading it, in their order.
@@ -126,6 +121,14 @@ impl Repository {
             .buffered(READS_MAX)
             .collect()
             .await
+    }
+}
+
+/// `None`: it is damaged or gone.
+fn readable<T>(manifest: Result<T>) -> Result<Option<T>> {
+    match manifest {
+        Err(error) if error.kind() == ErrorKind::Repository => Ok(None),
+        read => read.map(Some),
     }
 }
 

@@ -40,7 +40,11 @@ impl Repository {
     /// Removes objects that no snapshot names when they are condemned.
     pub(super) async fn sweep(&self, candidates: Named) -> Result<Swept> {
         let mut swept = Swept::default();
-        let all: Vec<(String, u64)> = candidates.into_iter().collect();
+        let mut all: Vec<(String, u64)> = candidates.into_iter().collect();
+        if all.len() > KEYS_MAX {
+            // Most of them are in use, as a rule, and need no turn of their own.
+            all = self.unnamed(&*self.state().await?, all).await?;
+        }
         for some in all.chunks(KEYS_MAX) {
             let one = self.sweep_some(some).await?;
             swept.objects += one.objects;
@@ -54,14 +58,12 @@ impl Repository {
         self.end_own_sweeps().await?;
         for _ in 0..ATTEMPTS_MAX {
             let state = self.state().await?;
-            let named = self.named_by(state.snapshots.values().cloned().collect(), false).await;
-            let named = match named {
-                Ok(named) => named,
+            let doomed = match self.unnamed(&state, candidates.to_vec()).await {
+                Ok(doomed) => doomed,
                 // What could not be read belonged to a snapshot that is gone by now, or so it may be.
                 Err(_) if self.state().await?.number != state.number => continue,
                 Err(error) => return Err(error),
             };
-            let doomed: Vec<&(String, u64)> = candidates.iter().filter(|(key, _)| !named.contains_key(key)).collect();
             if doomed.is_empty() {
                 return Ok(Swept::default());
             }

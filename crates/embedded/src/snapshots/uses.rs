@@ -1,0 +1,242 @@
+//! Who works with repositories and snapshots at the moment, so that neither is taken away from under anybody.
+//!
+//! What holds beyond the work, such as a mounted index, stands in the metadata. Whoever removes a snapshot says so here
+//! first and looks at the metadata then; whoever mounts one says so here first and until the metadata tells of it. So
+//! one of the two always sees the other.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use firn_model::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+
+/// What somebody does with a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    Snapshot,
+    Clone,
+    Deletion,
+    Cleanup,
+    Restore,
+    Mount,
+    Analysis,
+}
+
+impl Work {
+    /// As Elasticsearch says why a repository cannot be modified.
+    fn under_way(self) -> &'static str {
+        match self {
+            Self::Snapshot => "snapshot is in progress",
+            Self::Clone => "snapshot clone is in progress",
+            Self::Deletion => "snapshot deletion is in progress",
+            Self::Cleanup => "repository clean up is in progress",
+            Self::Restore => "snapshot restore is in progress",
+            Self::Mount => "snapshot mount is in progress",
+            Self::Analysis => "repository analysis is in progress",
+        }
+    }
+
+    /// Why a snapshot cannot be deleted.
+    fn needs_snapshot(self) -> &'static str {
+        match self {
+            Self::Restore => "during a restore in progress",
+            Self::Clone => "while it is being cloned",
+            Self::Mount => "while an index is being mounted from it",
+            _ => "while it is used",
+        }
+    }
+}
+
+/// A snapshot, whatever name its repository has here: the uuids of both.
+type SnapshotId = (String, String);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Uses(Mutex<Tables>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    next: u64,
+    /// Repositories by name, each once for all that somebody does with it.
+    works: Vec<(u64, String, Work)>,
+    /// Repositories that are registered anew, or taken away.
+    changing: BTreeSet<String>,
+    /// Snapshots that are read.
+    reads: Vec<(u64, SnapshotId, Work)>,
+    /// Snapshots that are removed.
+    removals: BTreeSet<SnapshotId>,
+}
+
+impl Tables {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+/// Somebody works with a repository, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Use(Arc<Uses>, u64);
+
+/// A repository is registered anew or taken away, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Changing(Arc<Uses>, String);
+
+/// Somebody reads a snapshot, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reading(Arc<Uses>, u64);
+
+/// Snapshots are removed, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Removal(Arc<Uses>, Vec<SnapshotId>);
+
+impl Uses {
+    /// Begins to work with a repository; [`ErrorKind::Conflict`] while it is registered anew.
+    pub(crate) fn begin(self: &Arc<Self>, repository: &str, work: Work) -> Result<Use> {
+        let mut tables = self.0.lock();
+        if tables.changing.contains(repository) {
+            return Err(being_changed(repository));
+        }
+        let number = tables.number();
+        tables.works.push((number, repository.to_owned(), work));
+        Ok(Use(Arc::clone(self), number))
+    }
+
+    /// Begins to change a registration; [`ErrorKind::Conflict`] while somebody works with the repository.
+    pub(super) fn change(self: &Arc<Self>, repository: &str) -> Result<Changing> {
+        let mut tables = self.0.lock();
+        if let Some((_, _, work)) = tables.works.iter().find(|(_, name, _)| name == repository) {
+            let why = work.under_way();
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                format!("[{repository}] trying to modify or unregister repository that is currently used ({why})"),
+            ));
+        }
+        match tables.changing.insert(repository.to_owned()) {
+            true => Ok(Changing(Arc::clone(self), repository.to_owned())),
+            false => Err(being_changed(repository)),
+        }
+    }
+
+    /// Begins to read a snapshot; [`ErrorKind::SnapshotInProgress`] while it is removed.
+    pub(crate) fn read(self: &Arc<Self>, name: &str, id: SnapshotId, work: Work) -> Result<Reading> {
+        let mut tables = self.0.lock();
+        if tables.removals.contains(&id) {
+            return Err(Error::new(
+                ErrorKind::SnapshotInProgress,
+                format!("[{name}] cannot be used while it is being deleted"),
+            ));
+        }
+        let number = tables.number();
+        tables.reads.push((number, id, work));
+        Ok(Reading(Arc::clone(self), number))
+    }
+
+    /// Begins to remove snapshots, all or none, each with how it is called; [`ErrorKind::SnapshotInProgress`] while
+    /// somebody reads one, or removes it.
+    pub(super) fn remove(self: &Arc<Self>, snapshots: Vec<(String, SnapshotId)>) -> Result<Removal> {
+        let mut tables = self.0.lock();
+        for (name, id) in &snapshots {
+            let read = tables.reads.iter().find(|(_, read, _)| read == id);
+            let why = match read {
+                Some((_, _, work)) => work.needs_snapshot(),
+                None if tables.removals.contains(id) => "that is being deleted already",
+                None => continue,
+            };
+            return Err(Error::new(
+                ErrorKind::SnapshotInProgress,
+                format!("[{name}] cannot delete snapshot {why}"),
+            ));
+        }
+        let ids: Vec<SnapshotId> = snapshots.into_iter().map(|(_, id)| id).collect();
+        tables.removals.extend(ids.iter().cloned());
+        Ok(Removal(Arc::clone(self), ids))
+    }
+}
+
+fn being_changed(repository: &str) -> Error {
+    Error::new(
+        ErrorKind::Conflict,
+        format!("[{repository}] the repository is being registered anew or taken away"),
+    )
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        self.0.0.lock().works.retain(|(number, _, _)| *number != self.1);
+    }
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        self.0.0.lock().changing.remove(&self.1);
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.0.lock().reads.retain(|(number, _, _)| *number != self.1);
+    }
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        let mut tables = self.0.0.lock();
+        self.1.iter().for_each(|id| {
+            tables.removals.remove(id);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(snapshot: &str) -> SnapshotId {
+        ("repository".to_owned(), snapshot.to_owned())
+    }
+
+    #[test]
+    fn a_repository_is_not_changed_while_somebody_works_with_it() {
+        let uses = Arc::new(Uses::default());
+        let works = [
+            uses.begin("r", Work::Restore).unwrap(),
+            uses.begin("r", Work::Mount).unwrap(),
+        ];
+        drop(uses.change("other").unwrap());
+        for work in works {
+            let refused = uses.change("r").unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Conflict);
+            assert!(
+                refused.reason().contains("that is currently used (snapshot "),
+                "{refused}"
+            );
+            drop(work);
+        }
+        let changing = uses.change("r").unwrap();
+        assert_eq!(uses.begin("r", Work::Snapshot).unwrap_err().kind(), ErrorKind::Conflict);
+        assert!(uses.change("r").is_err());
+        drop(changing);
+        uses.begin("r", Work::Snapshot).unwrap();
+    }
+
+    #[test]
+    fn a_snapshot_is_read_or_removed() {
+        let uses = Arc::new(Uses::default());
+        let both = || vec![("r:a".to_owned(), id("a")), ("r:b".to_owned(), id("b"))];
+        let reading = uses.read("r:b", id("b"), Work::Mount).unwrap();
+        let refused = uses.remove(both()).unwrap_err();
+        assert_eq!(
+            refused.reason(),
+            "[r:b] cannot delete snapshot while an index is being mounted from it"
+        );
+        assert_eq!(refused.kind(), ErrorKind::SnapshotInProgress);
+        // None of them is held back by what was refused.
+        drop(uses.read("r:a", id("a"), Work::Clone).unwrap());
+        drop(reading);
+        let removal = uses.remove(both()).unwrap();
+        assert!(uses.read("r:b", id("b"), Work::Mount).is_err() && uses.remove(both()).is_err());
+        drop(removal);
+        uses.read("r:b", id("b"), Work::Mount).unwrap();
+    }
+}
