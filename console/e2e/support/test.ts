@@ -85,7 +85,7 @@ export class Windows {
 /** Fills in the page that asks who comes, and waits for what lies behind it. */
 export async function signIn(page: Page, { username, password }: Account): Promise<void> {
   await page.getByLabel('Username').fill(username);
-  await page.getByLabel('Password', { exact: true }).fill(password);
+  await page.getByLabel(/^Password/).fill(password);
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
 }
