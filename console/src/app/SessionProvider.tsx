@@ -70,7 +70,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       <Box key={value.session.view_as ?? ''} component="div" style={{ display: 'contents' }}>
         {children}
       </Box>
-      <Modal.Root opened={expired} onClose={() => {}} closeOnEscape={false} centered zIndex={1000}>
+      <Modal.Root opened={expired} onClose={() => {}} closeOnEscape={false} centered size={352} zIndex={1000}>
         <Modal.Overlay />
         <Modal.Content aria-label="Sign in again">
           <Modal.Body pt="md">

@@ -69,7 +69,7 @@ export function Traffic() {
           return (
             <Stack>
               {response._shards.failed > 0 && <Partial title="Some of the record could not be read" failures={response._shards.failures ?? []} />}
-              <Group gap="sm">
+              <Group gap="sm" align="stretch">
                 <Figure label="Requests" value={format.number(seen.total)} />
                 <Figure label="Failed" value={format.number(seen.failed)} detail={format.percent((seen.failed / seen.total) * 100)} />
                 <Figure label="Half took at most" value={milliseconds(seen.took.p50)} />
