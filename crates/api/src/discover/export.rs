@@ -131,7 +131,7 @@ pub(crate) async fn export(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
             disposition(&question, now_ms, &format)?,
         ),
     ];
-    let export = Export {
+    let mut export = Export {
         head: match &format {
             Format::Csv(columns) => columns.table.head(),
             Format::Ndjson => Vec::new(),
@@ -146,9 +146,11 @@ pub(crate) async fn export(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         batch: BATCH_FIRST,
         is_over: false,
         timings: Arc::clone(&call.timings),
-        started: Instant::now(),
+        started: call.ctx.started,
         format,
     };
+    // What is wrong with the order is told while that can still be told.
+    export.read_places().await?;
     Ok(Reply {
         status: StatusCode::OK,
         body: Body::Stream(Streamed {
