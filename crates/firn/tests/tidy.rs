@@ -167,6 +167,10 @@ const AMBIENT: &[Ambient] = &[
                 "bounds the time of one request",
             ),
             (
+                "crates/embedded/src/mounts/copying.rs",
+                "when a copy that was not made may be tried again",
+            ),
+            (
                 "crates/embedded/src/tiers/moving.rs",
                 "measures moves for the log, and puts off those that failed",
             ),

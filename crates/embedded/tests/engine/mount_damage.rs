@@ -356,7 +356,8 @@ fn a_copy_comes_when_there_is_room_for_it() {
     });
     register_unverified(&node, json!({"location": "backups"}));
     mount_as(&node, "cold", Storage::FullCopy).unwrap();
-    std::thread::sleep(Duration::from_secs(3));
+    // Copies are looked after every five seconds.
+    std::thread::sleep(Duration::from_secs(7));
     assert_eq!(files_below(&node.path().join("indices")), Vec::<PathBuf>::new());
     check_events(&node, "cold", 0);
     available.store(50 * GB, Ordering::Relaxed);
