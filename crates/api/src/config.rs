@@ -108,7 +108,7 @@ impl Default for AsyncSearchLimits {
 /// How much of `_firn/discover` is kept, and what it does without being told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoverLimits {
-    /// Requests and live tails that run or are kept. Past it further ones get a 429.
+    /// Requests, live tails and exports that run or are kept. Past it further ones get a 429.
     pub count_max: usize,
     /// Those of one tenant.
     pub per_tenant_max: usize,

@@ -609,7 +609,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: SEARCH,
         kind: Kind::Count(1, 100_000),
         default: Fixed("256"),
-        help: "Requests of `_firn/discover` and live tails that may run or be kept. Further ones are answered with 429. firn's own setting.",
+        help: "Requests of `_firn/discover`, live tails and exports that may run or be kept. Further ones are answered with 429. firn's own setting.",
     },
     Definition {
         name: "discover.max_per_tenant",
