@@ -20,5 +20,5 @@ export interface Surrounding {
   partial?: boolean;
 }
 
-export const fetchSurrounding = (question: Question, anchor: EventName, before: number, after: number, signal?: AbortSignal) =>
+export const fetchSurrounding = (question: Question, anchor: Omit<EventName, 'routing'>, before: number, after: number, signal?: AbortSignal) =>
   request<Surrounding>('/_firn/discover/surrounding', { body: { ...question, anchor, before, after }, ...(signal && { signal }) });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { intervalFor, stack, tickFormat } from './chart';
+import { intervalFor, stack, tickFormat, timeTicks } from './chart';
 
 describe('stack', () => {
   it('puts values on top of each other, and takes what is missing for nothing', () => {
@@ -24,6 +24,21 @@ describe('tickFormat', () => {
     const ms = Date.UTC(2026, 10, 22, 8, 30);
     expect(tickFormat(3_600_000, 'Asia/Kolkata', 'en')(ms)).toBe('14:00');
     expect(tickFormat(7 * 86_400_000, 'Asia/Kolkata', 'en')(ms)).toBe('Nov 22');
+  });
+});
+
+describe('timeTicks', () => {
+  const tick = timeTicks('Asia/Kolkata', 'en');
+  const midnight = Date.UTC(2026, 10, 21, 18, 30);
+  const hour = 3_600_000;
+
+  it('writes clocks within a day, and the date where the zone begins one', () => {
+    expect([midnight - 6 * hour, midnight, midnight + 6 * hour].map((ms) => tick(ms, 6 * hour))).toEqual(['18:00', 'Nov 22', '06:00']);
+    expect(tick(midnight, 600_000)).toBe('00:00');
+  });
+
+  it('is as exact as its distance', () => {
+    expect([tick(midnight, 24 * hour), tick(midnight, 31 * 24 * hour), tick(midnight + 1500, 1000), tick(midnight + 1500, 100)]).toEqual(['Nov 22', 'Nov 2026', '00:00:01', '00:01.500']);
   });
 });
 

@@ -17,6 +17,25 @@ export function tickFormat(spanMs: number, zone: string, locale?: string): (ms: 
   return (ms) => format.format(ms);
 }
 
+const HOUR_MS = 3_600_000;
+
+/** How ticks that are so far apart are written: clocks within days, with the date where a day begins. */
+export function timeTicks(zone: string, locale?: string): (ms: number, apartMs: number) => string {
+  const format = (parts: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(locale, { ...parts, hourCycle: 'h23', timeZone: zone });
+  const date = format({ month: 'short', day: 'numeric' });
+  const month = format({ year: 'numeric', month: 'short' });
+  const clock = format({ hour: '2-digit', minute: '2-digit' });
+  const seconds = format({ hour: '2-digit', minute: '2-digit', second: '2-digit' });
+  const exact = format({ minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 });
+  return (ms, apartMs) => {
+    if (apartMs >= 28 * DAY_MS) return month.format(ms);
+    if (apartMs >= DAY_MS || (apartMs >= HOUR_MS && clock.format(ms) === MIDNIGHT)) return date.format(ms);
+    return (apartMs >= 60_000 ? clock : apartMs >= 1000 ? seconds : exact).format(ms);
+  };
+}
+
+const MIDNIGHT = '00:00';
+
 /** Widths of buckets that people read well. */
 const INTERVALS_MS = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400, 7 * 86_400, 30 * 86_400].map((seconds) => seconds * 1000);
 

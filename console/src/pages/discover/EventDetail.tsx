@@ -150,7 +150,7 @@ function ValueActions({ name, value, isColumn, actions }: { name: string; value:
 function Action({ label, tip, onClick, children }: { label: string; tip: string; onClick: () => void; children: React.ReactNode }) {
   return (
     <Tooltip label={tip}>
-      <ActionIcon variant="subtle" color="gray" size={22} aria-label={label} onClick={onClick}>
+      <ActionIcon variant="subtle" color="gray" size={24} aria-label={label} onClick={onClick}>
         {children}
       </ActionIcon>
     </Tooltip>

@@ -107,7 +107,7 @@ function HeadCell({ column, at, last, sortable, sorted, onSort, onMove, onResize
       {sortable ? <SortButton name={name} sorted={sorted} onSort={onSort} /> : <span className={classes.plain}>{name}</span>}
       <Menu position="bottom-end">
         <Menu.Target>
-          <ActionIcon className={classes.menu ?? ''} variant="subtle" color="gray" size={20} aria-label={`Column ${name}`}>
+          <ActionIcon className={classes.menu ?? ''} variant="subtle" color="gray" size={24} aria-label={`Column ${name}`}>
             <IconDotsVertical size={13} aria-hidden />
           </ActionIcon>
         </Menu.Target>
@@ -126,16 +126,16 @@ function HeadCell({ column, at, last, sortable, sorted, onSort, onMove, onResize
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
-      <ResizeHandle name={name} width={() => cell.current?.getBoundingClientRect().width ?? COLUMN_PX_MIN} onResize={onResize} />
+      <ResizeHandle name={name} known={column.width} width={() => cell.current?.getBoundingClientRect().width ?? COLUMN_PX_MIN} onResize={onResize} />
     </div>
   );
 }
 
-function ResizeHandle({ name, width, onResize }: { name: string; width: () => number; onResize: (width: number) => void }) {
+function ResizeHandle({ name, known, width, onResize }: { name: string; known: number | undefined; width: () => number; onResize: (width: number) => void }) {
   const start = useRef<{ x: number; width: number } | null>(null);
-  const shown = useRef<HTMLButtonElement>(null);
+  const shown = useRef<HTMLDivElement>(null);
   const at = (event: PointerEvent) => (start.current ? start.current.width + event.clientX - start.current.x : 0);
-  const down = (event: PointerEvent<HTMLButtonElement>) => {
+  const down = (event: PointerEvent<HTMLDivElement>) => {
     event.preventDefault();
     event.currentTarget.setPointerCapture(event.pointerId);
     start.current = { x: event.clientX, width: width() };
@@ -153,11 +153,19 @@ function ResizeHandle({ name, width, onResize }: { name: string; width: () => nu
     onResize(Math.min(COLUMN_PX_MAX, width() + step));
   };
   return (
-    <button
+    // A separator that can be moved takes the focus, as the ARIA pattern for window splitters has it.
+    /* eslint-disable jsx-a11y/no-noninteractive-tabindex, jsx-a11y/no-noninteractive-element-interactions */
+    <div
       ref={shown}
-      type="button"
+      role="separator"
+      tabIndex={0}
       className={classes.resize}
-      aria-label={`Width of column ${name}: arrow keys change it`}
+      aria-orientation="vertical"
+      aria-label={`Width of column ${name}`}
+      aria-valuemin={COLUMN_PX_MIN}
+      aria-valuemax={COLUMN_PX_MAX}
+      aria-valuenow={Math.round(known ?? COLUMN_PX_MIN)}
+      aria-valuetext={known ? `${known} pixels` : 'shared'}
       draggable
       onDragStart={(event) => {
         event.preventDefault();

@@ -135,15 +135,15 @@ function Cell({ hit, name, type, actions }: { hit: Hit; name: string; type: stri
         <span className={classes.actions}>
           {scalar !== null && (
             <>
-              <ActionIcon variant="subtle" size={19} aria-label={`Only events where ${name} is this`} title="Only these" onClick={() => actions.onFilter({ op: 'is', field: name, value: scalar }, false)}>
+              <ActionIcon variant="subtle" size={24} aria-label={`Only events where ${name} is this`} title="Only these" onClick={() => actions.onFilter({ op: 'is', field: name, value: scalar }, false)}>
                 <IconFilterPlus size={13} aria-hidden />
               </ActionIcon>
-              <ActionIcon variant="subtle" color="red" size={19} aria-label={`Without events where ${name} is this`} title="Without these" onClick={() => actions.onFilter({ op: 'is', field: name, value: scalar }, true)}>
+              <ActionIcon variant="subtle" color="red" size={24} aria-label={`Without events where ${name} is this`} title="Without these" onClick={() => actions.onFilter({ op: 'is', field: name, value: scalar }, true)}>
                 <IconFilterMinus size={13} aria-hidden />
               </ActionIcon>
             </>
           )}
-          <ActionIcon variant="subtle" color="gray" size={19} aria-label={`Copy ${name}`} title="Copy" onClick={() => actions.onCopy(textOf(value), name)}>
+          <ActionIcon variant="subtle" color="gray" size={24} aria-label={`Copy ${name}`} title="Copy" onClick={() => actions.onCopy(textOf(value), name)}>
             <IconCopy size={13} aria-hidden />
           </ActionIcon>
         </span>

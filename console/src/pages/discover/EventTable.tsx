@@ -16,6 +16,8 @@ const ROW_PX = { columns: 28, summary: 46 };
 /** As soon as so many rows are left the next page is fetched. */
 const AHEAD = 60;
 const COLUMN_PX_SHARED = 140;
+/** Sentences need more room than words. */
+const TEXT_SHARE = 3;
 
 interface Props {
   rows: Rows;
@@ -44,6 +46,7 @@ export const EventTable = memo(function EventTable(props: Props) {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [active, setActive] = useState<number | null>(null);
   const scroll = useRef<HTMLDivElement>(null);
+  const grid = useRef<HTMLDivElement>(null);
   const hits = useMemo(() => withFresh(fresh, rows.hits), [fresh, rows.hits]);
   const keys = useMemo(() => hits.map(hitKey), [hits]);
   const rowPx = columns.length > 0 ? ROW_PX.columns : ROW_PX.summary;
@@ -71,7 +74,7 @@ export const EventTable = memo(function EventTable(props: Props) {
   }, []);
 
   const press = (event: KeyboardEvent) => {
-    if (event.target !== scroll.current || hits.length === 0) return;
+    if (event.target !== grid.current || hits.length === 0) return;
     const at = active ?? -1;
     const page = Math.max(1, Math.floor((scroll.current?.clientHeight ?? 0) / rowPx) - 1);
     const moves: Record<string, number> = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: hits.length - 1 };
@@ -90,24 +93,25 @@ export const EventTable = memo(function EventTable(props: Props) {
     event.stopPropagation();
   };
 
-  const template = ['30px', ...(timeField === null ? [] : ['196px']), ...(columns.length === 0 ? ['minmax(300px, 1fr)'] : columns.map(({ width }) => (width ? `${width}px` : `minmax(${COLUMN_PX_SHARED}px, 1fr)`)))].join(' ');
+  const shares = columns.map(({ name, width }) => (width ? `${width}px` : `minmax(${COLUMN_PX_SHARED}px, ${fields.get(name)?.type === 'text' ? TEXT_SHARE : 1}fr)`));
+  const template = ['30px', ...(timeField === null ? [] : ['196px']), ...(columns.length === 0 ? ['minmax(300px, 1fr)'] : shares)].join(' ');
   const minWidth = 30 + (timeField === null ? 0 : 196) + (columns.length === 0 ? 300 : columns.reduce((sum, { width }) => sum + Math.max(COLUMN_PX_MIN, width ?? COLUMN_PX_SHARED), 0));
   return (
-    <div
-      ref={scroll}
-      className={classes.scroll}
-      role="treegrid"
-      tabIndex={0}
-      aria-label="Events"
-      aria-rowcount={total === null ? -1 : total + fresh.length + 1}
-      aria-busy={stale}
-      aria-activedescendant={active !== null && items.some(({ index }) => index === active) ? `event-${active}` : undefined}
-      data-stale={stale || undefined}
-      data-events
-      onKeyDown={press}
-      onBlur={(event) => event.target === scroll.current && setActive(null)}
-    >
-      <div className={classes.inner} role="presentation" style={{ '--template': template, minWidth } as React.CSSProperties}>
+    <div ref={scroll} className={classes.scroll} data-stale={stale || undefined}>
+      <div
+        ref={grid}
+        className={classes.inner}
+        style={{ '--template': template, minWidth } as React.CSSProperties}
+        role="treegrid"
+        tabIndex={0}
+        aria-label="Events"
+        aria-rowcount={total === null ? -1 : total + fresh.length + 1}
+        aria-busy={stale}
+        aria-activedescendant={active !== null && items.some(({ index }) => index === active) ? `event-${active}` : undefined}
+        data-events
+        onKeyDown={press}
+        onBlur={(event) => event.target === grid.current && setActive(null)}
+      >
         <EventHead columns={columns} sort={sort} timeField={timeField} fields={fields} onColumns={onColumns} onSort={onSort} />
         <div className={classes.body} role="rowgroup" style={{ height: virtual.getTotalSize() }}>
           {items.map((item) => {
@@ -137,7 +141,7 @@ export const EventTable = memo(function EventTable(props: Props) {
           })}
         </div>
       </div>
-      <div className={classes.foot} role="presentation">
+      <div className={classes.foot}>
         {hits.length === 0 && <Suspense>{empty}</Suspense>}
         {loading && (
           <Group gap="xs" p="xs" role="status">

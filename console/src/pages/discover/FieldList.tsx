@@ -12,6 +12,7 @@ import classes from './FieldList.module.css';
 import type { Condition } from './filters';
 import type { Stage } from './run';
 import { StageState } from './StageState';
+import { useCounts } from './use-counts';
 
 const TopValues = lazy(() => import('./TopValues'));
 
@@ -41,11 +42,16 @@ export const FieldList = memo(function FieldList(props: Props) {
   const [find, setFind] = useState('');
   const [opened, setOpened] = useState<string | null>(null);
   const wanted = useDeferredValue(find.trim().toLowerCase());
-  const byName = useMemo(() => new Map(counts.result?.fields.map((field) => [field.name, field])), [counts.result]);
   const known = useMemo(() => (fields.length > 0 ? fields : fieldsOf(counts.result)), [fields, counts.result]);
-  const rows = useMemo(() => rowsOf(known, columns, byName, wanted), [known, columns, byName, wanted]);
+  const rows = useMemo(() => rowsOf(known, columns, counts.result, wanted), [known, columns, counts.result, wanted]);
   const scroll = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroll.current, estimateSize: () => ROW_PX, overscan: 10 });
+  const items = virtual.getVirtualItems();
+  const inSight = items.flatMap(({ index }) => {
+    const row = rows[index];
+    return row && 'field' in row && row.field.in_use && row.field.aggregatable ? row.field.name : [];
+  });
+  const byName = useCounts(counts, question, inSight);
   const loading = counts.status === 'loading' || counts.status === 'partial';
   return (
     <section className={classes.root} aria-label="Fields" aria-busy={loading}>
@@ -66,7 +72,7 @@ export const FieldList = memo(function FieldList(props: Props) {
       {known.length === 0 && loading && <Loading label="Fields" />}
       <div ref={scroll} className={classes.scroll}>
         <ul className={classes.list} style={{ height: virtual.getTotalSize() }} aria-label="Fields">
-          {virtual.getVirtualItems().map((item) => {
+          {items.map((item) => {
             const row = rows[item.index];
             if (!row) return null;
             const style = { transform: `translateY(${item.start}px)` };
@@ -114,7 +120,7 @@ export const FieldList = memo(function FieldList(props: Props) {
                   <ActionIcon
                     className={classes.add ?? ''}
                     variant="subtle"
-                    size={20}
+                    size={24}
                     aria-label={isColumn ? `Remove column ${field.name}` : `Add column ${field.name}`}
                     onClick={() => onColumn(field.name)}
                   >
@@ -164,15 +170,20 @@ function fieldsOf(counts: Cardinality | null): Field[] {
   return (counts?.fields ?? []).map(({ name, type, error }) => ({ name, type: type ?? 'unknown', searchable: true, aggregatable: !error, in_use: true }));
 }
 
-function rowsOf(fields: Field[], columns: string[], counts: Map<string, FieldCount>, wanted: string): Row[] {
+/** Fields in groups. Those that were counted are the most used ones: they come first, and do not move any more. */
+function rowsOf(fields: Field[], columns: string[], result: Cardinality | null, wanted: string): Row[] {
+  const counts = new Map(result?.fields.map(({ name, documents }) => [name, documents]));
   const found = fields.filter((field) => field.name.toLowerCase().includes(wanted)).sort((one, other) => one.name.localeCompare(other.name));
-  // A field that has no value in what matches is as good as not there.
-  const isUsed = (field: Field) => field.in_use && counts.get(field.name)?.documents !== 0;
   const selected = columns.flatMap((name) => found.find((field) => field.name === name) ?? []);
+  const rest = found.filter((field) => !columns.includes(field.name));
+  // A field that has no value in what matches is as good as not there.
+  const isUsed = (field: Field) => field.in_use && counts.get(field.name) !== 0;
+  const isCounted = (field: Field) => counts.size === 0 || counts.has(field.name);
   const groups: [string, Field[]][] = [
     ['Columns', selected],
-    ['Fields', found.filter((field) => isUsed(field) && !columns.includes(field.name))],
-    ['Without values here', found.filter((field) => !isUsed(field) && !columns.includes(field.name)).map((field) => ({ ...field, in_use: false }))],
+    ['Fields', rest.filter((field) => isUsed(field) && isCounted(field))],
+    ['Rarer fields', rest.filter((field) => isUsed(field) && !isCounted(field))],
+    ['Without values here', rest.filter((field) => !isUsed(field)).map((field) => ({ ...field, in_use: false }))],
   ];
   return groups.flatMap(([heading, group]): Row[] => (group.length === 0 ? [] : [{ heading, count: group.length }, ...group.map((field) => ({ field }))]));
 }

@@ -7,7 +7,7 @@ import type { Histogram as Result, HistogramBucket } from '../../api/discover';
 import { useFormat } from '../../app/preferences';
 import { inks } from '../../components/chart-colors';
 import { brushedRange, bucketAt, rangeOfBuckets } from '../../lib/brush';
-import { stack, tickFormat } from '../../lib/chart';
+import { stack, timeTicks } from '../../lib/chart';
 import type { TimeRange } from '../../lib/time-range';
 import type { Series } from './Histogram';
 import classes from './Histogram.module.css';
@@ -141,7 +141,7 @@ function draw(target: HTMLElement, width: number, result: Result, series: Series
   const { ink, line } = inks(dark);
   const fromMs = buckets[0]?.from_ms ?? 0;
   const toMs = buckets.at(-1)?.to_ms ?? 1;
-  const tick = tickFormat(toMs - fromMs, format.zone, format.locale);
+  const tick = timeTicks(format.zone, format.locale);
   const sums = stack(series.map(({ values }) => values));
   // The highest sum first: lower ones are drawn over it.
   const order = series.map((_, at) => at).reverse();
@@ -155,7 +155,7 @@ function draw(target: HTMLElement, width: number, result: Result, series: Series
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
       scales: { x: { range: () => [fromMs / 1000, toMs / 1000] }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 1] } },
       axes: [
-        { stroke: ink, grid: { show: false }, ticks: { stroke: line, size: 4 }, size: 24, font: '11px system-ui', values: (_, splits) => splits.map((seconds) => tick(seconds * 1000)) },
+        { stroke: ink, grid: { show: false }, ticks: { stroke: line, size: 4 }, size: 24, space: 64, font: '11px system-ui', values: (_, splits, __, ___, apart) => splits.map((seconds) => tick(seconds * 1000, apart * 1000)) },
         { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { show: false }, size: 48, space: 34, font: '11px system-ui', values: (_, splits) => splits.map((value) => (Number.isInteger(value) ? format.compact(value) : '')) },
       ],
       series: [{}, ...order.map((at): uPlot.Series => ({ stroke: 'transparent', width: 0, fill: series[at]?.color ?? ink, points: { show: false }, paths: (chart, index) => bars(chart, index, buckets) }))],

@@ -101,7 +101,7 @@ export const QueryBar = memo(function QueryBar({ text, language, error, running,
         </Menu>
         {running ? (
           <Tooltip label="Cancel">
-            <ActionIcon variant="light" color="red" size={26} aria-label="Cancel" onClick={onCancel}>
+            <ActionIcon variant="light" color="gray" size={26} aria-label="Cancel" onClick={onCancel}>
               <IconPlayerStopFilled size={14} aria-hidden />
             </ActionIcon>
           </Tooltip>

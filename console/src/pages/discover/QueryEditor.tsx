@@ -52,7 +52,7 @@ export default function QueryEditor(props: Props) {
           language.of([]),
           attributes.of([]),
           placeholder.of([]),
-          autocompletion({ override: [complete], selectOnOpen: false, icons: false, activateOnTypingDelay: 60 }),
+          autocompletion({ override: [complete], selectOnOpen: false, icons: false, activateOnTypingDelay: 60, interactionDelay: 0 }),
           Prec.highest(keymap.of([{ key: 'Enter', run: runOrAccept }, { key: 'Tab', run: acceptFirst }, { key: 'Ctrl-Enter', run }, { key: 'Escape', run: leave }])),
           keymap.of([...defaultKeymap, ...historyKeymap]),
           EditorView.updateListener.of((update) => {

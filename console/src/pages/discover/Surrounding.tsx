@@ -30,7 +30,7 @@ export default function Surrounding({ anchor, question, columns, timeField, fiel
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const count = Number(size);
   const { index, time } = question;
-  const name = { index: anchor._index, id: anchor._id, routing: anchor._routing };
+  const name = { index: anchor._index, id: anchor._id };
   const asked: Question = {
     index,
     ...(time && { time: { field: time.field, zone: time.zone } }),

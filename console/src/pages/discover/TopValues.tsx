@@ -116,12 +116,12 @@ function Value({ field, value, onFilter }: { field: string; value: TopValue; onF
       <span className={classes.percent}>{format.percent(value.percent)}</span>
       <span className={classes.number}>{format.number(value.count)}</span>
       <Tooltip label="Only these">
-        <ActionIcon variant="subtle" size={20} aria-label={only} onClick={() => onFilter(condition, false)}>
+        <ActionIcon variant="subtle" size={24} aria-label={only} onClick={() => onFilter(condition, false)}>
           <IconFilterPlus size={14} aria-hidden />
         </ActionIcon>
       </Tooltip>
       <Tooltip label="Without these">
-        <ActionIcon variant="subtle" color="red" size={20} aria-label={without} onClick={() => onFilter(condition, true)}>
+        <ActionIcon variant="subtle" color="red" size={24} aria-label={without} onClick={() => onFilter(condition, true)}>
           <IconFilterMinus size={14} aria-hidden />
         </ActionIcon>
       </Tooltip>
