@@ -3,16 +3,20 @@
 use std::collections::HashMap;
 
 use firn_engine::Error;
-use firn_engine::search::SearchResponse;
+use firn_engine::search::{SearchRequest, SearchResponse};
 use serde_json::{Map, Value, json};
 
-use super::{Outcome, aggregations, buckets, number};
+use super::counted::{self, Counted};
+use super::{Outcome, aggregations, buckets, is_whole, number, text};
 use crate::discover::interval::Buckets;
 use crate::discover::known;
 use crate::discover::request::SplitBy;
 use crate::discover::step::Step;
 use crate::discover::time::TimeRange;
 use crate::error::ApiError;
+
+/// Values that each shard names at least: of most fields that events are split by, that is all of them.
+const SHARD_SPLITS: u64 = 100;
 
 pub(super) async fn run(
     step: &Step<'_>,
@@ -31,34 +35,49 @@ pub(super) async fn run(
     };
     let (from_ms, to_ms) = match (time.from_ms, time.to_ms) {
         (Some(from_ms), Some(to_ms)) => (from_ms, to_ms),
-        _ => match ends(step, time).await? {
-            Some(ends) => ends,
-            // Of nothing there is nothing to draw; where the range begins says when.
-            None => {
-                let at_ms = time.from_ms.or(time.to_ms).unwrap_or(0);
-                (at_ms, at_ms)
+        (from_ms, to_ms) => {
+            // Where the range begins says when; that and its end are asked for before anything is counted.
+            let at_ms = from_ms.or(to_ms).unwrap_or(0);
+            let drawn = Drawn {
+                buckets: Buckets::new(interval, width_px, at_ms, at_ms, time)?,
+                split_by: split_by.as_deref(),
+                splits,
+            };
+            let requests = vec![ends_request(step, time)?, drawn.request(step, time)?];
+            if let Some(cost) = step.too_dear(requests).await? {
+                return Ok(Outcome::Estimated(cost));
             }
-        },
+            // Of nothing there is nothing to draw.
+            ends(step, time).await?.unwrap_or((at_ms, at_ms))
+        }
     };
-    let buckets = Buckets::new(interval, width_px, from_ms, to_ms, time)?;
-    let over_time = over_time(&buckets, time);
-    let mut aggs = json!({"time": over_time});
-    if let Some(field) = &split_by {
-        aggs["split"] = json!({"terms": {"field": field, "size": splits}, "aggs": {"time": over_time}});
-    }
-    let request = step.run.question.search(aggregations(aggs))?;
+    let drawn = Drawn {
+        buckets: Buckets::new(interval, width_px, from_ms, to_ms, time)?,
+        split_by: split_by.as_deref(),
+        splits,
+    };
+    let request = drawn.request(step, time)?;
     if let Some(cost) = step.too_dear(vec![request.clone()]).await? {
         return Ok(Outcome::Estimated(cost));
     }
-    let print = |response: &SearchResponse| result(&buckets, split_by.as_deref(), response).to_string().into_bytes();
-    let response = step
+    let found = step
         .search(request, &|so_far| {
             if so_far.aggregations.is_some() {
-                step.partial(&print(so_far));
+                step.partial(&drawn.print(so_far, None));
             }
         })
         .await?;
-    Ok(Outcome::Done(print(&response)))
+    let split = found.aggregations.as_deref().map_or(&Value::Null, |all| &all["split"]);
+    let again = match split_by.as_deref().and_then(|field| counted::again(field, split)) {
+        Some(again) => {
+            step.partial(&drawn.print(&found, None));
+            let split = json!({"terms": again, "aggs": {"time": drawn.over_time(time)}});
+            let request = step.run.question.search(aggregations(json!({"split": split})))?;
+            Some(step.search(request, &|_| {}).await?)
+        }
+        None => None,
+    };
+    Ok(Outcome::Done(drawn.print(&found, again.as_ref())))
 }
 
 /// The first of the configured fields that is in use.
@@ -73,80 +92,117 @@ async fn default_split(step: &Step<'_>) -> Result<Option<String>, ApiError> {
 
 /// When the first event happened and when the last one; `None`: there is none.
 async fn ends(step: &Step<'_>, time: &TimeRange) -> Result<Option<(i64, i64)>, ApiError> {
-    let request = step.run.question.search(json!({
-        "size": 0,
-        "track_total_hits": false,
-        "aggs": {"first": {"min": {"field": time.field}}, "last": {"max": {"field": time.field}}},
-    }))?;
-    let response = step.search(request, &|_| {}).await?;
+    let response = step.search(ends_request(step, time)?, &|_| {}).await?;
     let aggregations = response.aggregations.as_deref().unwrap_or(&Value::Null);
     let ms = |name: &str| aggregations[name]["value"].as_f64().map(|ms| ms as i64);
     let found = ms("first").zip(ms("last"));
     Ok(found.map(|(first, last)| (time.from_ms.unwrap_or(first), time.to_ms.unwrap_or(last))))
 }
 
-/// Buckets without events are put in here, so that they need not be told by each split.
-fn over_time(buckets: &Buckets, time: &TimeRange) -> Value {
-    let kind = if buckets.is_calendar() {
-        "calendar_interval"
-    } else {
-        "fixed_interval"
-    };
-    let mut histogram = Map::new();
-    histogram.insert("field".to_owned(), time.field.as_str().into());
-    histogram.insert(kind.to_owned(), buckets.name.as_str().into());
-    histogram.insert("time_zone".to_owned(), buckets.zone().name().into());
-    histogram.insert("min_doc_count".to_owned(), 1.into());
-    json!({"date_histogram": histogram})
+fn ends_request(step: &Step<'_>, time: &TimeRange) -> Result<SearchRequest, Error> {
+    step.run.question.search(json!({
+        "size": 0,
+        "track_total_hits": false,
+        "aggs": {"first": {"min": {"field": time.field}}, "last": {"max": {"field": time.field}}},
+    }))
 }
 
-fn result(range: &Buckets, split_by: Option<&str>, response: &SearchResponse) -> Value {
-    let aggregations = response.aggregations.as_deref().unwrap_or(&Value::Null);
-    let counts = by_start(&aggregations["time"]);
-    let splits: Vec<(String, HashMap<i64, u64>)> = buckets(&aggregations["split"])
-        .iter()
-        .map(|split| (name(split), by_start(&split["time"])))
-        .collect();
-    let starts: Vec<i64> = range.starts().collect();
-    let printed: Vec<Value> = starts
-        .iter()
-        .enumerate()
-        .map(|(number, start)| {
+/// What is drawn.
+struct Drawn<'a> {
+    buckets: Buckets,
+    split_by: Option<&'a str>,
+    /// Values that it is split by at most.
+    splits: u64,
+}
+
+impl Drawn<'_> {
+    fn request(&self, step: &Step<'_>, time: &TimeRange) -> Result<SearchRequest, Error> {
+        let over_time = self.over_time(time);
+        let mut aggs = json!({"time": over_time});
+        if let Some(field) = self.split_by {
+            let terms = json!({"field": field, "size": self.splits, "shard_size": SHARD_SPLITS});
+            aggs["split"] = json!({"terms": terms, "aggs": {"time": over_time}});
+        }
+        step.run.question.search(aggregations(aggs))
+    }
+
+    /// Buckets without events are put in here, so that they need not be told by each split.
+    fn over_time(&self, time: &TimeRange) -> Value {
+        let kind = if self.buckets.is_calendar() {
+            "calendar_interval"
+        } else {
+            "fixed_interval"
+        };
+        let mut histogram = Map::new();
+        histogram.insert("field".to_owned(), time.field.as_str().into());
+        histogram.insert(kind.to_owned(), self.buckets.name.as_str().into());
+        histogram.insert("time_zone".to_owned(), self.buckets.zone().name().into());
+        histogram.insert("min_doc_count".to_owned(), 1.into());
+        json!({"date_histogram": histogram})
+    }
+
+    fn print(&self, found: &SearchResponse, again: Option<&SearchResponse>) -> Vec<u8> {
+        self.result(found, again).to_string().into_bytes()
+    }
+
+    /// `again`: where the splits that were found had to be counted again.
+    fn result(&self, found: &SearchResponse, again: Option<&SearchResponse>) -> Value {
+        let aggregations = found.aggregations.as_deref().unwrap_or(&Value::Null);
+        let again_aggregations = again.and_then(|again| again.aggregations.as_deref());
+        let counted = Counted::new(
+            &aggregations["split"],
+            again_aggregations.map(|all| &all["split"]),
+            self.splits,
+            self.splits,
+            is_whole(found) && again.is_none_or(is_whole),
+        );
+        let counts = by_start(&aggregations["time"]);
+        let splits: Vec<(String, HashMap<i64, u64>)> = counted
+            .buckets
+            .iter()
+            .map(|split| (text(split), by_start(&split["time"])))
+            .collect();
+        let range = &self.buckets;
+        let starts: Vec<i64> = range.starts().collect();
+        let printed = starts.iter().enumerate().map(|(number, start)| {
             let next = starts.get(number + 1).copied();
             let next = next.unwrap_or_else(|| range.rounding.next(*start));
             let count = counts.get(start).copied().unwrap_or(0);
-            let (mut of_splits, mut rest) = (Map::new(), count);
-            for (name, counts) in &splits {
-                if let Some(count) = counts.get(start) {
-                    of_splits.insert(name.clone(), (*count).into());
-                    // An event of several values is in several splits.
-                    rest = rest.saturating_sub(*count);
-                }
-            }
+            let (of_splits, other) = at(*start, count, &splits);
             json!({
                 "from_ms": (*start).max(range.from_ms),
                 "to_ms": next.min(range.to_ms.saturating_add(1)),
                 "count": count,
                 "splits": of_splits,
-                "other": rest,
+                "other": other,
             })
+        });
+        let names: Vec<&String> = splits.iter().map(|(name, _)| name).collect();
+        json!({
+            "interval": range.name,
+            "interval_ms": range.interval_ms,
+            "calendar": range.is_calendar(),
+            "zone": range.zone().name(),
+            "split_by": self.split_by,
+            "splits": names,
+            "exact": counted.exact,
+            "exact_choice": counted.exact_choice,
+            "buckets": printed.collect::<Vec<_>>(),
         })
-        .collect();
-    let names: Vec<&String> = splits.iter().map(|(name, _)| name).collect();
-    json!({
-        "interval": range.name,
-        "interval_ms": range.interval_ms,
-        "calendar": range.is_calendar(),
-        "zone": range.zone().name(),
-        "split_by": split_by,
-        "splits": names,
-        "buckets": printed,
-    })
+    }
 }
 
-fn name(bucket: &Value) -> String {
-    let shown = bucket.get("key_as_string").unwrap_or(&bucket["key"]);
-    shown.as_str().map_or_else(|| shown.to_string(), str::to_owned)
+/// The counts of the splits in one bucket, and of the events of it that are in none.
+fn at(start: i64, count: u64, splits: &[(String, HashMap<i64, u64>)]) -> (Map<String, Value>, u64) {
+    let (mut of_splits, mut rest) = (Map::new(), count);
+    for (name, counts) in splits {
+        if let Some(count) = counts.get(&start) {
+            of_splits.insert(name.clone(), (*count).into());
+            // An event of several values is in several splits.
+            rest = rest.saturating_sub(*count);
+        }
+    }
+    (of_splits, rest)
 }
 
 fn by_start(histogram: &Value) -> HashMap<i64, u64> {
@@ -169,8 +225,12 @@ mod tests {
         TimeRange::read(object.as_object().unwrap().clone(), 0).unwrap()
     }
 
-    fn hours(zone: &str) -> Buckets {
-        Buckets::new(Some("1h"), 1200, HOUR / 2, 3 * HOUR, &range(zone)).unwrap()
+    fn hours(zone: &str) -> Drawn<'static> {
+        Drawn {
+            buckets: Buckets::new(Some("1h"), 1200, HOUR / 2, 3 * HOUR, &range(zone)).unwrap(),
+            split_by: Some("f"),
+            splits: 5,
+        }
     }
 
     #[test]
@@ -191,7 +251,7 @@ mod tests {
             }))),
             ..SearchResponse::default()
         };
-        let result = result(&hours("UTC"), Some("f"), &response);
+        let result = hours("UTC").result(&response, None);
         assert_eq!(result["splits"], json!(["a", "b"]));
         let expect = json!([
             {"from_ms": HOUR / 2, "to_ms": HOUR, "count": 5, "splits": {"a": 4}, "other": 1},
@@ -204,11 +264,11 @@ mod tests {
 
     #[test]
     fn the_zone_is_the_aggregations_too() {
-        let buckets = hours("Asia/Kolkata");
+        let drawn = hours("Asia/Kolkata");
         let expect = json!({"date_histogram": {
             "field": "t", "fixed_interval": "1h", "time_zone": "Asia/Kolkata", "min_doc_count": 1,
         }});
-        assert_eq!(over_time(&buckets, &range("Asia/Kolkata")), expect);
-        assert_eq!(buckets.starts().next(), Some(HOUR / 2), "half an hour off");
+        assert_eq!(drawn.over_time(&range("Asia/Kolkata")), expect);
+        assert_eq!(drawn.buckets.starts().next(), Some(HOUR / 2), "half an hour off");
     }
 }

@@ -1,11 +1,13 @@
 //! What is told of the events: one file for each stage, with the searches that it makes and what it makes of them.
 
 mod cardinality;
+mod counted;
 mod histogram;
 mod sample;
 mod top_values;
 
 use firn_engine::cost::SearchCost;
+use firn_engine::search::SearchResponse;
 use serde_json::{Value, json};
 
 use super::request::Stage;
@@ -48,4 +50,15 @@ fn aggregations(aggs: Value) -> Value {
 /// The buckets of an aggregation.
 fn buckets(aggregation: &Value) -> &[Value] {
     aggregation["buckets"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A bucket's value as people read it.
+fn text(bucket: &Value) -> String {
+    let shown = bucket.get("key_as_string").unwrap_or(&bucket["key"]);
+    shown.as_str().map_or_else(|| shown.to_string(), str::to_owned)
+}
+
+/// Whether all shards have answered to the end.
+fn is_whole(response: &SearchResponse) -> bool {
+    response.shards.failures.is_empty() && !response.timed_out
 }

@@ -1,15 +1,18 @@
 //! `top_values`: the values of a field that most events have, over all of them.
 
-use serde_json::{Map, Value, json};
-
-use super::{Outcome, aggregations, buckets, number};
-use crate::discover::step::Step;
-use crate::error::ApiError;
 use firn_engine::Error;
 use firn_engine::search::SearchResponse;
+use serde_json::{Map, Value, json};
+
+use super::counted::{self, Counted};
+use super::{Outcome, aggregations, is_whole, number, text};
+use crate::discover::step::Step;
+use crate::error::ApiError;
 
 /// Values that each shard names at least, so that counts of shards that differ add up exactly.
 const SHARD_VALUES_MIN: u64 = 1000;
+/// Values that are looked at beyond those that are told: of shards that differ, one of them may be among the first.
+const BEYOND: u64 = 20;
 
 pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outcome, ApiError> {
     let known = step.run.known().await?.get(field).copied();
@@ -22,33 +25,71 @@ pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outco
         );
         return Err(Error::illegal_argument(reason).into());
     }
+    let asked = size + BEYOND;
     let request = step.run.question.search(aggregations(json!({
-        "values": {"terms": {"field": field, "size": size, "shard_size": SHARD_VALUES_MIN.max(size * 10)}},
+        "values": {"terms": {"field": field, "size": asked, "shard_size": SHARD_VALUES_MIN.max(size * 10)}},
         "with": {"filter": {"exists": {"field": field}}},
     })))?;
     if let Some(cost) = step.too_dear(vec![request.clone()]).await? {
         return Ok(Outcome::Estimated(cost));
     }
-    let field_type = known.map(|known| known.field_type);
-    let print = |response: &SearchResponse| result(field, field_type, response).to_string().into_bytes();
-    let response = step
+    let told = Told {
+        field,
+        field_type: known.map(|known| known.field_type),
+        size,
+        asked,
+    };
+    let found = step
         .search(request, &|so_far| {
             if so_far.aggregations.is_some() {
-                step.partial(&print(so_far));
+                step.partial(&told.print(so_far, None));
             }
         })
         .await?;
-    Ok(Outcome::Done(print(&response)))
+    let terms = found.aggregations.as_deref().map_or(&Value::Null, |all| &all["values"]);
+    let again = match counted::again(field, terms) {
+        Some(again) => {
+            step.partial(&told.print(&found, None));
+            let request = step
+                .run
+                .question
+                .search(aggregations(json!({"values": {"terms": again}})))?;
+            Some(step.search(request, &|_| {}).await?)
+        }
+        None => None,
+    };
+    Ok(Outcome::Done(told.print(&found, again.as_ref())))
 }
 
-fn result(field: &str, field_type: Option<&str>, response: &SearchResponse) -> Value {
-    let aggregations = response.aggregations.as_deref().unwrap_or(&Value::Null);
-    let terms = &aggregations["values"];
-    let with_value = number(&aggregations["with"]["doc_count"]);
-    let total = response.total.map_or(0, |total| total.value);
-    let values: Vec<Value> = buckets(terms)
-        .iter()
-        .map(|bucket| {
+/// What is told of a field.
+struct Told<'a> {
+    field: &'a str,
+    field_type: Option<&'a str>,
+    /// Values that are told.
+    size: u64,
+    /// Values that are looked at.
+    asked: u64,
+}
+
+impl Told<'_> {
+    fn print(&self, found: &SearchResponse, again: Option<&SearchResponse>) -> Vec<u8> {
+        self.result(found, again).to_string().into_bytes()
+    }
+
+    /// `again`: where the values that were found had to be counted again.
+    fn result(&self, found: &SearchResponse, again: Option<&SearchResponse>) -> Value {
+        let aggregations = found.aggregations.as_deref().unwrap_or(&Value::Null);
+        let again_aggregations = again.and_then(|again| again.aggregations.as_deref());
+        let counted = Counted::new(
+            &aggregations["values"],
+            again_aggregations.map(|all| &all["values"]),
+            self.size,
+            self.asked,
+            is_whole(found) && again.is_none_or(is_whole),
+        );
+        let with_value = number(&aggregations["with"]["doc_count"]);
+        let total = found.total.map_or(0, |total| total.value);
+        let values = counted.buckets.iter().map(|bucket| {
             let count = number(&bucket["doc_count"]);
             let mut value = Map::new();
             value.insert("value".to_owned(), bucket["key"].clone());
@@ -56,23 +97,19 @@ fn result(field: &str, field_type: Option<&str>, response: &SearchResponse) -> V
             value.insert("count".to_owned(), count.into());
             value.insert("percent".to_owned(), percent(count, with_value).into());
             Value::Object(value)
+        });
+        json!({
+            "field": self.field,
+            "type": self.field_type,
+            "total": total,
+            "with_value": with_value,
+            "missing": total.saturating_sub(with_value),
+            "other": counted.other,
+            "exact": counted.exact,
+            "exact_choice": counted.exact_choice,
+            "values": values.collect::<Vec<_>>(),
         })
-        .collect();
-    json!({
-        "field": field,
-        "type": field_type,
-        "total": total,
-        "with_value": with_value,
-        "missing": total.saturating_sub(with_value),
-        "other": number(&terms["sum_other_doc_count"]),
-        "exact": number(&terms["doc_count_error_upper_bound"]) == 0,
-        "values": values,
-    })
-}
-
-fn text(bucket: &Value) -> String {
-    let shown = bucket.get("key_as_string").unwrap_or(&bucket["key"]);
-    shown.as_str().map_or_else(|| shown.to_string(), str::to_owned)
+    }
 }
 
 /// To a hundredth.
@@ -108,15 +145,22 @@ mod tests {
             }))),
             ..SearchResponse::default()
         };
+        let told = Told {
+            field: "f",
+            field_type: Some("keyword"),
+            size: 10,
+            asked: 30,
+        };
         let expect = json!({
-            "field": "f", "type": "keyword", "total": 10, "with_value": 6, "missing": 4, "other": 1, "exact": true,
+            "field": "f", "type": "keyword", "total": 10, "with_value": 6, "missing": 4, "other": 1,
+            "exact": true, "exact_choice": true,
             "values": [
                 {"value": 1, "text": "true", "count": 4, "percent": 66.67},
                 {"value": "x", "text": "x", "count": 2, "percent": 33.33},
             ],
         });
-        assert_eq!(result("f", Some("keyword"), &response), expect);
-        let nothing = result("f", None, &SearchResponse::default());
+        assert_eq!(told.result(&response, None), expect);
+        let nothing = told.result(&SearchResponse::default(), None);
         assert_eq!((&nothing["values"], &nothing["total"]), (&json!([]), &json!(0)));
     }
 }
