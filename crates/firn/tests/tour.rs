@@ -1,4 +1,4 @@
-//! Runs every command of README's tour, and of the walk through the tiers, against a firn of its own.
+//! Runs every command of README's tour, of the walk through the tiers, and of the Discover API's page, against a firn of its own.
 //!
 //! Between `<!-- tour -->` and `<!-- /tour -->`, each ```` ```sh ```` block is run by bash in one
 //! folder, one after another; the ```` ```text ```` block that follows holds lines that its output must contain,
@@ -122,4 +122,9 @@ fn every_command_of_the_walk_through_the_tiers_works() {
             ("xpack.searchable.snapshot.shared_cache.size", "64mb"),
         ],
     );
+}
+
+#[test]
+fn every_command_of_the_discover_api_works() {
+    walk("docs/discover-api.md", 2, &[]);
 }

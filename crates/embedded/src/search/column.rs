@@ -12,8 +12,8 @@ use firn_model::{Error, Result};
 use tantivy::columnar::{Column, ColumnIndex, ColumnType, MonotonicallyMappableToU64, NumericalType};
 use tantivy::{DocId, SegmentReader};
 
-use super::paths;
 use super::strings::StrColumn;
+use super::{paths, presence};
 pub(super) use crate::derived::is_full;
 use crate::schema::Class;
 use crate::segment_cache::{CACHE, CacheKey};
@@ -292,7 +292,7 @@ fn note_rows(column: &Column<u64>) {
     }
 }
 
-/// The values of documents that have one each. Documents ascend and may repeat.
+/// The values at rows, which ascend and may repeat: those of documents that have one each are at the documents' own.
 pub(super) fn read_values(column: &Column<u64>, docs: &[DocId], values: &mut [u64]) {
     match docs.first() {
         // Neighbours are unpacked together.
@@ -303,7 +303,7 @@ pub(super) fn read_values(column: &Column<u64>, docs: &[DocId], values: &mut [u6
 
 /// Whether documents follow each other without a gap or a repetition: the ends do not tell. Without
 /// a branch per document, so that it costs next to nothing.
-fn is_run(docs: &[DocId], first: DocId) -> bool {
+pub(super) fn is_run(docs: &[DocId], first: DocId) -> bool {
     let ends_fit = docs
         .last()
         .is_some_and(|last| (last - first) as usize + 1 == docs.len());
@@ -334,6 +334,7 @@ pub(super) struct ValueBlock {
     /// Raw values.
     pub(super) raws: Vec<u64>,
     rows: Vec<u32>,
+    found: Vec<DocId>,
 }
 
 impl ValueBlock {
@@ -353,16 +354,15 @@ impl ValueBlock {
             read_values(column, docs, &mut self.raws);
             return;
         }
-        self.positions.clear();
-        self.rows.clear();
-        for (position, &doc) in docs.iter().enumerate() {
-            for row in column.index.value_row_ids(doc) {
-                self.positions.push(position as u32);
-                self.rows.push(row);
-            }
-        }
+        presence::find_rows(
+            &column.index,
+            docs,
+            &mut self.positions,
+            &mut self.rows,
+            &mut self.found,
+        );
         self.raws.resize(self.rows.len(), 0);
-        column.values.get_vals(&self.rows, &mut self.raws);
+        read_values(column, &self.rows, &mut self.raws);
     }
 }
 

@@ -32,6 +32,7 @@ mod newest;
 mod owned;
 mod paths;
 mod prepare;
+mod presence;
 mod profile;
 mod progress;
 mod prune;

@@ -15,6 +15,7 @@ use tantivy::{
 };
 
 use super::column::is_full;
+use super::presence;
 use crate::splits::reads::{is_collecting, or_later};
 
 /// A compiled query of one shard.
@@ -429,6 +430,10 @@ impl ColumnDocs {
         if let Test::Range(range) = &self.test {
             self.column
                 .get_docids_for_value_range(range.clone(), start..end, &mut self.window);
+            return;
+        }
+        if let Test::Any = self.test {
+            presence::extend_with_present(&self.column.index, start..end, &mut self.window);
             return;
         }
         for doc in start..end {

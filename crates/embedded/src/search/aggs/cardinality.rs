@@ -69,6 +69,7 @@ impl CardinalityPlan {
             Source::Nothing => None,
         };
         Ok(Box::new(CardinalityCollector {
+            base: values.as_ref().and_then(narrow),
             values,
             missing: self.missing,
             empty: self.empty.clone(),
@@ -103,6 +104,20 @@ enum Values {
     One(u64),
 }
 
+/// Numbers this close together are marked, and hashed once each: 128 KB of marks.
+const NUMBER_WIDTH_MAX: u64 = 1 << 20;
+
+/// The smallest raw number of a column in which all are close together.
+fn narrow(values: &Values) -> Option<u64> {
+    let Values::Numbers(column, _) = values else {
+        return None;
+    };
+    let (min, max) = (column.column.min_value(), column.column.max_value());
+    max.checked_sub(min)
+        .is_some_and(|width| width < NUMBER_WIDTH_MAX)
+        .then_some(min)
+}
+
 /// From so many values on, the dictionary is read as a whole.
 const TEXTS_MIN: usize = 4096;
 /// Rough bytes of a hash in a set.
@@ -110,9 +125,11 @@ const HASH_BYTES: usize = 24;
 
 struct CardinalityCollector {
     values: Option<Values>,
+    /// The smallest raw number, if numbers are marked as ordinals are.
+    base: Option<u64>,
     missing: Option<u64>,
     empty: Sketch,
-    /// Ordinals seen in parent bucket 0, one bit each.
+    /// Ordinals seen in parent bucket 0, one bit each, or numbers from the smallest one on.
     first: Vec<u64>,
     /// Ordinals seen in the others.
     others: HashSet<(u32, u64), Mixer>,
@@ -175,11 +192,25 @@ impl Collector for CardinalityCollector {
             }
             Some(Values::Numbers(column, numeric)) => {
                 block.read(&column.column, docs);
-                for (&position, &raw) in block.positions.iter().zip(&block.raws) {
-                    let hash = hash_number(numeric, column.number(raw));
-                    self.sketches[buckets[position as usize] as usize].insert(hash);
+                if let (Some(base), true) = (self.base, self.first.is_empty()) {
+                    let words = ((column.column.max_value() - base) / 64 + 1) as usize;
+                    self.memory.take(words * 8)?;
+                    self.first.resize(words, 0);
                 }
-                hashed += block.raws.len();
+                for (&position, &raw) in block.positions.iter().zip(&block.raws) {
+                    let bucket = buckets[position as usize];
+                    match self.base {
+                        Some(base) if bucket == 0 => {
+                            let mark = raw - base;
+                            self.first[(mark / 64) as usize] |= 1 << (mark % 64);
+                        }
+                        _ => {
+                            let hash = hash_number(numeric, column.number(raw));
+                            self.sketches[bucket as usize].insert(hash);
+                            hashed += 1;
+                        }
+                    }
+                }
                 true
             }
             Some(Values::One(hash)) => {
@@ -207,6 +238,13 @@ impl Collector for CardinalityCollector {
 
     fn finish(mut self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
         self.sketches.resize_with(bucket_count, || self.empty.clone());
+        if let (Some(Values::Numbers(column, numeric)), Some(base), Some(sketch)) =
+            (&self.values, self.base, self.sketches.first_mut())
+        {
+            for mark in ones(&self.first) {
+                sketch.insert(hash_number(numeric, column.number(base + mark)));
+            }
+        }
         if let Some(Values::Strings(strings)) = &self.values {
             let sketches = &mut self.sketches;
             let texts = match &self.origin {

@@ -27,6 +27,18 @@ impl Single {
         }
     }
 
+    /// Whether documents are counted and nothing else.
+    pub(super) fn counts_only(&self) -> bool {
+        self.sub.is_empty()
+    }
+
+    /// Counts documents of one bucket that pass.
+    pub(super) fn add(&mut self, bucket: u32, count: u64) -> Result<()> {
+        self.grow(bucket as usize + 1)?;
+        self.counts[bucket as usize] += count;
+        Ok(())
+    }
+
     /// Takes those documents of a block that pass.
     pub(super) fn collect(
         &mut self,
@@ -42,16 +54,40 @@ impl Single {
                 self.buckets.push(bucket);
             }
         }
-        let largest = self.buckets.iter().copied().max();
-        let needed = largest.map_or(0, |bucket| bucket as usize + 1);
-        if needed > self.counts.len() {
-            self.memory.take((needed - self.counts.len()) * size_of::<u64>())?;
-            self.counts.resize(needed, 0);
+        self.take()
+    }
+
+    /// Takes the documents at these positions of a block; positions ascend, and one that is there again is the same document.
+    pub(super) fn collect_at(&mut self, docs: &[DocId], buckets: &[u32], positions: &[u32]) -> Result<()> {
+        self.docs.clear();
+        self.buckets.clear();
+        let mut before = None;
+        for &position in positions {
+            if before != Some(position) {
+                self.docs.push(docs[position as usize]);
+                self.buckets.push(buckets[position as usize]);
+            }
+            before = Some(position);
         }
+        self.take()
+    }
+
+    /// Counts what was found to pass and hands it on.
+    fn take(&mut self) -> Result<()> {
+        let largest = self.buckets.iter().copied().max();
+        self.grow(largest.map_or(0, |bucket| bucket as usize + 1))?;
         for &bucket in &self.buckets {
             self.counts[bucket as usize] += 1;
         }
         self.sub.collect(&self.docs, &self.buckets)
+    }
+
+    fn grow(&mut self, needed: usize) -> Result<()> {
+        if needed > self.counts.len() {
+            self.memory.take((needed - self.counts.len()) * size_of::<u64>())?;
+            self.counts.resize(needed, 0);
+        }
+        Ok(())
     }
 
     pub(super) fn finish(mut self, bucket_count: usize) -> Result<Vec<Partial>> {

@@ -4,6 +4,8 @@ use firn_engine::query::Exists;
 use firn_model::Result;
 use firn_model::mapping::FieldType;
 use firn_model::names::matches_pattern;
+use tantivy::SegmentReader;
+use tantivy::columnar::{Column, ColumnIndex};
 use tantivy::query::{Query as _, TermQuery};
 use tantivy::schema::IndexRecordOption;
 
@@ -23,7 +25,7 @@ pub(in super::super) fn compile(compiler: &Compiler, exists: &Exists) -> Result<
 pub(in super::super) fn by_name(compiler: &Compiler, name: &str) -> Result<Compiled> {
     if let Some(meta) = Meta::of(name) {
         return Ok(match meta {
-            Meta::Ignored => any_string(Class::Keyword, schema::IGNORED.to_owned()),
+            Meta::Ignored => Values::Strings(Class::Keyword, schema::IGNORED.to_owned()).any(),
             Meta::Id | Meta::Index | Meta::SeqNo | Meta::Version => Compiled::All,
             Meta::Routing => return Err(firn_model::Error::not_implemented("exists on [_routing]")),
         });
@@ -55,37 +57,71 @@ pub(in super::super) fn by_name(compiler: &Compiler, name: &str) -> Result<Compi
 }
 
 fn on_field(compiler: &Compiler, field: &Field) -> Result<Compiled> {
+    if let Some(values) = Values::of_field(field) {
+        return Ok(values.any());
+    }
     match field.class {
-        Class::Keyword | Class::KeywordColumn => Ok(any_string(field.class, field.path.clone())),
-        Class::Number => {
-            let path = match field.field_type {
-                FieldType::GeoPoint => format!("{}#lat", field.path),
-                _ => field.path.clone(),
-            };
-            Ok(any_number(path))
-        }
         Class::KeywordTerms | Class::Text(_) => {
             let names = paths::term(schema::fields().kw_terms, schema::FIELD_NAMES, &field.path);
             let query = TermQuery::new(names, IndexRecordOption::Basic);
             Ok(Compiled::Some(query.weight(compiler.unscored()).map_err(failed)?))
         }
-        Class::None => match field.mapping.as_ref().and_then(|mapping| mapping.constant.as_ref()) {
+        _ => match field.mapping.as_ref().and_then(|mapping| mapping.constant.as_ref()) {
             Some(_) if field.field_type == FieldType::ConstantKeyword => Ok(Compiled::All),
             _ => Ok(Compiled::None),
         },
     }
 }
 
-fn any_string(class: Class, path: String) -> Compiled {
-    Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
-        let strings = column::open_strings(reader, class, &path).map_err(column::into_tantivy)?;
-        Ok(strings.map(|strings| (strings.ords().clone(), Test::Any)))
-    }))))
+/// The column that holds all values of a field.
+#[derive(Debug, Clone)]
+pub(in super::super) enum Values {
+    Strings(Class, String),
+    Numbers(String),
 }
 
-fn any_number(path: String) -> Compiled {
-    Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
-        let column = NumColumn::open(reader, &path).map_err(column::into_tantivy)?;
-        Ok(column.map(|column| (column.column, Test::Any)))
-    }))))
+impl Values {
+    /// Of the field that is asked for; `None`: it is none, or its values are in no column or in several.
+    pub(in super::super) fn of(compiler: &Compiler, exists: &Exists) -> Option<Self> {
+        if Meta::of(&exists.field).is_some() || exists.field.contains('*') {
+            return None;
+        }
+        match compiler.resolve(&exists.field) {
+            Target::Field(field) => Self::of_field(&field),
+            _ => None,
+        }
+    }
+
+    fn of_field(field: &Field) -> Option<Self> {
+        match field.class {
+            Class::Keyword | Class::KeywordColumn => Some(Self::Strings(field.class, field.path.clone())),
+            Class::Number => Some(Self::Numbers(match field.field_type {
+                FieldType::GeoPoint => format!("{}#lat", field.path),
+                _ => field.path.clone(),
+            })),
+            _ => None,
+        }
+    }
+
+    /// Which documents of a segment have one; `None`: none.
+    pub(in super::super) fn index(&self, reader: &SegmentReader) -> Result<Option<ColumnIndex>> {
+        Ok(self.column(reader)?.map(|column| column.index))
+    }
+
+    fn column(&self, reader: &SegmentReader) -> Result<Option<Column<u64>>> {
+        Ok(match self {
+            Self::Strings(class, path) => {
+                column::open_strings(reader, *class, path)?.map(|strings| strings.ords().clone())
+            }
+            Self::Numbers(path) => NumColumn::open(reader, path)?.map(|numbers| numbers.column),
+        })
+    }
+
+    /// Documents that have one.
+    fn any(self) -> Compiled {
+        Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
+            let column = self.column(reader).map_err(column::into_tantivy)?;
+            Ok(column.map(|column| (column, Test::Any)))
+        }))))
+    }
 }

@@ -1,0 +1,77 @@
+//! Shards that name different values as their most frequent ones: counts are exact all the same.
+
+use serde_json::{Value, json};
+
+use crate::{BEGIN_MS, Party, World};
+
+/// Values of the first index: more than a shard names. `zz` is the last of equals there, and so not named.
+const VALUES: usize = 1_100;
+
+/// `zz` has 2 + 29 events, `x` 0 + 30: who adds up what shards name finds `x` first.
+fn write(party: &Party) {
+    let event = |value: String, number: usize| json!({"@timestamp": BEGIN_MS + number as i64, "value": value});
+    let index = json!({"mappings": {"properties": {"@timestamp": {"type": "date"}, "value": {"type": "keyword"}}}});
+    for name in ["wide-0", "wide-1"] {
+        party.ok("PUT", &format!("/{name}"), &index);
+    }
+    let many = (0..2 * VALUES).map(|number| event(format!("v{:04}", number / 2), number));
+    party.write(
+        "wide-0",
+        many.chain((0..2).map(|number| event("zz".to_owned(), number))),
+    );
+    let few = (0..29).map(|number| event("zz".to_owned(), number));
+    party.write("wide-1", few.chain((0..30).map(|number| event("x".to_owned(), number))));
+}
+
+#[test]
+fn values_that_a_shard_did_not_name_are_counted_again() {
+    let world = World::empty(&[]);
+    write(&world.alpha);
+    // What one search says, so that it is seen that there is something to mend.
+    let terms = |shard_size: u64| {
+        let terms = json!({"field": "value", "size": 2, "shard_size": shard_size});
+        let body = json!({"size": 0, "aggs": {"values": {"terms": terms}}});
+        world.alpha.ok("POST", "/wide-*/_search", &body)["aggregations"]["values"].clone()
+    };
+    let (cut, whole) = (terms(1_000), terms(10_000));
+    assert!(cut["doc_count_error_upper_bound"].as_u64() > Some(0), "{cut}");
+    assert_eq!(cut["buckets"][0], json!({"key": "x", "doc_count": 30}));
+    assert_eq!(whole["buckets"][0], json!({"key": "zz", "doc_count": 31}));
+
+    let result = world
+        .alpha
+        .stage("wide-*", &json!({"stage": "top_values", "field": "value", "size": 2}));
+    let counts: Vec<Value> = (0..2)
+        .map(|at| json!({"key": result["values"][at]["value"], "doc_count": result["values"][at]["count"]}))
+        .collect();
+    assert_eq!(json!(counts), whole["buckets"]);
+    assert_eq!(result["other"], whole["sum_other_doc_count"]);
+    assert_eq!(
+        (&result["exact"], &result["exact_choice"]),
+        (&json!(true), &json!(true))
+    );
+    // Among many that have two events each nobody can say which are the first, but their counts are exact.
+    let many = world
+        .alpha
+        .stage("wide-*", &json!({"stage": "top_values", "field": "value", "size": 50}));
+    assert_eq!((&many["exact"], &many["exact_choice"]), (&json!(true), &json!(false)));
+    assert_eq!(many["values"][49]["count"], 2);
+}
+
+#[test]
+fn so_are_the_splits_of_the_histogram() {
+    let world = World::empty(&[]);
+    write(&world.alpha);
+    let stage = json!({"stage": "histogram", "split_by": "value", "split_values": 2});
+    let result = world.alpha.stage("wide-*", &stage);
+    assert_eq!(result["splits"], json!(["zz", "x"]));
+    assert_eq!(
+        (&result["exact"], &result["exact_choice"]),
+        (&json!(true), &json!(true))
+    );
+    let sum = |name: &str| -> u64 {
+        let buckets = result["buckets"].as_array().unwrap().iter();
+        buckets.map(|bucket| bucket["splits"][name].as_u64().unwrap_or(0)).sum()
+    };
+    assert_eq!((sum("zz"), sum("x")), (31, 30));
+}

@@ -1,0 +1,185 @@
+//! Stages that fail beside others that do not.
+
+use serde_json::{Value, json};
+
+use crate::{BEGIN_MS, EVENTS, World};
+
+#[test]
+fn a_stage_that_cannot_be_answered_takes_no_other_with_it() {
+    let world = World::new(&[]);
+    let told = world.alpha.discover(&json!({
+        "index": "events", "time": {"from": 0},
+        "stages": [
+            {"stage": "sample"},
+            {"stage": "histogram", "split_by": "message"},
+            {"stage": "top_values", "field": "message"},
+            {"stage": "top_values", "field": "tags"},
+            {"stage": "top_values", "field": "nobody_has_it"},
+            {"stage": "cardinality", "fields": ["message", "status"]},
+        ],
+    }));
+    assert_eq!(told.result("sample")["total"]["value"], EVENTS);
+    for name in ["histogram", "top_values:message"] {
+        let end = told.end_of(name);
+        assert_eq!(
+            (&end["event"], &end["status"]),
+            (&json!("failed"), &json!(400)),
+            "{end}"
+        );
+        assert!(end["error"]["reason"].as_str().unwrap().contains("message"), "{end}");
+        assert!(end["error"]["root_cause"].is_array(), "in Elasticsearch's shape: {end}");
+    }
+    assert_eq!(told.result("top_values:tags")["values"][0]["value"], "seventh");
+    let missing = told.result("top_values:nobody_has_it");
+    assert_eq!((&missing["missing"], &missing["values"]), (&json!(EVENTS), &json!([])));
+    let fields = told.result("cardinality")["fields"].as_array().unwrap();
+    assert!(fields[0]["error"].is_object(), "{fields:?}");
+    assert_eq!(
+        (&fields[1]["name"], &fields[1]["cardinality"]),
+        (&json!("status"), &json!(4))
+    );
+    assert_eq!(told.0.last().unwrap()["event"], "end");
+}
+
+#[test]
+fn indices_may_differ() {
+    let world = World::empty(&[]);
+    let mapping =
+        |kind: &str| json!({"mappings": {"properties": {"@timestamp": {"type": "date"}, "code": {"type": kind}}}});
+    world.alpha.ok("PUT", "/apart-words", &mapping("keyword"));
+    world.alpha.ok("PUT", "/apart-numbers", &mapping("long"));
+    let event =
+        |number: i64| json!({"@timestamp": BEGIN_MS + number, "code": number % 5, "both": format!("b{}", number % 2)});
+    world.alpha.write("apart-words", (0..20).map(event));
+    world.alpha.write("apart-numbers", (0..30).map(event));
+    world.alpha.write(
+        "apart-neither",
+        (0..10).map(|number| json!({"@timestamp": BEGIN_MS + number})),
+    );
+    let told = world.alpha.discover(&json!({
+        "index": "apart-*", "time": {"from": 0},
+        "stages": [
+            {"stage": "sample"},
+            {"stage": "histogram", "interval": "1s", "split_by": "both.keyword"},
+            {"stage": "top_values", "field": "code"},
+            {"stage": "top_values", "field": "both.keyword"},
+            {"stage": "cardinality", "fields": ["code", "both.keyword"]},
+        ],
+    }));
+    assert_eq!(told.result("sample")["total"], json!({"value": 60, "relation": "eq"}));
+    // What is in two of three indices.
+    let both = told.result("top_values:both.keyword");
+    assert_eq!(
+        (&both["with_value"], &both["missing"], &both["total"]),
+        (&json!(50), &json!(10), &json!(60))
+    );
+    let counts: Vec<&Value> = both["values"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|value| &value["count"])
+        .collect();
+    assert_eq!(counts, [25, 25]);
+    let histogram = told.result("histogram");
+    assert_eq!(histogram["buckets"][0]["count"], 60);
+    assert_eq!(histogram["buckets"][0]["other"], 10);
+    // Words here and numbers there: counted as they are, or refused, but never half of them as if that were all.
+    let code = told.end_of("top_values:code");
+    match code["event"].as_str().unwrap() {
+        "failed" => assert_eq!(code["status"], 400, "{code}"),
+        _ => {
+            let values = code["result"]["values"].as_array().unwrap();
+            let sum: u64 = values.iter().map(|value| value["count"].as_u64().unwrap()).sum();
+            assert_eq!((sum, &code["result"]["type"]), (50, &json!("conflict")), "{code}");
+        }
+    }
+    let fields = told.result("cardinality")["fields"].as_array().unwrap();
+    let both = fields.iter().find(|field| field["name"] == "both.keyword").unwrap();
+    assert_eq!((&both["cardinality"], &both["documents"]), (&json!(2), &json!(50)));
+    let code = fields.iter().find(|field| field["name"] == "code").unwrap();
+    assert_eq!(code["type"], "conflict", "{code}");
+}
+
+#[test]
+fn what_some_shards_cannot_answer_is_partial_and_says_why() {
+    let world = World::empty(&[]);
+    let mapping =
+        |kind: &str| json!({"mappings": {"properties": {"@timestamp": {"type": "date"}, "host": {"type": kind}}}});
+    world.alpha.ok("PUT", "/part-good", &mapping("keyword"));
+    world.alpha.ok("PUT", "/part-bad", &mapping("text"));
+    let event = |number: i64| json!({"@timestamp": BEGIN_MS + number, "host": format!("h{}", number % 3)});
+    world.alpha.write("part-good", (0..20).map(event));
+    world.alpha.write("part-bad", (0..10).map(event));
+    // Texts cannot be sorted by.
+    let told = world.alpha.discover(&json!({
+        "index": "part-*", "time": {"from": 0}, "sort": [{"host": "asc"}],
+        "stages": [{"stage": "sample"}, {"stage": "histogram", "split_by": null, "interval": "1s"}],
+    }));
+    let sample = told.end_of("sample");
+    assert_eq!(
+        (&sample["event"], &sample["partial"]),
+        (&json!("done"), &json!(true)),
+        "{sample}"
+    );
+    assert_eq!(sample["shards"]["failed"], 1);
+    let failure = &sample["shards"]["failures"][0];
+    assert_eq!(failure["index"], "part-bad");
+    assert!(
+        failure["reason"]["reason"].as_str().unwrap().contains("host"),
+        "{failure}"
+    );
+    assert_eq!(sample["result"]["hits"].as_array().unwrap().len(), 20);
+    assert_eq!(told.result("histogram")["buckets"][0]["count"], 30);
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused_before_anything_begins() {
+    let world = World::new(&[]);
+    for (body, status, word) in [
+        (json!({"index": "no-such-index"}), 404, "no-such-index"),
+        (
+            json!({"index": "events", "query": {"language": "lucene", "text": "a:(b"}}),
+            400,
+            "a:(b",
+        ),
+        (
+            json!({"index": "events", "query": {"language": "dsl", "dsl": {"nonsense": {}}}}),
+            400,
+            "nonsense",
+        ),
+        (
+            json!({"index": "events", "time": {"from": 2, "to": 1}}),
+            400,
+            "[from] of [time]",
+        ),
+        (
+            json!({"index": "events", "time": {"zone": "Mars/Olympus"}}),
+            400,
+            "Mars/Olympus",
+        ),
+        (
+            json!({"index": "events", "stages": [{"stage": "sample", "size": 1001}]}),
+            400,
+            "[size]",
+        ),
+        (json!({"index": "events", "columns": vec!["a"; 201]}), 400, "[columns]"),
+        (json!({}), 400, "[index] is required"),
+    ] {
+        let (got, answer) = world.alpha.ask("POST", "/_firn/discover", &body);
+        assert_eq!(got, status, "{body}: {answer}");
+        assert!(answer["error"]["reason"].to_string().contains(word), "{body}: {answer}");
+        assert_eq!(answer["status"], status);
+    }
+    let long = json!({"index": "events", "query": {"language": "lucene", "text": "x ".repeat(600_000)}});
+    assert_eq!(world.alpha.ask("POST", "/_firn/discover", &long).0, 413);
+    assert_eq!(
+        world
+            .node
+            .client()
+            .json("POST", "/_firn/discover", &json!({"index": "events"}))
+            .unwrap()
+            .status,
+        401
+    );
+    assert_eq!(world.operator.tasks(), Vec::<String>::new());
+}

@@ -1,0 +1,136 @@
+//! Events in a snapshot repository: what fetching them costs is told before it is done.
+
+use serde_json::{Value, json};
+
+use crate::{BEGIN_MS, DAY_MS, EVENTS, Told, World, event};
+
+/// The same events on disk as `shelf`, and in a repository as `shelf-frozen`.
+fn world(ask_over: &str) -> World {
+    let world = World::empty(&[("discover.frozen.ask_over", ask_over)]);
+    let index = json!({
+        "settings": {"index.tenant.field": "tenant"},
+        "mappings": {"properties": {
+            "@timestamp": {"type": "date"}, "event_class": {"type": "keyword"}, "status": {"type": "long"},
+            "tags": {"type": "keyword"}, "src_ip": {"type": "ip"},
+        }},
+    });
+    world.operator.ok("PUT", "/shelf", &index);
+    for (party, name) in [(&world.alpha, "alpha"), (&world.bravo, "bravo")] {
+        party.write("shelf", (0..EVENTS).map(|number| event(name, number)));
+    }
+    let repository = json!({"type": "fs", "settings": {"location": "objects"}});
+    world.operator.ok("PUT", "/_snapshot/objects", &repository);
+    let path = "/_snapshot/objects/kept?wait_for_completion=true";
+    world.operator.ok("PUT", path, &json!({"indices": "shelf"}));
+    let path = "/_snapshot/objects/kept/_mount?wait_for_completion=true&storage=shared_cache";
+    world.operator.ok(
+        "POST",
+        path,
+        &json!({"index": "shelf", "renamed_index": "shelf-frozen"}),
+    );
+    world
+}
+
+fn question(index: &str, frozen: &str) -> Value {
+    json!({
+        "index": index,
+        "time": {"from": BEGIN_MS, "to": BEGIN_MS + 30 * DAY_MS},
+        "frozen": frozen,
+        "stages": [
+            {"stage": "sample", "size": 20},
+            {"stage": "histogram"},
+            {"stage": "cardinality", "fields": ["status", "tags", "src_ip"]},
+            {"stage": "top_values", "field": "tags"},
+        ],
+    })
+}
+
+const DEAR: [&str; 3] = ["histogram", "cardinality", "top_values"];
+
+/// `_index` differs, and nothing else may.
+fn sources(told: &Told) -> Vec<Value> {
+    let hits = told.result("sample")["hits"].as_array().unwrap().iter();
+    hits.map(|hit| json!([hit["_id"], hit["_source"]])).collect()
+}
+
+#[test]
+fn what_it_costs_is_told_instead_of_run_until_that_is_asked_for() {
+    let world = world("0b");
+    let local = world.alpha.discover(&question("shelf", "ask"));
+    let asked = world.alpha.discover(&question("shelf-frozen", "ask"));
+    // The sample runs at once.
+    assert_eq!(sources(&asked), sources(&local));
+    assert_eq!(
+        asked.result("sample")["total"],
+        json!({"value": EVENTS, "relation": "eq"})
+    );
+    for stage in DEAR {
+        let end = asked.end_of(stage);
+        assert_eq!(end["event"], "estimate", "{end}");
+        assert!(
+            end["bytes"].as_u64() > Some(0) && end["requests"].as_u64() > Some(0),
+            "{end}"
+        );
+        assert!(end["ms"].is_u64() && end["splits"].as_u64() > Some(0), "{end}");
+        assert_eq!(end["result"], Value::Null);
+    }
+    let run = world.alpha.discover(&question("shelf-frozen", "run"));
+    for stage in DEAR {
+        assert_eq!(run.result(stage), local.result(stage), "{stage}");
+    }
+    let cost = &run.end_of("cardinality")["cost"];
+    assert!(cost["bytes"].is_u64() && cost["requests"].is_u64(), "{cost}");
+    assert_eq!(sources(&run), sources(&local));
+    assert!(!format!("{:?}", run.0).contains("bravo says"));
+}
+
+#[test]
+fn an_open_range_is_not_looked_through_without_asking() {
+    let world = world("0b");
+    let mut body = question("shelf-frozen", "ask");
+    body["time"] = json!({});
+    let asked = world.alpha.discover(&body);
+    assert_eq!(
+        asked.end_of("histogram")["event"],
+        "estimate",
+        "{}",
+        asked.end_of("histogram")
+    );
+    body["frozen"] = json!("run");
+    let run = world.alpha.discover(&body);
+    let buckets = run.result("histogram")["buckets"].as_array().unwrap();
+    let sum: u64 = buckets.iter().map(|bucket| bucket["count"].as_u64().unwrap()).sum();
+    assert_eq!(sum, EVENTS as u64);
+}
+
+#[test]
+fn what_costs_little_runs_at_once() {
+    let world = world("1gb");
+    let local = world.alpha.discover(&question("shelf", "ask"));
+    let asked = world.alpha.discover(&question("shelf-frozen", "ask"));
+    for stage in DEAR {
+        assert_eq!(asked.result(stage), local.result(stage), "{stage}");
+    }
+}
+
+#[test]
+fn it_may_run_in_the_background() {
+    let world = world("0b");
+    let local = world.alpha.discover(&question("shelf", "ask"));
+    let mut stream = world
+        .alpha
+        .stream("/_firn/discover", "*/*", &question("shelf-frozen", "background"));
+    let id = stream.until("opened")["id"].as_str().unwrap().to_owned();
+    drop(stream);
+    let told = world
+        .alpha
+        .stream(&format!("/_firn/discover/{id}"), "*/*", &Value::Null)
+        .rest();
+    for stage in DEAR {
+        assert_eq!(told.result(stage), local.result(stage), "{stage}");
+    }
+    // A tail is about what is written: to a mounted index nothing ever is.
+    let tail = json!({"index": "shelf-frozen", "timeout": "100ms"});
+    let tail = world.alpha.stream("/_firn/discover/tail", "*/*", &tail).rest();
+    assert_eq!(tail.0.last().unwrap()["event"], "end");
+}

@@ -1,0 +1,138 @@
+//! Events that nobody would write by hand: hundreds of fields, megabytes, markup, emoji, text from right to left.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::{BEGIN_MS, Told, World};
+
+/// Each is a value, and unharmed wherever it is told.
+const ODD: [&str; 9] = [
+    "<script>alert('x')</script><img src=x onerror=alert(1)>",
+    "\"quoted\" & 'single' \\ backslash / </textarea>",
+    "line\nfeed\r\nand\ttab",
+    "event: done\ndata: {\"event\":\"end\"}\n\n",
+    "👩‍👩‍👧‍👦 🏳️‍🌈 e\u{301} 𝒳",
+    "שלום עולם \u{202e}gnp.exe\u{202c}",
+    "مرحبا بالعالم",
+    "separators \u{2028} and \u{2029} and \u{85}",
+    "nul \u{0} and delete \u{7f} and \u{feff}",
+];
+
+#[test]
+fn values_arrive_as_they_were_sent() {
+    let world = World::empty(&[]);
+    let index = json!({"mappings": {"properties": {"@timestamp": {"type": "date"}, "text": {"type": "keyword"}}}});
+    world.alpha.ok("PUT", "/odd", &index);
+    world.alpha.write(
+        "odd",
+        ODD.iter()
+            .enumerate()
+            .map(|(number, text)| json!({"@timestamp": BEGIN_MS + number as i64, "text": text})),
+    );
+    // A source of several lines, as it was sent.
+    let several = format!(
+        "{{\n  \"@timestamp\": {},\r\n  \"text\": \"several\",\n  \"list\": [\n1,\n2]\n}}",
+        BEGIN_MS + 100
+    );
+    let put = world.alpha.client.send(
+        "PUT",
+        "/odd/_doc/several?refresh=true",
+        Some("application/json"),
+        several.as_bytes(),
+    );
+    assert_eq!(put.unwrap().status, 201);
+    let body = json!({
+        "index": "odd", "time": {"from": 0}, "columns": ["text"],
+        "stages": [
+            {"stage": "sample", "size": 50},
+            {"stage": "histogram", "split_by": "text", "split_values": 20, "interval": "1d"},
+            {"stage": "top_values", "field": "text", "size": 20},
+        ],
+    });
+    let expect: BTreeSet<&str> = ODD.into_iter().chain(["several"]).collect();
+    for accept in ["application/x-ndjson", "text/event-stream"] {
+        let told: Told = world.alpha.stream("/_firn/discover", accept, &body).rest();
+        let names: Vec<&str> = told.0.iter().map(|event| event["event"].as_str().unwrap()).collect();
+        assert_eq!(names.iter().filter(|name| **name == "end").count(), 1, "{names:?}");
+        let hits = told.result("sample")["hits"].as_array().unwrap();
+        let shown: BTreeSet<&str> = hits
+            .iter()
+            .map(|hit| hit["_source"]["text"].as_str().unwrap())
+            .collect();
+        assert_eq!(shown, expect, "{accept}");
+        let columns: BTreeSet<&str> = hits
+            .iter()
+            .map(|hit| hit["fields"]["text"][0].as_str().unwrap())
+            .collect();
+        assert_eq!(columns, expect, "{accept}");
+        assert_eq!(hits[0]["_source"]["list"], json!([1, 2]));
+        let values = told.result("top_values")["values"].as_array().unwrap();
+        let values: BTreeSet<&str> = values.iter().map(|value| value["text"].as_str().unwrap()).collect();
+        assert_eq!(values, expect, "{accept}");
+        let splits = told.result("histogram")["splits"].as_array().unwrap();
+        let splits: BTreeSet<&str> = splits.iter().map(|name| name.as_str().unwrap()).collect();
+        assert_eq!(splits, expect, "{accept}");
+    }
+}
+
+#[test]
+fn an_event_may_have_three_hundred_fields() {
+    let world = World::empty(&[]);
+    let event = |number: i64| {
+        let mut event = Map::new();
+        event.insert("@timestamp".to_owned(), json!(BEGIN_MS + number));
+        for field in 0..300 {
+            event.insert(format!("f{field:03}"), json!(number % (1 + field % 7)));
+        }
+        Value::Object(event)
+    };
+    world.alpha.write("many", (0..50).map(event));
+    let told = world.alpha.discover(&json!({"index": "many", "time": {"from": 0}}));
+    assert_eq!(
+        told.result("sample")["hits"][0]["_source"].as_object().unwrap().len(),
+        301
+    );
+    let fields = told.result("cardinality")["fields"].as_array().unwrap();
+    assert_eq!(fields.len(), 100, "as many as are counted unless others are named");
+    let names: Vec<String> = (0..300).map(|field| format!("f{field:03}")).collect();
+    let told = world.alpha.discover(&json!({
+        "index": "many", "time": {"from": 0}, "stages": [{"stage": "cardinality", "fields": names}],
+    }));
+    let fields = told.result("cardinality")["fields"].as_array().unwrap();
+    assert_eq!(fields.len(), 300);
+    for field in fields {
+        let number: u64 = field["name"].as_str().unwrap()[1..].parse().unwrap();
+        assert_eq!(
+            (&field["cardinality"], &field["documents"]),
+            (&json!(1 + number % 7), &json!(50)),
+            "{field}"
+        );
+    }
+    let too_many = json!({"index": "many", "stages": [{"stage": "cardinality", "fields": vec!["a"; 501]}]});
+    assert_eq!(world.alpha.ask("POST", "/_firn/discover", &too_many).0, 400);
+}
+
+#[test]
+fn megabytes_are_told_up_to_a_bound_and_the_rest_counted() {
+    let world = World::empty(&[]);
+    let text = "a<b>&".repeat(200_000);
+    for number in 0..18 {
+        world.alpha.write(
+            "large",
+            [json!({"@timestamp": BEGIN_MS + number, "n": number, "text": text})],
+        );
+    }
+    let told = world.alpha.discover(&json!({
+        "index": "large", "time": {"from": 0},
+        "stages": [{"stage": "sample"}, {"stage": "top_values", "field": "n", "size": 20}],
+    }));
+    let sample = told.result("sample");
+    let hits = sample["hits"].as_array().unwrap();
+    let omitted = sample["omitted"].as_u64().unwrap();
+    assert_eq!(hits.len() as u64 + omitted, 18);
+    assert!(omitted > 0 && hits.len() > 10, "{} hits, {omitted} omitted", hits.len());
+    assert_eq!(hits[0]["_source"]["n"], 17, "the newest are told");
+    assert_eq!(hits[0]["_source"]["text"], text);
+    assert_eq!(told.result("top_values")["with_value"], 18);
+}
