@@ -34,6 +34,8 @@ pub(super) struct Step<'a> {
 #[derive(Default)]
 struct Seen {
     shards: SearchShards,
+    /// Of the search under way.
+    latest: Option<SearchShards>,
     timed_out: bool,
 }
 
@@ -74,6 +76,7 @@ impl<'a> Step<'a> {
                         && told.as_ref().is_none_or(|told| !Arc::ptr_eq(told, &latest))
                     {
                         self.progress(&latest.shards);
+                        self.seen().latest = Some(latest.shards.clone());
                         so_far(&latest);
                         told = Some(latest);
                     }
@@ -107,7 +110,7 @@ impl<'a> Step<'a> {
     pub(super) fn partial(&self, result: &[u8]) {
         let shards = {
             let seen = self.seen();
-            done_of(&seen.shards)
+            done_of(seen.latest.as_ref().unwrap_or(&seen.shards))
         };
         let head = self.head("partial", [("shards", shards)]);
         // Where there is no room for it there is none for the whole either, and that is told.
@@ -221,6 +224,7 @@ impl<'a> Step<'a> {
     fn see(&self, response: &SearchResponse) {
         let mut seen = self.seen();
         seen.timed_out |= response.timed_out;
+        seen.latest = None;
         let shards = &response.shards;
         let known = &mut seen.shards;
         known.skipped = match known.total {

@@ -2,31 +2,32 @@
 
 use serde_json::{Value, json};
 
-use crate::{BEGIN_MS, Party, World};
+use crate::{BEGIN_MS, World};
 
 /// Values of the first index: more than a shard names. `zz` is the last of equals there, and so not named.
 const VALUES: usize = 1_100;
 
 /// `zz` has 2 + 29 events, `x` 0 + 30: who adds up what shards name finds `x` first.
-fn write(party: &Party) {
+fn write(world: &World) {
     let event = |value: String, number: usize| json!({"@timestamp": BEGIN_MS + number as i64, "value": value});
-    let index = json!({"mappings": {"properties": {"@timestamp": {"type": "date"}, "value": {"type": "keyword"}}}});
     for name in ["wide-0", "wide-1"] {
-        party.ok("PUT", &format!("/{name}"), &index);
+        world.index(name, json!({}), json!({"value": {"type": "keyword"}}));
     }
     let many = (0..2 * VALUES).map(|number| event(format!("v{:04}", number / 2), number));
-    party.write(
+    world.alpha.write(
         "wide-0",
         many.chain((0..2).map(|number| event("zz".to_owned(), number))),
     );
     let few = (0..29).map(|number| event("zz".to_owned(), number));
-    party.write("wide-1", few.chain((0..30).map(|number| event("x".to_owned(), number))));
+    world
+        .alpha
+        .write("wide-1", few.chain((0..30).map(|number| event("x".to_owned(), number))));
 }
 
 #[test]
 fn values_that_a_shard_did_not_name_are_counted_again() {
     let world = World::empty(&[]);
-    write(&world.alpha);
+    write(&world);
     // What one search says, so that it is seen that there is something to mend.
     let terms = |shard_size: u64| {
         let terms = json!({"field": "value", "size": 2, "shard_size": shard_size});
@@ -61,7 +62,7 @@ fn values_that_a_shard_did_not_name_are_counted_again() {
 #[test]
 fn so_are_the_splits_of_the_histogram() {
     let world = World::empty(&[]);
-    write(&world.alpha);
+    write(&world);
     let stage = json!({"stage": "histogram", "split_by": "value", "split_values": 2});
     let result = world.alpha.stage("wide-*", &stage);
     assert_eq!(result["splits"], json!(["zz", "x"]));

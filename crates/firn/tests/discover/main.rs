@@ -59,6 +59,11 @@ impl World {
                 "cluster.routing.allocation.disk.watermark.flood_stage".to_owned(),
                 "100mb".to_owned(),
             ),
+            ("path.repo".to_owned(), folder.path().join("repo").display().to_string()),
+            (
+                "xpack.searchable.snapshot.shared_cache.size".to_owned(),
+                "64mb".to_owned(),
+            ),
         ];
         all.extend(
             settings
@@ -103,6 +108,14 @@ impl World {
         }
     }
 
+    /// An index that tenants share, with these fields beside `@timestamp`.
+    fn index(&self, name: &str, settings: Value, fields: Value) {
+        let mut body = json!({"settings": settings, "mappings": {"properties": fields}});
+        body["settings"]["index.tenant.field"] = json!("tenant");
+        body["mappings"]["properties"]["@timestamp"] = json!({"type": "date"});
+        self.operator.ok("PUT", &format!("/{name}"), &body);
+    }
+
     /// With events of both tenants.
     fn new(settings: &[(&str, &str)]) -> Self {
         let world = Self::empty(settings);
@@ -117,11 +130,12 @@ impl World {
 fn event(tenant: &str, number: usize) -> Value {
     let shift = tenant.len() + usize::from(tenant == "bravo");
     let class = ["firewall", "dns", "web", "auth", "audit"][(number * 7 + number / 11 + shift) % 5];
+    let status = [200, 200, 200, 301, 404, 500][number * 5 % 6];
     let mut event = json!({
         "@timestamp": BEGIN_MS + number as i64 * 10 * MINUTE_MS,
         "event_class": class,
         "src_ip": format!("10.0.{}.{}", number % 3, number * 13 % 40),
-        "status": [200, 200, 200, 301, 404, 500][number * 5 % 6],
+        "status": status,
         "took": (number % 17) as f64 * 1.5,
         "ok": number % 4 != 0,
         "message": format!("{tenant} says {number}"),

@@ -13,11 +13,9 @@ const ENDS_WITHIN: Duration = Duration::from_secs(4);
 
 /// An index over whose names patterns have to be looked for.
 fn slow_index(world: &World) {
-    let index = json!({
-        "settings": {"number_of_shards": 3, "index.requests.cache.enable": false},
-        "mappings": {"properties": {"@timestamp": {"type": "date"}, "name": {"type": "keyword"}}},
-    });
-    world.alpha.ok("PUT", "/slow", &index);
+    // Answers that are kept would leave nothing to do.
+    let settings = json!({"number_of_shards": 3, "index.requests.cache.enable": false});
+    world.index("slow", settings, json!({"name": {"type": "keyword"}}));
     let event = |number: usize| json!({"@timestamp": BEGIN_MS + number as i64, "name": format!("name {number} of {}", number * 7919 % 10_007)});
     world.alpha.write("slow", (0..NAMES).map(event));
 }
@@ -98,8 +96,12 @@ fn what_takes_long_says_how_far_it_is() {
     assert!(!so_far.is_empty(), "nothing was told on the way: {:?}", told.0);
     for event in so_far {
         let shards = &event["shards"];
-        assert_eq!(shards["total"], 3, "{event}");
-        assert!(shards["done"].as_u64() <= Some(3), "{event}");
+        assert!(shards["done"].as_u64() <= shards["total"].as_u64(), "{event}");
+        assert!(shards["total"].as_u64() > Some(0), "{event}");
+        assert_ne!(
+            event["result"]["exact"], true,
+            "nothing is exact before all of it is counted: {event}"
+        );
     }
     // Each stage has ended, and the latest of it is its end.
     assert_eq!(of("done").len() + of("failed").len(), 5, "{:?}", told.0);

@@ -103,7 +103,7 @@ fn many_at_once_are_shown_in_order_and_the_rest_counted() {
     let world = World::empty(&[]);
     let mut stream = world
         .alpha
-        .stream("/_firn/discover/tail", "*/*", &json!({"index": "events"}));
+        .stream("/_firn/discover/tail", "*/*", &json!({"index": "events", "time": {}}));
     stream.until("opened");
     let lines: String = (0..1_300)
         .map(|number| format!("{{\"create\":{{}}}}\n{}\n", event("alpha", number)))

@@ -7,7 +7,7 @@ use firn_engine::search::{SearchRequest, SearchResponse};
 use serde_json::{Map, Value, json};
 
 use super::sample::hits_body;
-use super::{Outcome, aggregations, number};
+use super::{Outcome, aggregations, is_whole, number};
 use crate::discover::known::{KnownField, KnownFields};
 use crate::discover::step::Step;
 use crate::error::ApiError;
@@ -103,7 +103,7 @@ fn results(batch: &[&String], known: &KnownFields, response: &SearchResponse) ->
                 "name": field,
                 "type": known.get(*field).map(|known| known.field_type),
                 "cardinality": cardinality,
-                "exact": cardinality <= EXACT_BELOW,
+                "exact": is_whole(response) && cardinality <= EXACT_BELOW,
                 "documents": documents,
             })
         })

@@ -18,6 +18,9 @@ use crate::error::ApiError;
 /// Values that each shard names at least: of most fields that events are split by, that is all of them.
 const SHARD_SPLITS: u64 = 100;
 
+/// Values that are looked at beyond those that are told: of shards that differ, one of them may be among the first.
+const BEYOND: u64 = 5;
+
 pub(super) async fn run(
     step: &Step<'_>,
     split_by: &SplitBy,
@@ -63,21 +66,21 @@ pub(super) async fn run(
     let found = step
         .search(request, &|so_far| {
             if so_far.aggregations.is_some() {
-                step.partial(&drawn.print(so_far, None));
+                step.partial(&drawn.print(so_far, None, false));
             }
         })
         .await?;
     let split = found.aggregations.as_deref().map_or(&Value::Null, |all| &all["split"]);
     let again = match split_by.as_deref().and_then(|field| counted::again(field, split)) {
         Some(again) => {
-            step.partial(&drawn.print(&found, None));
+            step.partial(&drawn.print(&found, None, false));
             let split = json!({"terms": again, "aggs": {"time": drawn.over_time(time)}});
             let request = step.run.question.search(aggregations(json!({"split": split})))?;
             Some(step.search(request, &|_| {}).await?)
         }
         None => None,
     };
-    Ok(Outcome::Done(drawn.print(&found, again.as_ref())))
+    Ok(Outcome::Done(drawn.print(&found, again.as_ref(), true)))
 }
 
 /// The first of the configured fields that is in use.
@@ -120,7 +123,7 @@ impl Drawn<'_> {
         let over_time = self.over_time(time);
         let mut aggs = json!({"time": over_time});
         if let Some(field) = self.split_by {
-            let terms = json!({"field": field, "size": self.splits, "shard_size": SHARD_SPLITS});
+            let terms = json!({"field": field, "size": self.splits + BEYOND, "shard_size": SHARD_SPLITS});
             aggs["split"] = json!({"terms": terms, "aggs": {"time": over_time}});
         }
         step.run.question.search(aggregations(aggs))
@@ -141,20 +144,20 @@ impl Drawn<'_> {
         json!({"date_histogram": histogram})
     }
 
-    fn print(&self, found: &SearchResponse, again: Option<&SearchResponse>) -> Vec<u8> {
-        self.result(found, again).to_string().into_bytes()
+    fn print(&self, found: &SearchResponse, again: Option<&SearchResponse>, ended: bool) -> Vec<u8> {
+        self.result(found, again, ended).to_string().into_bytes()
     }
 
-    /// `again`: where the splits that were found had to be counted again.
-    fn result(&self, found: &SearchResponse, again: Option<&SearchResponse>) -> Value {
+    /// `ended`: nothing follows; `again`: where the splits that were found had to be counted again.
+    fn result(&self, found: &SearchResponse, again: Option<&SearchResponse>, ended: bool) -> Value {
         let aggregations = found.aggregations.as_deref().unwrap_or(&Value::Null);
         let again_aggregations = again.and_then(|again| again.aggregations.as_deref());
         let counted = Counted::new(
             &aggregations["split"],
             again_aggregations.map(|all| &all["split"]),
             self.splits,
-            self.splits,
-            is_whole(found) && again.is_none_or(is_whole),
+            self.splits + BEYOND,
+            ended && is_whole(found) && again.is_none_or(is_whole),
         );
         let counts = by_start(&aggregations["time"]);
         let splits: Vec<(String, HashMap<i64, u64>)> = counted
@@ -251,7 +254,7 @@ mod tests {
             }))),
             ..SearchResponse::default()
         };
-        let result = hours("UTC").result(&response, None);
+        let result = hours("UTC").result(&response, None, true);
         assert_eq!(result["splits"], json!(["a", "b"]));
         let expect = json!([
             {"from_ms": HOUR / 2, "to_ms": HOUR, "count": 5, "splits": {"a": 4}, "other": 1},

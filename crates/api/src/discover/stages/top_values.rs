@@ -42,14 +42,14 @@ pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outco
     let found = step
         .search(request, &|so_far| {
             if so_far.aggregations.is_some() {
-                step.partial(&told.print(so_far, None));
+                step.partial(&told.print(so_far, None, false));
             }
         })
         .await?;
     let terms = found.aggregations.as_deref().map_or(&Value::Null, |all| &all["values"]);
     let again = match counted::again(field, terms) {
         Some(again) => {
-            step.partial(&told.print(&found, None));
+            step.partial(&told.print(&found, None, false));
             let request = step
                 .run
                 .question
@@ -58,7 +58,7 @@ pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outco
         }
         None => None,
     };
-    Ok(Outcome::Done(told.print(&found, again.as_ref())))
+    Ok(Outcome::Done(told.print(&found, again.as_ref(), true)))
 }
 
 /// What is told of a field.
@@ -72,12 +72,12 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    fn print(&self, found: &SearchResponse, again: Option<&SearchResponse>) -> Vec<u8> {
-        self.result(found, again).to_string().into_bytes()
+    fn print(&self, found: &SearchResponse, again: Option<&SearchResponse>, ended: bool) -> Vec<u8> {
+        self.result(found, again, ended).to_string().into_bytes()
     }
 
-    /// `again`: where the values that were found had to be counted again.
-    fn result(&self, found: &SearchResponse, again: Option<&SearchResponse>) -> Value {
+    /// `ended`: nothing follows; `again`: where the values that were found had to be counted again.
+    fn result(&self, found: &SearchResponse, again: Option<&SearchResponse>, ended: bool) -> Value {
         let aggregations = found.aggregations.as_deref().unwrap_or(&Value::Null);
         let again_aggregations = again.and_then(|again| again.aggregations.as_deref());
         let counted = Counted::new(
@@ -85,7 +85,7 @@ impl Told<'_> {
             again_aggregations.map(|all| &all["values"]),
             self.size,
             self.asked,
-            is_whole(found) && again.is_none_or(is_whole),
+            ended && is_whole(found) && again.is_none_or(is_whole),
         );
         let with_value = number(&aggregations["with"]["doc_count"]);
         let total = found.total.map_or(0, |total| total.value);
@@ -159,8 +159,8 @@ mod tests {
                 {"value": "x", "text": "x", "count": 2, "percent": 33.33},
             ],
         });
-        assert_eq!(told.result(&response, None), expect);
-        let nothing = told.result(&SearchResponse::default(), None);
+        assert_eq!(told.result(&response, None, true), expect);
+        let nothing = told.result(&SearchResponse::default(), None, true);
         assert_eq!((&nothing["values"], &nothing["total"]), (&json!([]), &json!(0)));
     }
 }
