@@ -18,6 +18,9 @@ use hyper::body::{Body, Frame, SizeHint};
 /// What comes of a stream. An error breaks the connection, so that nobody takes what came for the whole.
 pub(crate) type Pieces = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
+/// Ready when a stream has to break off.
+type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// An answer that is written as it comes.
 pub(crate) struct Streamed {
     pub(crate) content_type: &'static str,
@@ -60,7 +63,7 @@ struct Flow {
     pieces: Pieces,
     endless: bool,
     /// Any of them is ready when the stream has to break off, for its reason.
-    stops: Vec<(&'static str, Pin<Box<dyn Future<Output = ()> + Send>>)>,
+    stops: Vec<(&'static str, Stop)>,
     ended: Ended,
     on_end: Option<Box<dyn FnOnce(Ended) + Send>>,
     held: Vec<Box<dyn Any + Send>>,
