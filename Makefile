@@ -1,6 +1,6 @@
 # Everything starts here; the work is in cargo and in scripts/. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build run test test-peers check unit e2e crash clients console console-dist browser soak reference fuzz bench bench-layout bench-discover docs clean
+.PHONY: help setup setup-test build run test test-peers check unit e2e crash clients console console-dist browser soak reference fuzz bench bench-layout bench-discover bench-console docs clean
 
 EVENTS ?=
 DATA ?= ./data
@@ -69,6 +69,9 @@ bench-layout: build ## layouts side by side, in firn and in the real OpenSearch 
 
 bench-discover: build ## the stages of Discover, and the same operations in the real OpenSearch if OPENSEARCH_URL names one
 	@scripts/bench-discover.sh
+
+bench-console: ## from Enter to the first row on screen in Chromium, against the server at FIRN_URL
+	@scripts/bench-console.sh
 
 docs: ## print the reference pages again from their definitions
 	@$(CARGO) run --quiet --bin firn -- settings --markdown > docs/operate/settings.md

@@ -26,5 +26,14 @@ export default tseslint.config(
     },
   },
   // What runs under node: builds and tools.
+  {
+    // Functions of these also run in the page.
+    files: ['e2e/**/*.mjs'],
+    languageOptions: {
+      globals: Object.fromEntries(
+        ['Buffer', 'fetch', 'setTimeout', 'URLSearchParams', 'window', 'document', 'performance', 'MutationObserver', 'requestAnimationFrame'].map((name) => [name, 'readonly']),
+      ),
+    },
+  },
   { files: ['**/*.mjs', '*.js'], languageOptions: { globals: { process: 'readonly', console: 'readonly' } } },
 );

@@ -25,3 +25,4 @@ mkdir -p bench/results
   ${BENCH_DATA:+--reuse} "${events[@]}" > "$folder/loaded"
 "$firn" bench discover --url "$url" ${OPENSEARCH_URL:+--vs "$OPENSEARCH_URL"} "${events[@]}" \
   --json "$name.json" --markdown "$name.md" ${flags[@]+"${flags[@]}"}
+[ "${BENCH_BROWSER:-}" = no ] || FIRN_URL=$url BENCH_NAME=${BENCH_NAME:-discover}-browser scripts/bench-console.sh
