@@ -176,6 +176,11 @@ impl Core {
         for _ in 0..SWEPT_MAX {
             let mut needed = HashSet::new();
             let indices = self.write_shards(plan, &held, &mut known, &mut needed)?;
+            let segments = indices.values().flatten().flat_map(|shard| &shard.segments);
+            let splits = segments.map(|segment| &segment.split);
+            if !io.block_on(known.has_all(repository, splits))? {
+                continue;
+            }
             self.make_tables(repository, running, &indices, &mut known)?;
             needed.extend(known.tables.values().flatten().map(|table| table.key()));
             let manifest = self.manifest(plan, &metadata, &held, &indices, &known)?;
@@ -323,6 +328,7 @@ impl Core {
                         status.processed.files += 1;
                         status.processed.bytes += segment.size_bytes();
                     });
+                    known.seen.insert(split.key());
                     known.splits.insert(segment.id(), split.clone());
                     split
                 }

@@ -20,12 +20,37 @@ pub(super) struct Known {
     pub(super) splits: HashMap<String, SplitRef>,
     /// Tables of filters by name of the index.
     pub(super) tables: HashMap<String, Vec<FilterTableRef>>,
+    /// Keys of splits that are there for certain: written just now, or looked for.
+    pub(super) seen: HashSet<String>,
 }
 
 impl Known {
+    /// Looks for splits that a snapshot takes over from those before. What is gone is forgotten.
+    pub(super) async fn has_all<'a>(
+        &mut self,
+        repository: &Repository,
+        splits: impl Iterator<Item = &'a SplitRef>,
+    ) -> Result<bool> {
+        let unseen = splits.map(|split| (split.key(), split.len));
+        let unseen: HashMap<String, u64> = unseen.filter(|(key, _)| !self.seen.contains(key)).collect();
+        self.seen.extend(unseen.keys().cloned());
+        let lacking = repository.lacking(unseen.into_iter().collect()).await?;
+        if lacking.is_empty() {
+            return Ok(true);
+        }
+        tracing::warn!(
+            repository = repository.name(),
+            splits = lacking.len(),
+            "splits of older snapshots are gone from the repository: they are written anew, and what else names them is damaged"
+        );
+        self.forget(&lacking);
+        Ok(false)
+    }
+
     /// Forgets what is gone.
     pub(super) fn forget(&mut self, keys: &HashSet<String>) {
         self.splits.retain(|_, split| !keys.contains(&split.key()));
+        self.seen.retain(|key| !keys.contains(key));
         for tables in self.tables.values_mut() {
             tables.retain(|table| !keys.contains(&table.key()));
         }

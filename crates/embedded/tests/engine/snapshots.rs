@@ -570,3 +570,23 @@ fn snapshots_that_hold_events_of_a_tenant_are_named() {
     let found = node.run(node.engine.snapshots_of_tenant(&ctx(), &tenant)).unwrap();
     assert!(found.holding.is_empty() && !found.unread.is_empty(), "{found:?}");
 }
+
+#[test]
+fn what_is_gone_of_an_older_snapshot_is_written_again_for_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = with_repository(folder.path());
+    let made = fill(&node);
+    snapshot(&node, "first", "logs").unwrap();
+    let splits = objects(folder.path(), "splits");
+    let path = |name: &str| folder.path().join("backups/splits").join(&name[..2]).join(name);
+    std::fs::remove_file(path(&splits[0])).unwrap();
+    if let Some(cut) = splits.get(1) {
+        let file = std::fs::OpenOptions::new().write(true).open(path(cut)).unwrap();
+        file.set_len(100).unwrap();
+    }
+    snapshot(&node, "second", "logs").unwrap();
+    assert_eq!(objects(folder.path(), "splits"), splits);
+    let other = with_repository(folder.path());
+    restore(&other, restore_request("second", &[])).unwrap();
+    check_restored(&other, "logs", &made);
+}

@@ -5,14 +5,18 @@ use std::pin::pin;
 
 use firn_model::repository::{invalid_snapshot_name, snapshot_missing};
 use firn_model::{ErrorKind, Result};
-use futures_util::stream::{self, Stream, StreamExt};
+use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 
 use super::log::{ATTEMPTS_MAX, Change, SnapshotEntry};
 use super::manifest::{IndexEntry, IndexManifest, SnapshotManifest, snapshot_key};
 use super::{Basis, Condemned, Repository, Swept};
+use crate::object::ObjectErrorKind;
 
 /// Manifests that are read at a time; the store has a limit of its own for all.
 pub(super) const READS_MAX: usize = 32;
+
+/// Objects that are looked for at a time.
+const LOOKS_MAX: usize = 16;
 
 /// Objects by key, with their bytes where known.
 pub(super) type Named = BTreeMap<String, u64>;
@@ -104,6 +108,21 @@ impl Repository {
             (entry, manifest)
         });
         read.buffered(READS_MAX)
+    }
+
+    /// Of objects that somebody relies on, keys with bytes, those that are not there as they should be. Nobody removes
+    /// them in the order of things; what lies in a store may still be lost or cut by hand.
+    pub async fn lacking(&self, objects: Vec<(String, u64)>) -> Result<HashSet<String>> {
+        let looks = stream::iter(objects).map(|(key, len)| async move {
+            match self.store.info(&key).await {
+                Ok(info) if info.len == len => Ok(None),
+                Ok(_) => Ok(Some(key)),
+                Err(error) if error.kind == ObjectErrorKind::NotFound => Ok(Some(key)),
+                Err(error) => Err(self.failed("look for a split", error)),
+            }
+        });
+        let lacking: Vec<Option<String>> = looks.buffer_unordered(LOOKS_MAX).try_collect().await?;
+        Ok(lacking.into_iter().flatten().collect())
     }
 
     /// Manifests of snapshots, each with what became of reading it, in their order.
