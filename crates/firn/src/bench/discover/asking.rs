@@ -29,8 +29,8 @@ pub(super) struct Asker<'a> {
 
 /// The fields that firn itself would show, most used first.
 pub(super) fn fields(firn: &Side, index: &str, count: usize) -> anyhow::Result<Vec<String>> {
-    let path = format!("/_firn/discover/fields?index={}", encode_segment(index));
-    let answer = firn.client.json("GET", &path, None)?;
+    let body = json!({"index": index});
+    let answer = firn.client.json("POST", "/_firn/discover/fields", Some(&body))?;
     let fields: Vec<String> = (answer["fields"].as_array())
         .context("the answer names no fields")?
         .iter()
