@@ -51,6 +51,7 @@ describe('Discover on bad days', () => {
     expect(await page.locator(`[id="${messageId}"]`).innerText()).not.toBe('');
     expect(await page.getByRole('row').count()).toBeGreaterThan(5);
     await page.getByRole('slider').waitFor();
+    await page.getByText('The answer before').waitFor();
     await look(page, 'discover-syntax-error');
     await query(page, 'severity: *');
     await totalIs(page, 500);
@@ -79,7 +80,7 @@ describe('Discover on bad days', () => {
     await page.getByText('Part of this address cannot be read').waitFor();
     await page.getByRole('columnheader', { name: /nowhere/ }).waitFor();
     const missing = await windows.open(firn, '/discover?i=not-there');
-    await missing.getByRole('alert').getByText(/no such index \[not-there\]/).waitFor();
+    await missing.getByRole('alert').getByText(/no such index \[not-there\]/).first().waitFor();
     await look(missing, 'discover-no-index');
   });
 

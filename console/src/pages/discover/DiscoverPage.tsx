@@ -146,7 +146,7 @@ export function DiscoverPage() {
             onBackground={on.background}
           />
           <div className={classes.content}>
-            <EventsTotal stage={sample} fresh={tail.hits.length} live={state.live} />
+            <EventsTotal stage={refused ? { ...sample, stale: true } : sample} fresh={tail.hits.length} live={state.live} />
             {timeField !== null && (
               <Histogram
                 stage={histogram}
@@ -162,7 +162,7 @@ export function DiscoverPage() {
                 onBackground={on.background}
               />
             )}
-            {run.error === null && <StageState name="The table" stage={sample} onRetry={again} />}
+            <StageState name="The table" stage={sample} onRetry={again} />
             {sample.result === null && sample.status === 'loading' ? (
               <Loading label="Events" />
             ) : (
@@ -175,7 +175,7 @@ export function DiscoverPage() {
                 fields={fieldsByName}
                 first={fields.data?.columns ?? NONE}
                 total={total?.value ?? null}
-                stale={sample.stale}
+                stale={sample.stale && sample.status === 'loading'}
                 empty={empty}
                 actions={on.actions}
                 onColumns={on.columns}

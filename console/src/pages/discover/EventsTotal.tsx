@@ -16,7 +16,7 @@ export function EventsTotal({ stage, fresh, live }: { stage: Stage<Sample>; fres
           {format.number(total.value)} {total.value === 1 ? 'event' : 'events'}
         </span>
       ) : (
-        <span className={classes.total}>{stage.status === 'loading' ? 'Searching…' : ''}</span>
+        <span className={classes.total}>{stage.status === 'loading' ? 'Searching…' : stage.stale ? 'The answer before' : ''}</span>
       )}
       {stage.status === 'partial' && (
         <Text size="xs" c="dimmed">

@@ -98,7 +98,7 @@ export const Histogram = memo(function Histogram(props: Props) {
       <StageState name="The histogram" {...props} />
       {result && !asTable && (
         <Suspense fallback={<div className={classes.space} />}>
-          <div className={classes.chart} data-stale={stage.stale || undefined}>
+          <div className={classes.chart} data-stale={(stage.stale && loading) || undefined}>
             <HistogramChart result={result} series={series} onRange={onRange} />
           </div>
         </Suspense>

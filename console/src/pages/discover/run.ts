@@ -57,11 +57,10 @@ export function reduceRun(run: Run, action: RunAction): Run {
       return action.stage === 'top_values' ? run : { ...run, [action.stage]: LOADING };
     case 'event':
       return withEvent(run, action.event);
-    case 'broken': {
+    case 'broken':
       // Nothing came at all: one error for the page. Else each stage that has not ended says it.
-      const error = run.answered ? null : action.error;
-      return { ...mapOpen(run, (stage) => ({ ...stage, status: 'failed', error: action.error })), running: false, error };
-    }
+      if (!run.answered) return { ...mapOpen(run, (stage) => ({ ...stage, status: 'idle' })), running: false, error: action.error };
+      return { ...mapOpen(run, (stage) => ({ ...stage, status: 'failed', error: action.error })), running: false };
     case 'cancelled':
       return { ...mapOpen(run, (stage) => ({ ...stage, status: 'cancelled' })), running: false };
   }
