@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use firn_testkit::{Answer, Client, Node};
 use serde_json::{Value, json};
-use support::browser::{self, Browser, PASSWORD, ok, settle, start};
+use support::browser::{self, Browser, PASSWORD, settle, start};
 
 /// What an error says, and its type.
 fn error(answer: &Answer) -> (u16, String, String) {
