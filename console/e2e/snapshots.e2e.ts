@@ -51,7 +51,7 @@ describe('snapshots', () => {
     await inDialog(page).getByLabel('Name').fill('by-hand');
     await inDialog(page).getByRole('button', { name: 'Take it' }).click();
     const row = page.getByRole('row').filter({ hasText: 'by-hand' });
-    await row.getByText('whole').waitFor();
+    await expect.poll(() => row.allInnerTexts().then((rows) => rows.map((text) => text.includes('whole'))), { timeout: 15_000 }).toEqual([true]);
     await look(page, 'repository');
 
     const open = async (deed: string) => {
