@@ -108,6 +108,38 @@ describe('the dashboard', () => {
     await look(page, 'dashboard-partial');
   });
 
+  test('frozen data is read only after its cost is accepted', async ({ windows }) => {
+    const page = await windows.open(firn, '/start');
+    let searches = 0;
+    page.on('request', (request) => {
+      if (request.method() === 'POST' && request.url().includes('_async_search')) searches += 1;
+    });
+    await page.route('**/_firn/discover/sources', async (route) => {
+      const response = await route.fetch();
+      const answer = (await response.json()) as { sources: { tier: string[] }[] };
+      for (const source of answer.sources) source.tier = ['hot', 'frozen'];
+      return route.fulfill({ response, json: answer });
+    });
+    await page.route(/\/_firn\/discover$/, (route) => {
+      const { stages } = route.request().postDataJSON() as { stages: { stage: string; field?: string }[] };
+      const events = [
+        { event: 'opened', id: 'x', indices: ['web-shop'], time: null, now_ms: 0, query_dsl: {} },
+        // What would read little goes ahead without a question.
+        stages[0]?.field === 'source.ip' ? { event: 'progress', stage: 'top_values', shards: { total: 1, done: 0, skipped: 0, failed: 0 } } : { event: 'estimate', ...stages[0], requests: 420, bytes: 5_000_000, ms: 2500, splits: 3 },
+      ];
+      return route.fulfill({ contentType: 'text/event-stream', body: events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('') });
+    });
+    await page.goto(`${firn.url}/app/dashboard?t=now-24h,now`);
+    const countries = panel(page, 'Countries');
+    await countries.getByText('420 requests').waitFor();
+    await expect.poll(() => firstValue(page, 'Clients')).toContain(SCANNER);
+    expect(searches).toBe(1);
+    await look(page, 'dashboard-frozen');
+    await countries.getByRole('button', { name: 'Read it' }).click();
+    await expect.poll(() => firstValue(page, 'Countries')).toContain('DE');
+    expect(searches).toBe(2);
+  });
+
   test('a panel that nobody looks at any more is ended on the server', async ({ windows }) => {
     const page = await windows.open(firn, '/dashboard?t=now-24h,now');
     await panel(page, 'Clients').getByRole('list').waitFor();
