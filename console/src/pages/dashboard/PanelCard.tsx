@@ -1,4 +1,4 @@
-import { ActionIcon, Anchor, Button, Group, Menu, Paper, Progress, Text, Title, useComputedColorScheme } from '@mantine/core';
+import { ActionIcon, Anchor, Button, Group, Menu, Paper, Progress, Stack, Text, Title, useComputedColorScheme } from '@mantine/core';
 import { IconDots, IconSnowflake } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useMemo, useState } from 'react';
@@ -152,14 +152,15 @@ function State({ run, panel, onRetry, onAccept, children }: StateProps) {
   if (run.status === 'estimate' && run.estimate) {
     const { ms, requests, bytes } = run.estimate;
     return (
-      <Empty title="Part of this is frozen">
-        <IconSnowflake size={16} aria-hidden /> To read it takes about <b>{format.duration(ms)}</b>, {format.number(requests)} requests and {format.bytes(bytes)}.
-        <Group justify="center" mt="xs">
-          <Button size="compact-sm" onClick={onAccept}>
-            Read it
-          </Button>
-        </Group>
-      </Empty>
+      <Stack align="center" gap="xs" p="lg" ta="center" role="status">
+        <IconSnowflake size={26} stroke={1.4} color="var(--mantine-color-anchor)" aria-hidden />
+        <Text size="sm">
+          Part of this is frozen. To read it takes about <b>{format.duration(ms)}</b>, {format.number(requests)} requests and {format.bytes(bytes)}.
+        </Text>
+        <Button size="compact-sm" onClick={onAccept}>
+          Read it
+        </Button>
+      </Stack>
     );
   }
   if (!run.found || !result) return run.status === 'done' ? <Empty title="No events here" /> : <Loading label="Searching" />;
