@@ -1,4 +1,4 @@
-import { acceptCompletion, autocompletion, type CompletionContext, type CompletionResult, completionStatus, moveCompletionSelection, selectedCompletion } from '@codemirror/autocomplete';
+import { acceptCompletion, autocompletion, type CompletionContext, type CompletionResult, completionStatus, currentCompletions, moveCompletionSelection, selectedCompletion } from '@codemirror/autocomplete';
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
 import { bracketMatching, HighlightStyle, StreamLanguage, syntaxHighlighting } from '@codemirror/language';
 import { setDiagnostics } from '@codemirror/lint';
@@ -139,9 +139,11 @@ export default function QueryEditor(props: Props) {
 
 /** Tab takes the first of the list, or what was chosen from it; without a list it goes on to what is next on the page. */
 function acceptFirst(editor: EditorView): boolean {
-  if (completionStatus(editor.state) !== 'active') return false;
+  if (completionStatus(editor.state) === null || currentCompletions(editor.state).length === 0) return false;
   if (selectedCompletion(editor.state) === null) moveCompletionSelection(true)(editor);
-  return acceptCompletion(editor);
+  acceptCompletion(editor);
+  // A list that is being made anew is not taken from, but is no way out either.
+  return true;
 }
 
 /** Escape leaves the bar, unless it has a list to close. */
