@@ -4,6 +4,7 @@
  */
 class Credentials {
   private csrf: string | null = null;
+  private ended = false;
   private waiting: { promise: Promise<void>; resolve: () => void } | null = null;
   private readonly listeners = new Set<() => void>();
 
@@ -45,11 +46,17 @@ class Credentials {
 
   /** A session was made or looked at: its token counts from now on, and whoever waits goes on. */
   renew(csrf: string | null): void {
+    if (this.ended) return;
     this.csrf = csrf;
     const waiting = this.waiting;
     this.waiting = null;
     waiting?.resolve();
     if (waiting) this.notify();
+  }
+
+  /** Somebody else has signed in, and the page is about to be loaded anew: whoever waits never goes on. */
+  end(): void {
+    this.ended = true;
   }
 
   private notify(): void {

@@ -49,9 +49,14 @@ export function SessionProvider({ children }: { children: ReactNode }) {
   }, [session, client]);
 
   const adopt = (next: Session) => {
-    const sameEyes = session && next.user?.username === session.user?.username && next.tenant === session.tenant;
-    if (session && !sameEyes) window.location.reload();
-    else client.setQueryData(SESSION_KEY, next);
+    // A new session has no view: what was asked with a tenant's eyes must not go on with an operator's own.
+    const sameEyes = session && next.user?.username === session.user?.username && next.tenant === session.tenant && next.view_as === session.view_as;
+    if (session && !sameEyes) {
+      credentials.end();
+      window.location.reload();
+      return;
+    }
+    client.setQueryData(SESSION_KEY, next);
     credentials.renew(next.csrf);
   };
 

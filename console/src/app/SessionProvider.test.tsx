@@ -1,0 +1,78 @@
+// @vitest-environment jsdom
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { cleanup, render, screen } from '@testing-library/react';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Session } from '../api/session';
+
+const OPERATOR: Session = { security: true, user: { username: 'ada', roles: [] }, tenant: null, operator: true, view_as: null, csrf: 'old' };
+
+/** Who the sign-in page says has signed in. */
+let next: Session;
+vi.mock('../pages/sign-in', () => ({ default: ({ onSignedIn }: { onSignedIn: (session: Session) => void }) => <button onClick={() => onSignedIn(next)}>sign in</button> }));
+
+let sent: { method: string; csrf: string | undefined }[];
+let expired: boolean;
+
+beforeEach(() => {
+  vi.resetModules();
+  sent = [];
+  expired = true;
+  // jsdom cannot load a page anew and says so: as in a browser, the code after it goes on.
+  vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }));
+  vi.stubGlobal('ResizeObserver', class {
+    observe() {}
+    unobserve() {}
+    disconnect() {}
+  });
+});
+
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
+
+/** A request that meets the end of its session, and then a sign-in. Says what was sent of it. */
+async function signInOver(session: Session, by: Session) {
+  next = by;
+  vi.stubGlobal('fetch', (path: string, { method, headers }: { method: string; headers: Record<string, string> }) => {
+    if (path === '/_firn/session') return Promise.resolve(Response.json(session));
+    sent.push({ method, csrf: headers['x-firn-csrf'] });
+    return Promise.resolve(expired ? Response.json({}, { status: 401 }) : Response.json({}));
+  });
+  const { SessionProvider } = await import('./SessionProvider');
+  const { request } = await import('../api/request');
+  render(
+    <MantineProvider>
+      <QueryClientProvider client={new QueryClient()}>
+        <SessionProvider>
+          <p>page</p>
+        </SessionProvider>
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  await screen.findByText('page');
+  void request('/logs', { method: 'DELETE' });
+  const button = await screen.findByText('sign in');
+  expired = false;
+  button.click();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  return sent;
+}
+
+test('what waits for a sign-in goes on as the one who asked for it', async () => {
+  expect(await signInOver(OPERATOR, { ...OPERATOR, csrf: 'new' })).toEqual([
+    { method: 'DELETE', csrf: 'old' },
+    { method: 'DELETE', csrf: 'new' },
+  ]);
+});
+
+test('what waits for a sign-in never goes on as somebody else', async () => {
+  expect(await signInOver(OPERATOR, { ...OPERATOR, user: { username: 'bob', roles: [] }, csrf: 'new' })).toHaveLength(1);
+});
+
+test('what was asked in the view of a tenant never goes on without it', async () => {
+  expect(await signInOver({ ...OPERATOR, view_as: 'acme' }, { ...OPERATOR, csrf: 'new' })).toHaveLength(1);
+});
