@@ -32,6 +32,8 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         closed: true,
     };
     edge.engine.execute(&call.ctx, closed).await?;
+    edge.discovers.forget(&id);
+    edge.async_searches.forget(&id);
     Ok(Reply::ok(&json!({
         "acknowledged": true,
         "deletion": format!("/_firn/tenants/{id}/deletion"),

@@ -135,6 +135,17 @@ impl AsyncSearches {
         search.changed.notify_one();
     }
 
+    /// Ends and removes all of a tenant.
+    pub(crate) fn forget(&self, tenant: &TenantId) {
+        let own: Vec<_> = (lock(&self.by_id).values())
+            .filter(|search| search.scope.tenant_id() == Some(tenant))
+            .cloned()
+            .collect();
+        for search in own {
+            self.remove(&search);
+        }
+    }
+
     /// From now on it stays until it is deleted or expires, and its answer has to fit in.
     pub(crate) fn keep(&self, search: &AsyncSearch, now_ms: i64) {
         let mut state = lock(&search.state);

@@ -354,7 +354,8 @@ fn filters(value: Option<Value>) -> Result<Vec<Value>> {
     Ok(filters)
 }
 
-/// Newest first; events of one ms in the order in which they came, so that the next page begins where this one ends.
+/// Newest first; events of one ms of one shard in the order in which they came. Events of two shards may have the same
+/// place: whoever asks for the next page goes on from the last place but one.
 fn default_sort(time: Option<&TimeRange>) -> Value {
     match time {
         Some(time) => json!([

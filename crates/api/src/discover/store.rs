@@ -155,6 +155,17 @@ impl Discovers {
         discover.removed.notify_one();
     }
 
+    /// Ends and removes all of a tenant.
+    pub(crate) fn forget(&self, tenant: &TenantId) {
+        let own: Vec<_> = (self.lock().values())
+            .filter(|discover| discover.scope.tenant_id() == Some(tenant))
+            .cloned()
+            .collect();
+        for discover in own {
+            self.remove(&discover);
+        }
+    }
+
     /// Removes one when its time is over.
     pub(super) async fn expire(self: Arc<Self>, discover: Arc<Discover>, keep_alive: Duration) {
         tokio::select! {
@@ -220,6 +231,22 @@ mod tests {
         }
         drop((own, operators));
         open(&discovers, tenant("a"), None).unwrap();
+    }
+
+    #[test]
+    fn a_tenant_that_is_deleted_leaves_none() {
+        let discovers = discovers(5, 5);
+        let own = [tenant("a").of("one user"), tenant("a"), tenant("b")].map(|scope| {
+            let discover = open(&discovers, scope, Some(1000)).unwrap();
+            (discover.id.clone(), discover)
+        });
+        discovers.forget(&TenantId::parse("a").unwrap());
+        let left = own.iter().map(|(id, discover)| {
+            let is_there = discovers.find(&Scope::operator(), id, 0).is_ok();
+            assert_ne!(is_there, discover.cancel.is_cancelled());
+            is_there
+        });
+        assert_eq!(left.collect::<Vec<_>>(), [false, false, true]);
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@
 //! by its own time is new all the same, and none is told twice. As long as nothing is written the engine knows the
 //! answer without searching.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -60,6 +60,7 @@ pub(crate) async fn tail(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
         ctx: call.ctx,
         question,
         last: HashMap::new(),
+        unseen: HashSet::new(),
         begun: false,
         failing: false,
         told: 0,
@@ -80,6 +81,8 @@ struct Tail {
     question: Question,
     /// The last number that was seen, by the id of an index and the number of a shard.
     last: HashMap<(String, u32), i64>,
+    /// Shards that were there at the beginning and did not answer: what they have then is not new.
+    unseen: HashSet<(String, u32)>,
     /// It is known what is there already.
     begun: bool,
     /// The last search failed, and that was told.
@@ -103,6 +106,13 @@ struct Written {
     name: String,
     uuid: String,
     shard_count: u32,
+}
+
+impl Written {
+    /// What one of its shards is known by.
+    fn shard(&self, number: u32) -> (String, u32) {
+        (self.uuid.clone(), number)
+    }
 }
 
 impl Tail {
@@ -160,15 +170,32 @@ impl Tail {
         let indices = self.written(&metadata)?;
         let shard_count = indices.iter().map(|index| index.shard_count).max().unwrap_or(0);
         let mut new = New::default();
+        // What one shard has told is told, whatever becomes of the others.
+        let mut failed = None;
         for shard in 0..shard_count {
-            let of_shard: Vec<&Written> = indices.iter().filter(|index| shard < index.shard_count).collect();
-            let request = self.request(&of_shard, shard)?;
-            let response = search::run(&self.edge, &self.ctx, request, b"").await?;
-            self.remember(&of_shard, shard, &response);
-            new.add(response);
+            let of_shard = indices.iter().filter(|index| shard < index.shard_count);
+            let (unseen, seen): (Vec<_>, Vec<_>) =
+                of_shard.partition(|index| !self.begun || self.unseen.contains(&index.shard(shard)));
+            for (indices, is_seen) in [(unseen, false), (seen, true)] {
+                if indices.is_empty() {
+                    continue;
+                }
+                let request = self.request(&indices, shard, is_seen)?;
+                match search::run(&self.edge, &self.ctx, request, b"").await {
+                    Ok(response) => {
+                        self.remember(&indices, shard, &response);
+                        new.add(response);
+                    }
+                    Err(error) if !self.begun => return Err(error),
+                    Err(error) => failed = Some(error),
+                }
+            }
         }
         new.settle();
-        Ok(new)
+        match failed {
+            Some(error) if new.hits.is_empty() => Err(error),
+            _ => Ok(new),
+        }
     }
 
     /// The indices that may have something new: what is mounted from a snapshot never has.
@@ -193,11 +220,11 @@ impl Tail {
         }
     }
 
-    /// A search of one shard of each of these indices. What the question narrows hits to does not narrow the
+    /// A search of one shard of each of these indices; only of those that were seen before it tells hits. What the question narrows hits to does not narrow the
     /// aggregation, which tells how far was read.
-    fn request(&self, indices: &[&Written], shard: u32) -> Result<SearchRequest, ApiError> {
+    fn request(&self, indices: &[&Written], shard: u32, is_seen: bool) -> Result<SearchRequest, ApiError> {
         let after = indices.iter().map(|index| {
-            let last = self.last.get(&(index.uuid.clone(), shard)).copied().unwrap_or(-1);
+            let last = self.last.get(&index.shard(shard)).copied().unwrap_or(-1);
             json!({"bool": {"filter": [
                 {"term": {"_index": index.name}},
                 {"range": {"_seq_no": {"gt": last}}},
@@ -212,7 +239,7 @@ impl Tail {
                 "aggs": {"last": {"max": {"field": "_seq_no"}}},
             }},
         });
-        if self.begun {
+        if is_seen {
             rest["size"] = HITS_MAX.into();
             rest["track_total_hits"] = true.into();
             rest["post_filter"] = self.question.query_dsl.clone();
@@ -236,14 +263,17 @@ impl Tail {
         for bucket in aggregations["indices"]["buckets"].as_array().into_iter().flatten() {
             let index = indices.iter().find(|index| bucket["key"] == index.name.as_str());
             if let (Some(index), Some(last)) = (index, bucket["last"]["value"].as_f64()) {
-                self.last.insert((index.uuid.clone(), shard), last as i64);
+                self.last.insert(index.shard(shard), last as i64);
             }
         }
         // Of an empty shard it is known that it was looked at.
         for index in indices {
             let failed = |(name, number, _): &(String, u32, Error)| *name == index.name && *number == shard;
             if !response.shards.failures.iter().any(failed) {
-                self.last.entry((index.uuid.clone(), shard)).or_insert(-1);
+                self.last.entry(index.shard(shard)).or_insert(-1);
+                self.unseen.remove(&index.shard(shard));
+            } else if !self.begun {
+                self.unseen.insert(index.shard(shard));
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::config::ApiConfig;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::media_type::{self, Format};
+use crate::params::decode;
 use crate::request::{missing_body, parse_json};
 
 /// Longer than any name and password, with every letter escaped.
@@ -23,7 +24,10 @@ pub(crate) const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Whether a request signs somebody in.
 pub(crate) fn is_sign_in(parts: &Parts) -> bool {
-    parts.method == Method::POST && parts.uri.path().trim_end_matches('/') == PATH
+    // As the router reads it: another spelling must not be let in with a session for credentials.
+    let segments = parts.uri.path().split('/').filter(|segment| !segment.is_empty());
+    let segments: Result<Vec<String>, _> = segments.map(|segment| decode(segment, false)).collect();
+    parts.method == Method::POST && segments.is_ok_and(|segments| segments.iter().eq(PATH[1..].split('/')))
 }
 
 /// Of the body.

@@ -109,6 +109,18 @@ type Key = (SavedKind, String);
 /// Whose: a tenant's, or the operators'.
 type Owner = Option<TenantId>;
 
+/// Whose objects somebody sees and changes. Who belongs to no tenant and is no operator has none.
+fn owner_for(asker: &Identity) -> Result<Owner> {
+    match asker.tenant() {
+        Some(tenant) => Ok(Some(tenant.clone())),
+        None if asker.is_operator() => Ok(None),
+        None => Err(Error::new(
+            ErrorKind::Forbidden,
+            "saved objects are kept for tenants and for operators; these credentials are of neither",
+        )),
+    }
+}
+
 /// All of them, and where their files are.
 #[derive(Debug)]
 pub(crate) struct SavedObjects {
@@ -121,7 +133,7 @@ impl Control {
     /// Those that `asker` may see, by title; of one kind or all.
     pub fn saved_objects(&self, asker: &Identity, kind: Option<SavedKind>) -> Vec<Arc<Saved>> {
         let objects = self.saved.lock();
-        let own = objects.of.get(&asker.tenant().cloned());
+        let own = owner_for(asker).ok().and_then(|owner| objects.of.get(&owner));
         let mut found: Vec<Arc<Saved>> = own
             .into_iter()
             .flat_map(BTreeMap::values)
@@ -135,7 +147,7 @@ impl Control {
     /// One with its state. Another tenant's is as one that is not there.
     pub fn saved_object(&self, asker: &Identity, kind: SavedKind, id: &str) -> Result<(Arc<Saved>, Value)> {
         let objects = self.saved.lock();
-        let saved = objects.find(asker.tenant(), kind, id)?;
+        let saved = objects.find(owner_for(asker)?.as_ref(), kind, id)?;
         file::read(
             &*objects.disk,
             &objects.path(&saved.tenant, kind, id),
@@ -163,7 +175,7 @@ impl Control {
             Some(id) => check_id(id)?.to_owned(),
             None => URL_SAFE_NO_PAD.encode(self.draw::<ID_RANDOM_BYTES>()),
         };
-        let owner = asker.tenant().cloned();
+        let owner = owner_for(asker)?;
         let mut objects = self.saved.lock();
         // Asked while nobody else may write: whoever closes a tenant removes its objects after that.
         self.state().check_tenant(owner.as_ref())?;
@@ -193,7 +205,7 @@ impl Control {
     pub fn delete_saved_object(&self, asker: &Identity, kind: SavedKind, id: &str, version: Option<u64>) -> Result<()> {
         asker.check_not_viewing()?;
         let mut objects = self.saved.lock();
-        let saved = objects.find(asker.tenant(), kind, id)?;
+        let saved = objects.find(owner_for(asker)?.as_ref(), kind, id)?;
         check_version(kind, id, Some(&saved), version)?;
         objects.remove(&saved)
     }

@@ -11,13 +11,22 @@ use super::searching::Wanted;
 use crate::search::{can_match, has_values};
 
 impl Core {
-    /// The indices that may hold a match of the filter, with the fields that have values.
+    /// The indices that may hold a match of the filter, with the fields that have values. Shards that do not answer are
+    /// left out, as in a search, unless none does.
     pub(super) fn fields_in_use(&self, ctx: &RequestContext, request: &FieldsInUseRequest) -> Result<Vec<FieldsInUse>> {
         let now_ms = self.now_ms();
         let mut found: BTreeMap<String, FieldsInUse> = BTreeMap::new();
+        let (mut served, mut unserved) = (0, None);
         for shard in self.address(ctx, &Wanted::all_of(&request.target), now_ms)? {
             ctx.check()?;
-            let search = shard.search.map_err(|failed| failed.error)?;
+            let search = match shard.search {
+                Ok(search) => search,
+                Err(failed) => {
+                    unserved = Some(failed.error);
+                    continue;
+                }
+            };
+            served += 1;
             if let Some(filter) = &request.index_filter
                 && !can_match(&search, filter, now_ms, ctx)?
             {
@@ -34,6 +43,9 @@ impl Core {
                 }
             }
         }
-        Ok(found.into_values().collect())
+        match unserved {
+            Some(error) if served == 0 => Err(error),
+            _ => Ok(found.into_values().collect()),
+        }
     }
 }

@@ -42,6 +42,22 @@ fn a_stage_that_cannot_be_answered_takes_no_other_with_it() {
 }
 
 #[test]
+fn a_sample_that_fails_ends_no_other_stage() {
+    let world = World::new(&[]);
+    let told = world.alpha.discover(&json!({
+        "index": "events", "time": {"from": 0}, "sort": [{"message": "asc"}],
+    }));
+    let end = told.end_of("sample");
+    assert_eq!(
+        (&end["event"], &end["status"]),
+        (&json!("failed"), &json!(400)),
+        "{end}"
+    );
+    assert!(told.result("histogram")["buckets"].is_array());
+    assert!(told.result("cardinality")["fields"].is_array());
+}
+
+#[test]
 fn indices_may_differ() {
     let world = World::empty(&[]);
     world.index("apart-words", json!({}), json!({"code": {"type": "keyword"}}));

@@ -57,6 +57,15 @@ fn what_may_change_something_needs_the_session_s_token() {
     ] {
         assert_eq!(bob.bare(method, path, &[], b"").status, 403, "{method} {path}");
     }
+    // Another spelling of signing in makes no new session of one that is there.
+    for path in ["/_firn//session", "/%5Ffirn/session", "//_firn/session/"] {
+        let answer = bob.bare("POST", path, &[own], b"");
+        assert!(
+            answer.status >= 400 && answer.header("set-cookie").is_none(),
+            "{path}: {}",
+            answer.status
+        );
+    }
     // A form brings it as a field; that this endpoint takes no forms is said after that.
     let form = ("content-type", "application/x-www-form-urlencoded");
     let send = |form_body: &str| {

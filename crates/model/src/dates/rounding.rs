@@ -164,7 +164,7 @@ impl Rounding {
         if let Some(offset) = self.zone.fixed_offset_ms() {
             return floor(ms.saturating_add(offset), length).saturating_sub(offset);
         }
-        let local = floor(ms + self.zone.offset_ms_at(ms), length);
+        let local = floor(ms.saturating_add(self.zone.offset_ms_at(ms)), length);
         match self.zone.at_local(local) {
             Local::One(start) => start,
             // The latest one that is not after the instant itself.

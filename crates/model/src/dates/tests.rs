@@ -513,3 +513,16 @@ proptest! {
         prop_assert_eq!(rounding.round_down(next - 1), start);
     }
 }
+
+#[test]
+fn instants_at_the_ends_of_time_are_rounded_without_overflow() {
+    for zone in ["Europe/Zurich", "+05:30", "UTC"] {
+        for interval in [Interval::Fixed(3_600_000), Interval::Calendar(CalendarUnit::Day)] {
+            for ms in [i64::MAX, i64::MIN] {
+                let rounding = Rounding::new(interval, Zone::parse(zone).unwrap(), 0);
+                let start = rounding.round_down(ms);
+                assert!(rounding.next(start) >= start, "{zone}");
+            }
+        }
+    }
+}

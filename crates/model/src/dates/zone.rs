@@ -105,7 +105,7 @@ impl Zone {
     /// The instants of a local time, given as if it were UTC.
     pub(super) fn at_local(&self, local_ms: i64) -> Local {
         if let Some(seconds) = self.fixed_offset_s {
-            return Local::One(local_ms - seconds * 1000);
+            return Local::One(local_ms.saturating_sub(seconds * 1000));
         }
         let date = date_of(local_ms.div_euclid(DAY_MS));
         let time_ms = local_ms.rem_euclid(DAY_MS);
@@ -122,9 +122,9 @@ impl Zone {
             .ok()
         });
         let Some(date_time) = date_time else {
-            return Local::One(local_ms - self.offset_ms_at(local_ms));
+            return Local::One(local_ms.saturating_sub(self.offset_ms_at(local_ms)));
         };
-        let ms = |offset: Offset| local_ms - i64::from(offset.seconds()) * 1000;
+        let ms = |offset: Offset| local_ms.saturating_sub(i64::from(offset.seconds()) * 1000);
         match self.zone.to_ambiguous_timestamp(date_time).offset() {
             AmbiguousOffset::Unambiguous { offset } => Local::One(ms(offset)),
             AmbiguousOffset::Fold { before, after } => Local::Two(ms(before), ms(after)),

@@ -52,7 +52,14 @@ pub(super) async fn run(step: &Step<'_>, size: u64, search_after: Option<&Value>
     let (found, counted) = tokio::select! {
         biased;
         found = &mut finding => {
-            let found = found?;
+            let found = match found {
+                Ok(found) => found,
+                // Who lets go of a search ends it, and with it all of the request's.
+                Err(error) => {
+                    let _ = counting.await;
+                    return Err(error);
+                }
+            };
             let counted = match tokio::time::timeout(GRACE, &mut counting).await {
                 Ok(counted) => counted?,
                 Err(_) => {
