@@ -218,6 +218,14 @@ impl Question {
         self.query_dsl = all_of(self.time.as_ref(), &self.conditions);
     }
 
+    /// The same events in the order that they have where none is asked for.
+    pub(super) fn in_default_order(&self) -> Self {
+        Self {
+            sort: default_sort(self.time.as_ref()),
+            ..self.clone()
+        }
+    }
+
     /// Orders events as they happened or, where time does not matter, as they came.
     pub(super) fn newest_first(&mut self) {
         self.sort = match &self.time {
