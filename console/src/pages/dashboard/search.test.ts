@@ -62,3 +62,9 @@ test('top values know what they leave out', () => {
   expect(readPanel(TOP, answer)).toEqual({ kind: 'top', total: 10, values: [{ key: '/', text: '/', count: 4 }], other: 3, missing: 3 });
   expect(readPanel(TOP, response(0, undefined))).toBeNull();
 });
+
+test('what a bar is asked by is what its field knows', () => {
+  const answer = response(9, { values: { buckets: [{ key: 1, key_as_string: 'true', doc_count: 4 }, { key: 404, key_as_string: '404', doc_count: 3 }, { key: '/', doc_count: 2 }] } });
+  const read = readPanel(TOP, answer);
+  expect(read?.kind === 'top' && read.values.map(({ key }) => key)).toEqual(['true', 404, '/']);
+});

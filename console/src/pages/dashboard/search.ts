@@ -94,7 +94,7 @@ export function readPanel(panel: Panel, response: SearchResponse): TopResult | T
   if (!found?.buckets) return null;
   const total = response.hits.total?.value ?? 0;
   if (panel.kind === 'time') return readTime(found.buckets as unknown as TimeBucket[], total);
-  const values = found.buckets.map(({ key, key_as_string, doc_count: count }) => ({ key, text: key_as_string ?? String(key), count }));
+  const values = found.buckets.map((bucket) => ({ key: askedAs(bucket), text: textOf(bucket), count: bucket.doc_count }));
   const missing = total - (response.aggregations?.['some']?.doc_count ?? total);
   return { kind: 'top', total, values, other: found.sum_other_doc_count ?? 0, missing };
 }
@@ -126,5 +126,7 @@ function readTime(buckets: TimeBucket[], total: number): TimeResult {
   };
 }
 
+/** What asks for the events of a bucket: of `true` and of dates the key is a number that their field does not know. */
+const askedAs = (bucket: { key: string | number; key_as_string?: string }) => (typeof bucket.key === 'number' && textOf(bucket) !== String(bucket.key) ? textOf(bucket) : bucket.key);
 const textOf = ({ key, key_as_string: text }: { key: string | number; key_as_string?: string }) => text ?? String(key);
 const rank = (name: string) => (name === OTHER ? 1 : 0);
