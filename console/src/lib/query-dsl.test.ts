@@ -17,5 +17,7 @@ test('values cannot leave their quotes, names their place', () => {
 test('a condition more does not change what was asked', () => {
   expect(kqlAnd('', 'a: 1')).toBe('a: 1');
   expect(kqlAnd('b: 2', 'a: 1')).toBe('b: 2 and a: 1');
+  expect(kqlAnd('a: 1', ' ')).toBe('a: 1');
   expect(kqlAnd('b: 2 or c: 3', 'a: 1')).toBe('(b: 2 or c: 3) and a: 1');
+  expect(kqlAnd('a: 1', 'b: 2 or c: 3')).toBe('a: 1 and (b: 2 or c: 3)');
 });

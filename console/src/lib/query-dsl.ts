@@ -16,5 +16,8 @@ export function kqlIs(field: string, value: string | number): string {
 /** Both have to be true; a query that is an "or" stays one. */
 export function kqlAnd(text: string, more: string): string {
   if (text.trim() === '') return more;
-  return /\bor\b/i.test(text) ? `(${text}) and ${more}` : `${text} and ${more}`;
+  if (more.trim() === '') return text;
+  return `${asOne(text)} and ${asOne(more)}`;
 }
+
+const asOne = (text: string) => (/\bor\b/i.test(text) ? `(${text})` : text);
