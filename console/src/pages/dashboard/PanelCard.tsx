@@ -3,7 +3,6 @@ import { IconDots, IconSnowflake } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useMemo, useState } from 'react';
 import { Link } from 'react-router';
-import type { Question } from '../../api/discover';
 import { fetchSaved, type SavedSearchState } from '../../api/saved';
 import { useFormat } from '../../app/preferences';
 import { Bars } from '../../components/Bars';
@@ -13,10 +12,8 @@ import { Failed } from '../../components/Failed';
 import { Loading } from '../../components/Loading';
 import { Partial } from '../../components/Partial';
 import { TimeChart } from '../../components/TimeChart';
-import { kqlAnd } from '../../lib/query-dsl';
-import { decodeState as decodeDiscover, encodeState as encodeDiscover, toQuestion } from '../discover/state';
 import classes from './dashboard.module.css';
-import { type PanelContext, panelSearch, readPanel, type TimeResult, type TopResult } from './search';
+import { discoverAddress, type PanelContext, panelSearch, questionOf, readPanel, type TimeResult, type TopResult } from './search';
 import type { Panel } from './state';
 import { type PanelRun, usePanel } from './use-panel';
 
@@ -53,7 +50,7 @@ export function PanelCard({ panel, context, frozen, round, onEdit, onRemove, onR
       return { search: null, error };
     }
   }, [panel, own, context]);
-  const question = useMemo(() => (made.search && frozen && !accepted ? questionOf(made.search.index, own ?? '', context) : null), [made.search, own, context, frozen, accepted]);
+  const question = useMemo(() => (made.search && frozen && !accepted ? questionOf(own ?? '', context) : null), [made.search, own, context, frozen, accepted]);
   const run = usePanel({ search: made.search, panel, estimateOf: question, round });
   const error = saved.error ?? made.error;
   return (
@@ -179,18 +176,4 @@ function OverTime({ result, title }: { result: TimeResult; title: string }) {
   const dark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark';
   const series = useMemo(() => result.series.map(({ label, values }, at) => ({ label, values, color: statusColor(label, dark) ?? seriesColor(at, dark) })), [result, dark]);
   return <TimeChart label={`${title}: ${format.number(result.total)} events`} times={result.times} series={series} kind="bars" show={format.compact} height={CHART_PX} />;
-}
-
-/** The question of a panel, as Discover asks it: for what its answer would cost. */
-function questionOf(index: string, search: string, { timeField, range, text, zone }: PanelContext): Question {
-  const { state } = decodeDiscover(search);
-  const asked = state.language === 'kql' ? { ...state, text: [text, state.text].filter((part) => part.trim() !== '').reduce(kqlAnd, '') } : state;
-  return toQuestion({ ...asked, range }, { source: index, timeField, zone });
-}
-
-/** Where the events of a panel are looked at one by one. */
-function discoverAddress(search: string, { source, range, text }: PanelContext): string {
-  const { state } = decodeDiscover(search);
-  const joined = state.language === 'kql' ? [text, state.text].filter((part) => part.trim() !== '').reduce(kqlAnd, '') : state.text;
-  return encodeDiscover({ ...state, source: state.source || source, range, text: joined });
 }

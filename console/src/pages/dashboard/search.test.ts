@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { SearchResponse } from '../../api/search';
-import { panelSearch, readPanel } from './search';
+import { decodeState } from '../discover/state';
+import { discoverAddress, panelSearch, questionOf, readPanel } from './search';
 import type { Panel } from './state';
 
 const CONTEXT = { source: 'web', timeField: '@timestamp', range: { from: 'now-1d', to: 'now' }, text: '', zone: 'UTC', nowMs: Date.UTC(2026, 10, 22, 12) };
@@ -67,4 +68,29 @@ test('what a bar is asked by is what its field knows', () => {
   const answer = response(9, { values: { buckets: [{ key: 1, key_as_string: 'true', doc_count: 4 }, { key: 404, key_as_string: '404', doc_count: 3 }, { key: '/', doc_count: 2 }] } });
   const read = readPanel(TOP, answer);
   expect(read?.kind === 'top' && read.values.map(({ key }) => key)).toEqual(['true', 404, '/']);
+});
+
+test('what is rare in each bar counts for its class', () => {
+  expect(panelSearch(TIME, '', CONTEXT).body).toMatchObject({ aggs: { values: { aggs: { values: { terms: { size: 100 } } } } } });
+});
+
+test('of many values the rare ones are one series, and none of their events is lost', () => {
+  const values = Array.from({ length: 12 }, (_, at) => ({ key: `v${at}`, doc_count: 20 - at }));
+  const answer = response(300, { values: { buckets: [{ key: 0, doc_count: 200, values: { buckets: [...values, { key: 'other', doc_count: 5 }] } }] } });
+  const read = readPanel(TIME, answer);
+  const series = read?.kind === 'time' ? read.series : [];
+  expect(series.map(({ label }) => label)).toEqual(['v0', 'v1', 'v2', 'v3', 'v4', 'v5', 'v6', 'v7', 'other']);
+  expect(series.reduce((sum, { values }) => sum + (values[0] ?? 0), 0)).toBe(200);
+});
+
+test.each([
+  ['kql', 'b: 1 or c: 2', { text: 'host: a and (b: 1 or c: 2)', language: 'kql', filters: [] }],
+  ['lucene', 'b:1', { text: 'b:1', language: 'lucene', filters: [{ op: 'dsl', dsl: { kql: { query: 'host: a', time_zone: 'UTC' } } }] }],
+  ['dsl', '{"match_all":{}}', { text: '{"match_all":{}}', language: 'dsl', filters: [{ op: 'dsl', dsl: { kql: { query: 'host: a', time_zone: 'UTC' } } }] }],
+  ['lucene', '', { text: 'host: a', language: 'kql', filters: [] }],
+])('Discover and the estimate ask what a panel in %s asks, the shared query too', (l, q, expected) => {
+  const search = new URLSearchParams({ l, q, id: 'run', live: '1' }).toString();
+  const context = { ...CONTEXT, text: 'host: a' };
+  expect(decodeState(discoverAddress(search, context)).state).toMatchObject({ ...expected, source: 'web', range: CONTEXT.range, run: null, live: false });
+  expect(JSON.stringify(questionOf(search, context))).toContain('host: a');
 });

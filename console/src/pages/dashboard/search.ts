@@ -1,15 +1,18 @@
+import type { Question } from '../../api/discover';
 import type { SearchResponse } from '../../api/search';
 import { intervalFor } from '../../lib/chart';
-import { queryDsl } from '../../lib/query-dsl';
+import { kqlAnd, queryDsl } from '../../lib/query-dsl';
 import { resolveBound, type TimeRange } from '../../lib/time-range';
 import { filtersDsl } from '../discover/filters';
-import { decodeState, parseDsl } from '../discover/state';
+import { decodeState, type DiscoverState, encodeState, parseDsl, toQuestion } from '../discover/state';
 import type { Panel } from './state';
 
 /** Of the ones that are most frequent. */
 const VALUES = 10;
 /** More colours are not told apart. */
-const SPLITS = 8;
+const SERIES = 8;
+/** Asked for of each bar: what is rare in one may be frequent in all, or one of a class that is. */
+const SPLITS = 100;
 const BUCKETS_MAX = 120;
 const FALLBACK_INTERVAL_MS = 3_600_000;
 
@@ -65,6 +68,28 @@ export function panelSearch(panel: Panel, search: string, { source, timeField, r
   };
 }
 
+/** The question of a panel, as Discover asks it: for what its answer would cost. */
+export function questionOf(search: string, context: PanelContext): Question {
+  const { range, source, timeField, zone } = context;
+  const state = withShared(decodeState(search).state, context);
+  return toQuestion({ ...state, range }, { source: state.source || source, timeField, zone });
+}
+
+/** Where the events of a panel are looked at one by one: now, whatever run its saved search once was of. */
+export function discoverAddress(search: string, context: PanelContext): string {
+  const state = withShared(decodeState(search).state, context);
+  return encodeState({ ...state, source: state.source || context.source, range: context.range, run: null, live: false });
+}
+
+/** With the query that all panels share: beside a query in another language it is a filter. */
+function withShared(state: DiscoverState, { text, zone }: PanelContext): DiscoverState {
+  const dsl = queryDsl(text, 'kql', zone);
+  if (!dsl) return state;
+  if (state.text.trim() === '') return { ...state, language: 'kql', text };
+  if (state.language === 'kql') return { ...state, text: kqlAnd(text, state.text) };
+  return { ...state, filters: [...state.filters, { op: 'dsl', dsl }] };
+}
+
 export interface TopResult {
   kind: 'top';
   total: number;
@@ -102,7 +127,7 @@ export function readPanel(panel: Panel, response: SearchResponse): TopResult | T
 const STATUS = /^[1-5]\d\d$/;
 const OTHER = 'other';
 
-/** Statuses of HTTP are added up by class: hundreds of colours say nothing, five say what happened. */
+/** Statuses of HTTP are added up by class: hundreds of colours say nothing, five say what happened. Of others the rare ones are one series. */
 function readTime(buckets: TimeBucket[], total: number): TimeResult {
   const seen = new Set(buckets.flatMap((bucket) => bucket.values?.buckets?.map(textOf) ?? []));
   const byClass = seen.size > 0 && [...seen].every((text) => STATUS.test(text));
@@ -112,17 +137,20 @@ function readTime(buckets: TimeBucket[], total: number): TimeResult {
     const values = bucket.values?.buckets ?? [];
     for (const value of values) row.set(nameOf(textOf(value)), (row.get(nameOf(textOf(value))) ?? 0) + value.doc_count);
     const rest = bucket.doc_count - values.reduce((sum, value) => sum + value.doc_count, 0);
-    if (rest > 0) row.set(OTHER, rest);
+    if (rest > 0) row.set(OTHER, (row.get(OTHER) ?? 0) + rest);
     return row;
   });
   const sums = new Map<string, number>();
   for (const row of rows) for (const [name, count] of row) sums.set(name, (sums.get(name) ?? 0) + count);
   const names = [...sums.keys()].sort((left, right) => rank(left) - rank(right) || (byClass ? left.localeCompare(right) : (sums.get(right) ?? 0) - (sums.get(left) ?? 0)));
+  const told = names.filter((name) => name !== OTHER).slice(0, SERIES);
+  const folded = names.filter((name) => !told.includes(name));
+  const valuesOf = (of: string[]) => rows.map((row) => of.reduce((sum, name) => sum + (row.get(name) ?? 0), 0));
   return {
     kind: 'time',
     total,
     times: buckets.map(({ key }) => key),
-    series: names.map((label) => ({ label, values: rows.map((row) => row.get(label) ?? 0) })),
+    series: [...told.map((label) => ({ label, values: valuesOf([label]) })), ...(folded.length > 0 ? [{ label: OTHER, values: valuesOf(folded) }] : [])],
   };
 }
 
