@@ -35,7 +35,8 @@ interface Props {
 /** One panel: its picture, how whole it is, and where its events are. */
 export function PanelCard({ panel, context, frozen, round, onEdit, onRemove, onRetry, onValue }: Props) {
   const format = useFormat();
-  const [accepted, setAccepted] = useState(false);
+  /** The question that somebody has agreed to the cost of: of a longer time the cost is another. */
+  const [accepted, setAccepted] = useState<string | null>(null);
   const saved = useQuery({
     queryKey: ['saved', 'search', panel.saved],
     queryFn: ({ signal }) => fetchSaved<SavedSearchState>('search', panel.saved ?? '', signal),
@@ -50,8 +51,9 @@ export function PanelCard({ panel, context, frozen, round, onEdit, onRemove, onR
       return { search: null, error };
     }
   }, [panel, own, context]);
-  const question = useMemo(() => (made.search && frozen && !accepted ? questionOf(own ?? '', context) : null), [made.search, own, context, frozen, accepted]);
-  const run = usePanel({ search: made.search, panel, estimateOf: question, round });
+  const question = useMemo(() => (made.search && frozen ? questionOf(own ?? '', context) : null), [made.search, own, context, frozen]);
+  const asked = question && JSON.stringify([question, panel.kind, panel.field]);
+  const run = usePanel({ search: made.search, panel, estimateOf: asked === accepted ? null : question, round });
   const error = saved.error ?? made.error;
   return (
     <Paper component="section" withBorder className={classes.panel ?? ''} aria-label={panel.title} aria-busy={run.status === 'running'}>
@@ -90,7 +92,7 @@ export function PanelCard({ panel, context, frozen, round, onEdit, onRemove, onR
         </Empty>
       )}
       {error === null && panel.field !== '' && (
-        <State run={run} panel={panel} onRetry={onRetry} onAccept={() => setAccepted(true)}>
+        <State run={run} panel={panel} onRetry={onRetry} onAccept={() => setAccepted(asked)}>
           {(result) =>
             result.kind === 'time' ? (
               <OverTime result={result} title={panel.title} />
