@@ -27,7 +27,7 @@ const card = (context: PanelContext) => (
   <MantineProvider>
     <QueryClientProvider client={new QueryClient()}>
       <MemoryRouter>
-        <PanelCard panel={{ title: 'a', kind: 'top', field: 'url' }} context={context} frozen round={0} onEdit={nothing} onRemove={nothing} onRetry={nothing} onValue={nothing} />
+        <PanelCard panel={{ title: 'a', kind: 'top', field: 'url' }} context={context} frozen round={0} onEdit={nothing} onRemove={nothing} onRetry={nothing} onBusy={nothing} onValue={nothing} />
       </MemoryRouter>
     </QueryClientProvider>
   </MantineProvider>

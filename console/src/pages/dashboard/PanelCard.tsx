@@ -1,7 +1,7 @@
 import { ActionIcon, Anchor, Button, Group, Menu, Paper, Progress, Stack, Text, Title, useComputedColorScheme } from '@mantine/core';
 import { IconDots, IconSnowflake } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { type ReactNode, useMemo, useState } from 'react';
+import { type ReactNode, useEffect, useId, useMemo, useState } from 'react';
 import { Link } from 'react-router';
 import { fetchSaved, type SavedSearchState } from '../../api/saved';
 import { useFormat } from '../../app/preferences';
@@ -28,12 +28,14 @@ interface Props {
   onEdit: () => void;
   onRemove: () => void;
   onRetry: () => void;
+  /** Hears whether this panel, by an id of its own, is being asked for. */
+  onBusy: (panel: string, busy: boolean) => void;
   /** Narrows the whole dashboard to a value. */
   onValue: (field: string, value: string | number) => void;
 }
 
 /** One panel: its picture, how whole it is, and where its events are. */
-export function PanelCard({ panel, context, frozen, round, onEdit, onRemove, onRetry, onValue }: Props) {
+export function PanelCard({ panel, context, frozen, round, onEdit, onRemove, onRetry, onBusy, onValue }: Props) {
   const format = useFormat();
   /** The question that somebody has agreed to the cost of: of a longer time the cost is another. */
   const [accepted, setAccepted] = useState<string | null>(null);
@@ -54,9 +56,15 @@ export function PanelCard({ panel, context, frozen, round, onEdit, onRemove, onR
   const question = useMemo(() => (made.search && frozen ? questionOf(own ?? '', context) : null), [made.search, own, context, frozen]);
   const asked = question && JSON.stringify([question, panel.kind, panel.field]);
   const run = usePanel({ search: made.search, panel, estimateOf: asked === accepted ? null : question, round });
+  const busy = made.search !== null && run.status === 'running';
+  const id = useId();
+  useEffect(() => {
+    onBusy(id, busy);
+    return () => onBusy(id, false);
+  }, [id, busy, onBusy]);
   const error = saved.error ?? made.error;
   return (
-    <Paper component="section" withBorder className={classes.panel ?? ''} aria-label={panel.title} aria-busy={run.status === 'running'}>
+    <Paper component="section" withBorder className={classes.panel ?? ''} aria-label={panel.title} aria-busy={busy}>
       <Group gap={6} wrap="nowrap" mb={6}>
         <Title order={2} size="h6" className={classes.title ?? ''}>
           {panel.title}

@@ -1,7 +1,7 @@
 import { Alert, Button, CopyButton, TextInput } from '@mantine/core';
 import { IconLink, IconPlus, IconRefresh, IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useMemo, useState } from 'react';
+import { useMemo, useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { fetchAggregatable } from '../../api/field-caps';
 import { useFormat } from '../../app/preferences';
@@ -19,6 +19,7 @@ import { PanelDialog } from './PanelDialog';
 import { SavedDashboards } from './SavedDashboards';
 import type { PanelContext } from './search';
 import { CANDIDATES, type DashboardState, decodeState, encodeState, type Panel, PANELS_MAX, rolesOf, webLogPanels } from './state';
+import { useRounds } from './use-rounds';
 
 const NO_PANELS: Panel[] = [];
 
@@ -29,7 +30,7 @@ export default function Dashboard() {
   const query = params.toString();
   const { state, problems } = useMemo(() => decodeState(query), [query]);
   const update = (patch: Partial<DashboardState>) => setParams(new URLSearchParams(encodeState({ ...state, ...patch })));
-  const [round, setRound] = useState(0);
+  const { round, again, onBusy } = useRounds(state.refreshMs);
   const [editing, setEditing] = useState<number | 'new' | null>(null);
   const sources = useSources();
   const source = state.source || (sources.data?.default ?? '');
@@ -48,11 +49,6 @@ export default function Dashboard() {
     () => ({ source, timeField, range, text, zone: format.zone, nowMs: round >= 0 ? Date.now() : 0 }),
     [source, timeField, range, text, format.zone, round],
   );
-  useEffect(() => {
-    if (state.refreshMs === 0) return;
-    const timer = setInterval(() => setRound((before) => before + 1), state.refreshMs);
-    return () => clearInterval(timer);
-  }, [state.refreshMs]);
   const setPanels = (next: Panel[]) => update({ panels: next });
   const shown = { from: resolveBound(range.from, 'from', context.nowMs, format.zone), to: resolveBound(range.to, 'to', context.nowMs, format.zone) };
 
@@ -62,7 +58,7 @@ export default function Dashboard() {
         <SourcePicker source={source} sources={sources} onPick={(name) => update({ source: name })} />
         <QueryField key={text} text={text} onQuery={(next) => update({ text: next })} />
         <TimePicker range={range} refreshMs={state.refreshMs} shown={shown} onChange={(next) => update({ range: next })} onRefresh={(ms) => update({ refreshMs: ms })} />
-        <Button size="xs" h={32} leftSection={<IconRefresh size={14} aria-hidden />} onClick={() => setRound(round + 1)}>
+        <Button size="xs" h={32} leftSection={<IconRefresh size={14} aria-hidden />} onClick={again}>
           Refresh
         </Button>
         <Button size="xs" h={32} variant="default" leftSection={<IconPlus size={14} aria-hidden />} disabled={panels.length >= PANELS_MAX} onClick={() => setEditing('new')}>
@@ -101,7 +97,8 @@ export default function Dashboard() {
                     round={round}
                     onEdit={() => setEditing(at)}
                     onRemove={() => setPanels(panels.filter((_, other) => other !== at))}
-                    onRetry={() => setRound(round + 1)}
+                    onRetry={again}
+                    onBusy={onBusy}
                     onValue={(field, value) => update({ text: kqlAnd(text, kqlIs(field, value)) })}
                   />
                 </div>
