@@ -5,29 +5,38 @@ import { cleanup, render, screen } from '@testing-library/react';
 import { MemoryRouter } from 'react-router';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Question } from '../../api/discover';
+import type { Source } from '../../api/sources';
 import { PanelCard } from './PanelCard';
-import type { PanelContext } from './search';
+import type { PanelContext, PanelSearch } from './search';
 import type { PanelRun } from './use-panel';
 
 /** What the panel asked for an estimate with, the last time; null: it just searched. */
 let estimateOf: Question | null;
+let search: PanelSearch | null;
+/** What is found so far; null: nothing yet. */
+let found: PanelRun['found'] = null;
 vi.mock('../../components/TimeChart', () => ({ TimeChart: () => null }));
 vi.mock('./use-panel', () => ({
-  usePanel: (options: { estimateOf: Question | null }): PanelRun => {
+  usePanel: (options: { search: PanelSearch | null; estimateOf: Question | null }): PanelRun => {
+    search = options.search;
     estimateOf = options.estimateOf;
     const estimate = estimateOf && { event: 'estimate', ms: 60_000, requests: 10, bytes: 1 };
-    return { status: estimate ? 'estimate' : 'running', found: null, stale: false, error: null, estimate: estimate as PanelRun['estimate'] };
+    return { status: estimate ? 'estimate' : 'running', found, stale: false, error: null, estimate: estimate as PanelRun['estimate'] };
   },
 }));
 
-const CONTEXT: PanelContext = { source: 'web', timeField: '@timestamp', range: { from: 'now-1d', to: 'now' }, text: '', zone: 'UTC', nowMs: Date.UTC(2026, 10, 22, 12) };
+type Shared = Omit<PanelContext, 'timeField'>;
+const CONTEXT: Shared = { source: 'web', range: { from: 'now-1d', to: 'now' }, text: '', zone: 'UTC', nowMs: Date.UTC(2026, 10, 22, 12) };
 const nothing = () => undefined;
 
-const card = (context: PanelContext) => (
+const source = (name: string, time_field: string, tier: string): Source => ({ name, kind: 'index', indices: 1, time_field, tier: [tier], hidden: false });
+const SOURCES = [source('web', '@timestamp', 'hot'), source('old', 'at', 'frozen')];
+
+const card = (shared: Shared, search = 'i=old') => (
   <MantineProvider>
     <QueryClientProvider client={new QueryClient()}>
       <MemoryRouter>
-        <PanelCard panel={{ title: 'a', kind: 'top', field: 'url' }} context={context} frozen round={0} onEdit={nothing} onRemove={nothing} onRetry={nothing} onBusy={nothing} onValue={nothing} />
+        <PanelCard panel={{ title: 'a', kind: 'top', field: 'url', search }} shared={shared} sources={SOURCES} round={0} onEdit={nothing} onRemove={nothing} onRetry={nothing} onBusy={nothing} onValue={nothing} />
       </MemoryRouter>
     </QueryClientProvider>
   </MantineProvider>
@@ -38,6 +47,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
+  found = null;
   cleanup();
   vi.unstubAllGlobals();
 });
@@ -51,4 +61,21 @@ test('who agrees to what a day costs has not agreed to a year', async () => {
   expect(estimateOf).toBeNull();
   rerender(card({ ...CONTEXT, range: { from: 'now-1y', to: 'now' } }));
   expect(estimateOf).toMatchObject({ time: { from: 'now-1y' } });
+});
+
+test('a panel of a source of its own has its time, and is not read unasked where that is frozen', () => {
+  const { rerender } = render(card(CONTEXT));
+  expect(estimateOf).toMatchObject({ index: 'old', time: { field: 'at' } });
+  expect(search?.body).toMatchObject({ query: { bool: { filter: [{ range: { at: { gte: 'now-1d' } } }] } } });
+  rerender(card({ ...CONTEXT, source: 'old' }, 'i=web'));
+  expect(estimateOf).toBeNull();
+  expect(search?.body).toMatchObject({ query: { bool: { filter: [{ range: { '@timestamp': { gte: 'now-1d' } } }] } } });
+});
+
+test('nobody says that there are no events before all shards have answered', () => {
+  const shards = { total: 2, successful: 1, skipped: 0, failed: 0 };
+  const response = { took: 1, timed_out: false, _shards: shards, hits: { total: { value: 0, relation: 'gte' as const }, hits: [] }, aggregations: { values: { buckets: [] } } };
+  found = { is_partial: true, is_running: true, response };
+  render(card(CONTEXT, 'i=web'));
+  expect(screen.queryByText('No events here')).toBeNull();
 });

@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useId, useMemo, useState } from 'react';
 import { Link } from 'react-router';
 import { fetchSaved, type SavedSearchState } from '../../api/saved';
+import type { Source } from '../../api/sources';
 import { useFormat } from '../../app/preferences';
 import { Bars } from '../../components/Bars';
 import { seriesColor, statusColor } from '../../components/chart-colors';
@@ -13,7 +14,7 @@ import { Loading } from '../../components/Loading';
 import { Partial } from '../../components/Partial';
 import { TimeChart } from '../../components/TimeChart';
 import classes from './dashboard.module.css';
-import { discoverAddress, type PanelContext, panelSearch, questionOf, readPanel, type TimeResult, type TopResult } from './search';
+import { discoverAddress, type PanelContext, panelSearch, questionOf, readPanel, sourceFacts, sourceOf, type TimeResult, type TopResult } from './search';
 import type { Panel } from './state';
 import { type PanelRun, usePanel } from './use-panel';
 
@@ -21,9 +22,9 @@ const CHART_PX = 190;
 
 interface Props {
   panel: Panel;
-  context: PanelContext;
-  /** Whether some of the source is frozen, so that a search may have to fetch much. */
-  frozen: boolean;
+  /** What all panels share; the time field is that of the panel's own source. */
+  shared: Omit<PanelContext, 'timeField'>;
+  sources: Source[];
   round: number;
   onEdit: () => void;
   onRemove: () => void;
@@ -35,7 +36,7 @@ interface Props {
 }
 
 /** One panel: its picture, how whole it is, and where its events are. */
-export function PanelCard({ panel, context, frozen, round, onEdit, onRemove, onRetry, onBusy, onValue }: Props) {
+export function PanelCard({ panel, shared, sources, round, onEdit, onRemove, onRetry, onBusy, onValue }: Props) {
   const format = useFormat();
   /** The question that somebody has agreed to the cost of: of a longer time the cost is another. */
   const [accepted, setAccepted] = useState<string | null>(null);
@@ -45,6 +46,8 @@ export function PanelCard({ panel, context, frozen, round, onEdit, onRemove, onR
     enabled: panel.saved !== undefined,
   });
   const own = panel.saved === undefined ? (panel.search ?? '') : (saved.data?.state.search ?? null);
+  const { timeField, frozen } = sourceFacts(sourceOf(own ?? '', shared), sources);
+  const context = useMemo<PanelContext>(() => ({ ...shared, timeField }), [shared, timeField]);
   const made = useMemo(() => {
     if (own === null || panel.field === '') return { search: null, error: null };
     try {
@@ -176,7 +179,7 @@ function State({ run, panel, onRetry, onAccept, children }: StateProps) {
   return (
     <div className={run.stale ? classes.stale : undefined}>
       {complaint !== null && run.status === 'done' && <Partial title={complaint} failures={shards.failures ?? []} />}
-      {result.total === 0 ? <Empty title="No events here">A longer time may have some, or fewer conditions.</Empty> : children(result)}
+      {result.total > 0 ? children(result) : run.status === 'done' ? <Empty title="No events here">A longer time may have some, or fewer conditions.</Empty> : <Loading label="Searching" />}
     </div>
   );
 }

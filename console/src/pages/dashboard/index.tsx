@@ -34,10 +34,6 @@ export default function Dashboard() {
   const [editing, setEditing] = useState<number | 'new' | null>(null);
   const sources = useSources();
   const source = state.source || (sources.data?.default ?? '');
-  const known = sources.data?.sources.find(({ name }) => name === source);
-  // A pattern may cover anything: its events have the usual time, and some may be frozen.
-  const timeField = known ? known.time_field : '@timestamp';
-  const frozen = known ? known.tier.includes('frozen') : (sources.data?.sources.some(({ tier }) => tier.includes('frozen')) ?? false);
   const roles = useQuery({
     queryKey: ['dashboard', 'roles', source],
     queryFn: async ({ signal }) => rolesOf(await fetchAggregatable(source, CANDIDATES, signal)),
@@ -45,9 +41,9 @@ export default function Dashboard() {
   });
   const panels = useMemo(() => state.panels ?? (roles.data ? webLogPanels(roles.data) : NO_PANELS), [state.panels, roles.data]);
   const { range, text } = state;
-  const context = useMemo<PanelContext>(
-    () => ({ source, timeField, range, text, zone: format.zone, nowMs: round >= 0 ? Date.now() : 0 }),
-    [source, timeField, range, text, format.zone, round],
+  const context = useMemo<Omit<PanelContext, 'timeField'>>(
+    () => ({ source, range, text, zone: format.zone, nowMs: round >= 0 ? Date.now() : 0 }),
+    [source, range, text, format.zone, round],
   );
   const setPanels = (next: Panel[]) => update({ panels: next });
   const shown = { from: resolveBound(range.from, 'from', context.nowMs, format.zone), to: resolveBound(range.to, 'to', context.nowMs, format.zone) };
@@ -92,8 +88,8 @@ export default function Dashboard() {
                 <div key={`${at} ${panel.title} ${panel.field}`} className={classes.cell} data-wide={panel.kind === 'time' || undefined}>
                   <PanelCard
                     panel={panel}
-                    context={context}
-                    frozen={frozen}
+                    shared={context}
+                    sources={sources.data?.sources ?? []}
                     round={round}
                     onEdit={() => setEditing(at)}
                     onRemove={() => setPanels(panels.filter((_, other) => other !== at))}

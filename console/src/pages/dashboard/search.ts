@@ -1,5 +1,6 @@
 import type { Question } from '../../api/discover';
 import type { SearchResponse } from '../../api/search';
+import type { Source } from '../../api/sources';
 import { intervalFor } from '../../lib/chart';
 import { kqlAnd, queryDsl } from '../../lib/query-dsl';
 import { resolveBound, type TimeRange } from '../../lib/time-range';
@@ -35,6 +36,16 @@ export interface PanelContext {
   zone: string;
   nowMs: number;
 }
+
+/** What asking a source needs to know of it. A pattern may cover anything: its events have the usual time, and some may be frozen. */
+export function sourceFacts(source: string, sources: Source[]): { timeField: string | null; frozen: boolean } {
+  const known = sources.find(({ name }) => name === source);
+  const isFrozen = ({ tier }: Source) => tier.includes('frozen');
+  return known ? { timeField: known.time_field, frozen: isFrozen(known) } : { timeField: '@timestamp', frozen: sources.some(isFrozen) };
+}
+
+/** The source of a panel: its own before the dashboard's. */
+export const sourceOf = (search: string, { source }: { source: string }): string => decodeState(search).state.source || source;
 
 /** Throws where the query of a panel is in JSON and is none. `search` is what its saved search holds, if it has one. */
 export function panelSearch(panel: Panel, search: string, { source, timeField, range, text, zone, nowMs }: PanelContext): PanelSearch {
