@@ -21,7 +21,7 @@ vi.mock('./use-panel', () => ({
     search = options.search;
     estimateOf = options.estimateOf;
     const estimate = estimateOf && { event: 'estimate', ms: 60_000, requests: 10, bytes: 1 };
-    return { status: estimate ? 'estimate' : 'running', found, stale: false, error: null, estimate: estimate as PanelRun['estimate'] };
+    return { status: estimate ? 'estimate' : 'running', found, kind: 'top', stale: false, error: null, estimate: estimate as PanelRun['estimate'] };
   },
 }));
 

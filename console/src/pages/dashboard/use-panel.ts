@@ -3,12 +3,14 @@ import { type AsyncSearch, asyncSearch } from '../../api/async-search';
 import { discover, type Estimate, type Question } from '../../api/discover';
 import { errorFromObject, isAbort } from '../../api/errors';
 import type { PanelSearch } from './search';
-import type { Panel } from './state';
+import type { Panel, PanelKind } from './state';
 
 /** What is known of a panel. `found` of a question before stays until there is something newer. */
 export interface PanelRun {
   status: 'running' | 'done' | 'failed' | 'estimate';
   found: AsyncSearch | null;
+  /** What `found` is drawn as: of another kind it cannot be read. */
+  kind: PanelKind | null;
   /** Whether `found` is of the question before. */
   stale: boolean;
   error: unknown;
@@ -16,7 +18,7 @@ export interface PanelRun {
   estimate: Estimate | null;
 }
 
-const STARTED: PanelRun = { status: 'running', found: null, stale: false, error: null, estimate: null };
+const STARTED: PanelRun = { status: 'running', found: null, kind: null, stale: false, error: null, estimate: null };
 
 interface Options {
   /** Null: there is nothing to ask. */
@@ -31,24 +33,27 @@ interface Options {
 /** Runs a panel's search in the background of the server, and ends it there when nobody looks any more. */
 export function usePanel({ search, panel, estimateOf, round }: Options): PanelRun {
   const [run, setRun] = useState<PanelRun>(STARTED);
-  const asked = search && JSON.stringify([search, estimateOf]);
+  const asked = search && JSON.stringify([search, panel.kind, estimateOf]);
   useEffect(() => {
     if (!search) return;
     const controller = new AbortController();
     const { signal } = controller;
-    setRun((before) => ({ ...STARTED, found: before.found, stale: before.found !== null }));
+    setRun((before) => (before.kind === panel.kind ? { ...STARTED, found: before.found, kind: before.kind, stale: before.found !== null } : STARTED));
     const go = async () => {
       const estimate = estimateOf && (await estimateFor(estimateOf, panel, signal));
+      if (signal.aborted) return;
       if (estimate) {
         setRun({ ...STARTED, status: 'estimate', estimate });
         return;
       }
       for await (const found of asyncSearch(search.index, search.body, signal)) {
+        // What came in the moment of another question is none of its answer.
+        if (signal.aborted) return;
         if (found.error) throw errorFromObject(found.error, 500);
         setRun((before) => {
           // What a running search has found may be nothing yet: the picture before is better than none.
           if (found.is_running && !found.response.aggregations) return before;
-          return { ...STARTED, status: found.is_running ? 'running' : 'done', found };
+          return { ...STARTED, status: found.is_running ? 'running' : 'done', found, kind: panel.kind };
         });
       }
     };
@@ -59,7 +64,8 @@ export function usePanel({ search, panel, estimateOf, round }: Options): PanelRu
     // `asked` says all that the search is of.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [asked, round]);
-  return run;
+  // Before the effect has run, what there is may be of another kind.
+  return run.kind === null || run.kind === panel.kind ? run : STARTED;
 }
 
 /** What the panel would read of frozen data; null: nothing worth a question. Ends as soon as that is known. */
