@@ -1,3 +1,5 @@
+import { isInstant } from './format';
+
 /** Fields of one event that are shown at most: more are read as JSON. */
 const FIELDS_MAX = 2000;
 const DEPTH_MAX = 20;
@@ -65,7 +67,7 @@ function wholeText(value: unknown, charsMax: number): string {
 
 /** Milliseconds since the epoch of a date as events have them; null: it is none that is read here. Without a zone it is in UTC. */
 export function dateMs(value: unknown): number | null {
-  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
+  if (typeof value === 'number') return isInstant(value) ? value : null;
   if (typeof value !== 'string' || !/^\d{4}-\d{2}-\d{2}([T ]|$)/.test(value)) return null;
   const iso = value.replace(' ', 'T');
   const ms = Date.parse(iso.length > 10 && !/(Z|[+-]\d{2}:?\d{2})$/.test(iso) ? `${iso}Z` : iso);

@@ -20,6 +20,12 @@ export interface Format {
   minute(ms: number): string;
 }
 
+/** Dates go no further than this. */
+const INSTANT_MS_MAX = 8.64e15;
+
+/** Whether there is a date so many ms from the epoch: of a missing value a sort says the smallest whole number. */
+export const isInstant = (ms: number): boolean => Math.abs(ms) <= INSTANT_MS_MAX;
+
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
 export function makeFormat(zone: string, locale?: string): Format {
@@ -60,7 +66,7 @@ export function makeFormat(zone: string, locale?: string): Format {
       if (ms < 86_400_000) return `${fraction.format(ms / 3_600_000)} h`;
       return `${fraction.format(ms / 86_400_000)} d`;
     },
-    time: (ms) => (Number.isFinite(ms) ? time.format(ms) : 'no date'),
-    minute: (ms) => (Number.isFinite(ms) ? minute.format(ms) : 'no date'),
+    time: (ms) => (isInstant(ms) ? time.format(ms) : 'no date'),
+    minute: (ms) => (isInstant(ms) ? minute.format(ms) : 'no date'),
   };
 }
