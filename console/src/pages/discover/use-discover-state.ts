@@ -7,7 +7,16 @@ export interface UpdateOptions {
   replace?: boolean;
 }
 
-export type Update = (patch: Partial<DiscoverState>, options?: UpdateOptions) => void;
+/** The state as it will be. */
+export type Update = (patch: Partial<DiscoverState>, options?: UpdateOptions) => DiscoverState;
+
+/** What a run in the background is not about: it is kept where nothing else changes. */
+const BESIDE_RUN: (keyof DiscoverState)[] = ['saved', 'live', 'refreshMs'];
+
+export function patched(state: DiscoverState, patch: Partial<DiscoverState>): DiscoverState {
+  const keeps = (Object.keys(patch) as (keyof DiscoverState)[]).every((name) => BESIDE_RUN.includes(name));
+  return { ...state, ...(!keeps && { run: null }), ...patch };
+}
 
 /** The state of the page, which is its address, and how to change it. */
 export function useDiscoverState(): { state: DiscoverState; problems: string[]; update: Update } {
@@ -17,10 +26,10 @@ export function useDiscoverState(): { state: DiscoverState; problems: string[]; 
   const latest = useRef({ search, state, setParams });
   if (latest.current.search !== search || latest.current.setParams !== setParams) latest.current = { search, state, setParams };
   const update = useCallback<Update>((patch, { replace = false } = {}) => {
-    // What is changed is no longer what the run in the background is about.
-    const next = { ...latest.current.state, run: null, ...patch };
+    const next = patched(latest.current.state, patch);
     latest.current.state = next;
     latest.current.setParams(new URLSearchParams(encodeState(next)), { replace });
+    return next;
   }, []);
   return { state, problems, update };
 }
