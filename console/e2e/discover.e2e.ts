@@ -277,9 +277,12 @@ describe('Discover', () => {
   test('shows events as they come', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?t=now-1h,now&c=message');
     await total(page).waitFor();
+    let tails = 0;
+    page.on('request', (request) => (tails += request.url().endsWith('/tail') ? 1 : 0));
+    const connected = page.waitForResponse((response) => response.url().endsWith('/tail'));
     await page.getByRole('button', { name: 'Live' }).click();
     await page.locator('[data-fresh="0"]').waitFor();
-    await page.waitForResponse((response) => response.url().endsWith('/tail'));
+    await connected;
     const began = Date.now();
     await firn.ask('POST', '/events-demo/_doc', { '@timestamp': new Date().toISOString(), tenant: 'tenant-001', event_class: 'System', message: 'the newest of all' });
     const acknowledged = Date.now();
@@ -287,6 +290,10 @@ describe('Discover', () => {
     const seen = Date.now() - acknowledged;
     console.info(`live tail: written in ${acknowledged - began} ms, on screen ${seen} ms after`);
     expect(seen).toBeLessThan(3000);
+    await page.locator('[data-fresh="1"]').waitFor();
+    await page.waitForTimeout(1000);
+    expect(tails).toBe(1);
+    expect(await page.locator('[data-fresh]').first().getAttribute('data-fresh')).toBe('1');
     await page.getByRole('button', { name: 'Live' }).click();
     await firn.ask('POST', '/events-demo/_delete_by_query?refresh=true', { query: { match_phrase: { message: 'the newest of all' } } }).catch(() => undefined);
   });

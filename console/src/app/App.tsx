@@ -33,7 +33,8 @@ export function App({ nonce }: { nonce: string }) {
       <QueryClientProvider client={queryClient}>
         <Formats>
           <SessionProvider>
-            <BrowserRouter basename="/app">
+            {/* A step to another address is drawn at once: what is asked by it leaves before anything else is drawn. */}
+            <BrowserRouter basename="/app" useTransitions={false}>
               <Routes>
                 <Route element={<Shell />}>
                   <Route index element={<Navigate to="/discover" replace />} />

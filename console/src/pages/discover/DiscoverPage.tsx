@@ -2,7 +2,7 @@ import { Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
 import { Link } from 'react-router';
-import type { Hit, Language } from '../../api/discover';
+import type { Hit, Language, Question } from '../../api/discover';
 import { ApiError, errorText } from '../../api/errors';
 import { useFormat } from '../../app/preferences';
 import { Empty } from '../../components/Empty';
@@ -28,7 +28,7 @@ import { type Update, useDiscoverState } from './use-discover-state';
 import { focusOn, useKeys } from './use-keys';
 import { useRows } from './use-rows';
 import { type Asked, type RunControl, useRun } from './use-run';
-import { useFields, useSources } from './use-source';
+import { useFields, useSources, useTimeField } from './use-source';
 import { useTail } from './use-tail';
 
 const NoHits = lazy(() => import('./NoHits'));
@@ -43,14 +43,15 @@ const TIME_FIELD = '@timestamp';
 /** The page about events: what is asked, and what the server says of it. */
 export function DiscoverPage() {
   const { state, problems, update } = useDiscoverState();
-  const { sources, source, timeField, question, asked, refused } = useAsked(state);
+  const { sources, source, timeField, question, asked, refused, askedOf } = useAsked(state);
   const control = useRun(asked);
-  const { run, again, cancel, goOn, pinned } = control;
+  const { run, again, cancel, goOn, answered, pinned } = control;
   const rows = useRows(run, pinned);
   const fields = useFields(run.answered ? question : null);
   const fieldList = fields.data?.fields ?? NONE;
   const fieldsByName = useMemo(() => new Map(fieldList.map((field) => [field.name, field])), [fieldList]);
-  const tail = useTail(state.live && run.answered ? question : null);
+  // Asked again it stays the same tail: it would begin for ever.
+  const tail = useTail(state.live && question && JSON.stringify(answered) === JSON.stringify(question) ? question : null);
   const [dialog, setDialog] = useState<'export' | 'help' | null>(null);
   const [anchor, setAnchor] = useState<Hit | null>(null);
   useAutoRefresh(state.refreshMs, run.running, again);
@@ -63,7 +64,7 @@ export function DiscoverPage() {
   const goOnHistogram = useCallback(() => goOn('histogram'), [goOn]);
   const openExport = useCallback(() => setDialog('export'), []);
   const openHelp = useCallback(() => setDialog('help'), []);
-  const on = useHandlers(state, update, control, setAnchor);
+  const on = useHandlers(state, update, control, askedOf, setAnchor);
   useKeys({
     '/': focusOn('[data-query]'),
     t: () => document.querySelector<HTMLElement>('[data-time]')?.click(),
@@ -81,10 +82,13 @@ export function DiscoverPage() {
   // What comes after the first rows is drawn when there is time.
   const histogram = useDeferredValue(run.histogram);
   const cardinality = useDeferredValue(run.cardinality);
+  const counted = useDeferredValue(pinned);
   const columnNames = useMemo(() => state.columns.map(({ name }) => name), [state.columns]);
   const time = run.opened?.time;
   const shown = useMemo(() => (time ? { from: time.from_ms, to: time.to_ms } : null), [time]);
-  const search = useMemo(() => encodeState({ ...state, source, live: false }), [state, source]);
+  const link = useMemo(() => encodeState({ ...state, source, live: false }), [state, source]);
+  // The run in the background is gone after days: what is kept asks anew.
+  const search = useMemo(() => encodeState({ ...state, source, live: false, run: null }), [state, source]);
   const fixedSearch = useMemo(() => {
     const { from, to } = shown ?? {};
     return typeof from === 'number' && typeof to === 'number' ? encodeState({ ...state, source, live: false, range: absoluteRange(from, to) }) : null;
@@ -107,6 +111,7 @@ export function DiscoverPage() {
         <FilterBar filters={state.filters} fields={fieldList} onChange={on.filters} />
         <Toolbar
           search={search}
+          link={link}
           fixedSearch={fixedSearch}
           saved={state.saved}
           canExport={pinned !== null && run.answered}
@@ -138,7 +143,7 @@ export function DiscoverPage() {
             error={fields.error}
             counts={cardinality}
             columns={columnNames}
-            question={pinned}
+            question={counted}
             onFilter={on.filter}
             onColumn={on.column}
             onRetry={again}
@@ -211,9 +216,11 @@ function useAsked(state: DiscoverState) {
   const sources = useSources();
   const source = state.source || sources.data?.default || '';
   const known = sources.data?.sources.find(({ name }) => name === source);
-  const timeField = known ? known.time_field : TIME_FIELD;
+  // A pattern, or a list, is in no list of sources: its fields say what its time is.
+  const pattern = useTimeField(source !== '' && !sources.isPending && !known ? source : null);
+  const timeField = known ? known.time_field : pattern.data === undefined ? TIME_FIELD : pattern.data;
   // A source that is named need only wait for whether its time has another name.
-  const ready = source !== '' && !sources.isPending;
+  const ready = source !== '' && !sources.isPending && (known !== undefined || !pattern.isPending);
   // Only what the question is made of: to write down a link must not ask again.
   const { range, text, language, filters, columns, sort, splitBy, interval, run } = state;
   const { question, refused } = useMemo(() => {
@@ -224,20 +231,39 @@ function useAsked(state: DiscoverState) {
       return { question: null, refused: error };
     }
   }, [ready, range, text, language, filters, columns, sort, source, timeField, zone]);
-  const asked = useMemo((): Asked | null => {
-    if (!question) return null;
-    const split = splitBy === undefined ? {} : { split_by: splitBy };
-    const histogram = question.time ? { stage: 'histogram' as const, width_px: chartWidth(), ...split, ...(interval && { interval }) } : null;
-    return { question, histogram, runId: run };
-  }, [question, splitBy, interval, run]);
-  return { sources, source, timeField, question, asked, refused };
+  const asked = useMemo(() => question && withStages(question, { splitBy, interval, run }), [question, splitBy, interval, run]);
+  /** What this page will ask once its state is `next`; null: not known yet, or nothing. */
+  const askedOf = (next: DiscoverState): Asked | null => {
+    if (!ready || next.source !== state.source) return null;
+    try {
+      // As it will be read from the address.
+      const read = decodeState(encodeState(next)).state;
+      return withStages(toQuestion(read, { source, timeField, zone }), read);
+    } catch {
+      return null;
+    }
+  };
+  return { sources, source, timeField, question, asked, refused, askedOf };
+}
+
+function withStages(question: Question, { splitBy, interval, run }: Pick<DiscoverState, 'splitBy' | 'interval' | 'run'>): Asked {
+  const split = splitBy === undefined ? {} : { split_by: splitBy };
+  const histogram = question.time ? { stage: 'histogram' as const, width_px: chartWidth(), ...split, ...(interval && { interval }) } : null;
+  return { question, histogram, runId: run };
 }
 
 /** What the parts of the page call: the same functions all the time, so that none is drawn anew for them. */
-function useHandlers(state: DiscoverState, update: Update, { again, background }: RunControl, setAnchor: (hit: Hit) => void) {
-  const latest = useRef({ state, again, background });
-  latest.current = { state, again, background };
+function useHandlers(state: DiscoverState, write: Update, { again, begin, background }: RunControl, askedOf: (state: DiscoverState) => Asked | null, setAnchor: (hit: Hit) => void) {
+  const latest = useRef({ state, again, begin, background, askedOf });
+  latest.current = { state, again, begin, background, askedOf };
   return useMemo(() => {
+    const update: Update = (patch, options) => {
+      const next = write(patch, options);
+      const { begin, askedOf } = latest.current;
+      const asked = askedOf(next);
+      if (asked) begin(asked);
+      return next;
+    };
     const filter = (condition: Condition, not: boolean) => update({ filters: withCondition(latest.current.state.filters, condition, not) });
     const column = (name: string) => update({ columns: toggledColumn(latest.current.state.columns, name) }, { replace: true });
     const pinnedFilters = () => latest.current.state.filters.filter(({ pin }) => pin);
@@ -271,7 +297,7 @@ function useHandlers(state: DiscoverState, update: Update, { again, background }
       open: (search: string, id: string) => {
         const { state } = decodeState(search);
         const pinned = pinnedFilters().filter((one) => !state.filters.some((other) => JSON.stringify(other) === JSON.stringify(one)));
-        update({ ...state, filters: [...pinned, ...state.filters], saved: id });
+        update({ ...state, filters: [...pinned, ...state.filters], run: null, saved: id });
       },
       saved: (saved: string | null) => update({ saved }, { replace: true }),
       background: () => {
@@ -281,7 +307,7 @@ function useHandlers(state: DiscoverState, update: Update, { again, background }
         );
       },
     };
-  }, [update, setAnchor]);
+  }, [write, setAnchor]);
 }
 
 /** Left beside the list of fields: the server chooses bars that fit. */

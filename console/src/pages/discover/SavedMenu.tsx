@@ -6,7 +6,7 @@ import { Loading } from '../../components/Loading';
 const SavedSearches = lazy(() => import('./SavedSearches'));
 
 export interface SavedProps {
-  /** The query string that says all that is shown. */
+  /** The query string that asks for all that is shown. */
   search: string;
   /** The saved search that this began with. */
   saved: string | null;

@@ -24,7 +24,7 @@ export function StageState({ name, stage, onRetry, onGoOn, onBackground }: Props
     return (
       <Group gap="sm" p="xs" role="status">
         <Text size="sm" c="dimmed">
-          {name}: cancelled{stage.result ? ', what was found until then is shown' : ''}
+          {name}: cancelled{stage.result ? (stage.stale ? ', the answer before is shown' : ', what was found until then is shown') : ''}
         </Text>
         <Button size="compact-xs" variant="default" onClick={onRetry}>
           Ask again

@@ -6,6 +6,8 @@ import { SavedMenu, type SavedProps } from './SavedMenu';
 import classes from './Discover.module.css';
 
 interface Props extends SavedProps {
+  /** What a link to this very answer says. */
+  link: string;
   /** The same with instants instead of times from now; null as long as they are not known. */
   fixedSearch: string | null;
   canExport: boolean;
@@ -24,7 +26,7 @@ function copyLink(search: string): void {
 }
 
 /** What can be done with the search as it is: keep it, share it, export its events. */
-export const Toolbar = memo(function Toolbar({ fixedSearch, canExport, onExport, onHelp, ...saved }: Props) {
+export const Toolbar = memo(function Toolbar({ link, fixedSearch, canExport, onExport, onHelp, ...saved }: Props) {
   return (
     <div className={classes.toolbar}>
       <SavedMenu {...saved} />
@@ -35,7 +37,7 @@ export const Toolbar = memo(function Toolbar({ fixedSearch, canExport, onExport,
           </Button>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item onClick={() => copyLink(saved.search)}>Copy link</Menu.Item>
+          <Menu.Item onClick={() => copyLink(link)}>Copy link</Menu.Item>
           <Menu.Item disabled={fixedSearch === null} onClick={() => fixedSearch !== null && copyLink(fixedSearch)}>
             Copy link with these very times
           </Menu.Item>

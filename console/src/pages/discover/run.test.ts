@@ -3,7 +3,7 @@ import type { DiscoverEvent } from '../../api/discover';
 import { ApiError } from '../../api/errors';
 import { IDLE_RUN, reduceRun, type Run, type RunAction } from './run';
 
-const STAGES: RunAction = { type: 'start', stages: ['sample', 'histogram', 'cardinality'] };
+const STAGES: RunAction = { type: 'start', key: 'one', stages: ['sample', 'histogram', 'cardinality'] };
 const opened: DiscoverEvent = { event: 'opened', id: 'r', indices: ['a'], time: null, now_ms: 0, query_dsl: {} };
 const shards = { total: 2, successful: 2, skipped: 0, failed: 0 };
 const cost = { requests: 0, bytes: 0 };

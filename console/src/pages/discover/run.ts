@@ -15,6 +15,8 @@ export interface Stage<Result> {
   cached: boolean;
   error: unknown;
   estimate: Estimate | null;
+  /** It runs beside the others: their end is not its end. */
+  beside: boolean;
 }
 
 /** The stages of the page. Top values have runs of their own. */
@@ -22,6 +24,12 @@ export interface Run {
   /** How the server understood the question: the one before as long as it has not `answered`. */
   opened: Opened | null;
   answered: boolean;
+  /** What is asked, and what `opened` is about: the keys of two questions as long as it has not `answered`. */
+  askedKey: string | null;
+  answeredKey: string | null;
+  /** The stages that were asked together have not ended. */
+  streaming: boolean;
+  /** Any stage has not. */
   running: boolean;
   /** What kept the whole question from being answered. */
   error: unknown;
@@ -33,15 +41,15 @@ export interface Run {
 type PageStage = 'sample' | 'histogram' | 'cardinality';
 const PAGE_STAGES: PageStage[] = ['sample', 'histogram', 'cardinality'];
 
-const IDLE: Stage<never> = { status: 'idle', result: null, stale: false, progress: null, incomplete: null, tookMs: null, cached: false, error: null, estimate: null };
+const IDLE: Stage<never> = { status: 'idle', result: null, stale: false, progress: null, incomplete: null, tookMs: null, cached: false, error: null, estimate: null, beside: false };
 
 /** A stage that is being asked for. */
 export const LOADING: Stage<never> = { ...IDLE, status: 'loading' };
 
-export const IDLE_RUN: Run = { opened: null, answered: false, running: false, error: null, sample: IDLE, histogram: IDLE, cardinality: IDLE };
+export const IDLE_RUN: Run = { opened: null, answered: false, askedKey: null, answeredKey: null, streaming: false, running: false, error: null, sample: IDLE, histogram: IDLE, cardinality: IDLE };
 
 export type RunAction =
-  | { type: 'start'; stages: StageName[] }
+  | { type: 'start'; key: string; stages: StageName[] }
   /** One stage is asked for beside the others. */
   | { type: 'start_stage'; stage: StageName }
   | { type: 'event'; event: DiscoverEvent }
@@ -50,25 +58,31 @@ export type RunAction =
   | { type: 'cancelled' };
 
 export function reduceRun(run: Run, action: RunAction): Run {
+  const next = reduced(run, action);
+  const running = next.streaming || PAGE_STAGES.some((name) => isOpen(next[name]));
+  return next.running === running ? next : { ...next, running };
+}
+
+function reduced(run: Run, action: RunAction): Run {
   switch (action.type) {
     case 'start':
-      return start(run, action.stages);
+      return start(run, action);
     case 'start_stage':
-      return action.stage === 'top_values' ? run : { ...run, [action.stage]: LOADING };
+      return action.stage === 'top_values' ? run : { ...run, [action.stage]: { ...LOADING, beside: true } };
     case 'event':
       return withEvent(run, action.event);
     case 'broken':
       // Nothing came at all: one error for the page. Else each stage that has not ended says it.
-      if (!run.answered) return { ...mapOpen(run, (stage) => ({ ...stage, status: 'idle' })), running: false, error: action.error };
-      return { ...mapOpen(run, (stage) => ({ ...stage, status: 'failed', error: action.error })), running: false };
+      if (!run.answered) return { ...mapOpen(run, (stage) => ({ ...stage, status: 'idle' })), streaming: false, error: action.error };
+      return { ...mapOpen(run, (stage) => ended(stage, action.error)), streaming: false };
     case 'cancelled':
-      return { ...mapOpen(run, (stage) => ({ ...stage, status: 'cancelled' })), running: false };
+      return { ...mapOpen(run, (stage) => ({ ...stage, status: 'cancelled' })), streaming: false };
   }
 }
 
 /** Asked again: what is known stays to be seen until there is something new. */
-function start(run: Run, stages: StageName[]): Run {
-  const next: Run = { ...run, answered: false, running: true, error: null };
+function start(run: Run, { key, stages }: Extract<RunAction, { type: 'start' }>): Run {
+  const next: Run = { ...run, askedKey: key, answered: false, streaming: true, error: null };
   for (const name of PAGE_STAGES) {
     if (!stages.includes(name)) continue;
     const { result } = run[name];
@@ -80,10 +94,10 @@ function start(run: Run, stages: StageName[]): Run {
 function withEvent(run: Run, event: DiscoverEvent): Run {
   switch (event.event) {
     case 'opened':
-      return { ...run, opened: event, answered: true };
+      return { ...run, opened: event, answered: true, answeredKey: run.askedKey };
     case 'end':
       // A stage that the server forgot would load forever.
-      return { ...mapOpen(run, (stage) => ({ ...stage, status: 'failed', error: new Error('the server ended without an answer') })), running: false };
+      return { ...mapOpen(run, (stage) => ended(stage, new Error('the server ended without an answer'))), streaming: false };
     default: {
       const name = event.stage;
       if (name === 'top_values') return run;
@@ -108,6 +122,9 @@ export function withStageEvent<Result>(stage: Stage<Result>, event: Exclude<Disc
       return { ...stage, status: 'failed', result: null, stale: false, progress: null, tookMs: event.took_ms, error: errorFromObject(event.error, event.status) };
   }
 }
+
+/** What becomes of a stage that has no answer when those that were asked together end. */
+const ended = (stage: Stage<unknown>, error: unknown): Stage<unknown> => (stage.beside ? stage : { ...stage, status: 'failed', error });
 
 function incomplete({ partial, timed_out: timedOut, shards }: Done): Stage<never>['incomplete'] {
   return partial ? { failures: shards.failures ?? [], failed: shards.failed, total: shards.total, timedOut } : null;

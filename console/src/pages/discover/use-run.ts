@@ -1,17 +1,21 @@
-import { startTransition, useCallback, useEffect, useMemo, useReducer, useRef, useState } from 'react';
-import { discover, type DiscoverEvent, discoverRun, type Frozen, type Question, type StageName, type StageRequest } from '../../api/discover';
+import { startTransition, useCallback, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'react';
+import { discover, type DiscoverEvent, discoverRun, type Frozen, type Opened, type Question, type StageName, type StageRequest } from '../../api/discover';
 import { IDLE_RUN, reduceRun, type Run } from './run';
 
 export interface RunControl {
   run: Run;
   /** Asks the same again. */
   again: () => void;
+  /** Sends the request of a question that is about to be on the page: drawing the page for it takes longer. */
+  begin: (asked: Asked) => void;
   cancel: () => void;
   /** Runs one stage whatever it costs. */
   goOn: (stage: StageName) => void;
   /** Begins all stages in the background whatever they cost; the id of their run, null if there is nothing to ask. */
   background: () => Promise<string | null>;
-  /** The question with the instants that the answer is about: further pages and counts are of the same events. */
+  /** What the answer on the page is about, as it was asked: the question before as long as the server has not answered. */
+  answered: Question | null;
+  /** The same with the instants that it is about: further pages and counts are of the same events. */
   pinned: Question | null;
 }
 
@@ -27,27 +31,49 @@ function stagesOf({ histogram }: Asked): StageRequest[] {
   return [{ stage: 'sample', size: 100 }, ...(histogram ? [histogram] : []), { stage: 'cardinality' }];
 }
 
+/** A request that is under way. */
+interface Sent {
+  key: string;
+  abort: AbortController;
+  events: AsyncGenerator<DiscoverEvent>;
+}
+
+function sent(key: string): Sent {
+  const asked = JSON.parse(key) as Asked;
+  const abort = new AbortController();
+  const events = asked.runId ? discoverRun(asked.runId, abort.signal) : discover(asked.question, stagesOf(asked), 'ask', abort.signal);
+  return { key, abort, events: begun(events) };
+}
+
 /** Asks whenever the question changes, and follows the answer. The sample is drawn at once, the rest when there is time. */
 export function useRun(asked: Asked | null): RunControl {
   const [run, dispatch] = useReducer(reduceRun, IDLE_RUN);
   const [attempt, setAttempt] = useState(0);
-  const controller = useRef<AbortController | null>(null);
+  const ahead = useRef<Sent | null>(null);
+  const following = useRef<AbortController | null>(null);
+  /** Stages that run beside the others. */
+  const beside = useRef(new Set<AbortController>());
   const key = asked && JSON.stringify(asked);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!key) return;
-    const wanted = JSON.parse(key) as Asked;
-    const stages = stagesOf(wanted);
-    const abort = new AbortController();
-    controller.current = abort;
-    dispatch({ type: 'start', stages: stages.map(({ stage }) => stage) });
-    const events = wanted.runId ? discoverRun(wanted.runId, abort.signal) : discover(wanted.question, stages, 'ask', abort.signal);
-    void follow(events);
-    return () => abort.abort('replaced');
+    const early = ahead.current;
+    ahead.current = null;
+    if (early?.key !== key) early?.abort.abort('replaced');
+    const { abort, events } = early?.key === key ? early : sent(key);
+    const others = beside.current;
+    following.current = abort;
+    dispatch({ type: 'start', key, stages: stagesOf(JSON.parse(key) as Asked).map(({ stage }) => stage) });
+    void follow();
+    return () => {
+      abort.abort('replaced');
+      for (const other of others) other.abort('replaced');
+    };
 
-    async function follow(events: AsyncGenerator<DiscoverEvent>) {
+    async function follow() {
       try {
         for await (const event of events) {
+          if (abort.signal.aborted) return;
           const action = { type: 'event' as const, event };
           if (!('stage' in event) || event.stage === 'sample') dispatch(action);
           else startTransition(() => dispatch(action));
@@ -58,38 +84,65 @@ export function useRun(asked: Asked | null): RunControl {
     }
   }, [key, attempt]);
 
+  const { answeredKey } = run;
   const time = run.opened?.time;
-  const pinned = useMemo((): Question | null => {
-    if (!key) return null;
-    const { question } = JSON.parse(key) as Asked;
-    if (!question.time || !time) return question;
-    const { from_ms: from, to_ms: to } = time;
-    return { ...question, time: { field: question.time.field, zone: question.time.zone, ...(from !== null && { from }), ...(to !== null && { to }) } };
-  }, [key, time]);
+  const answered = useMemo(() => (answeredKey === null ? null : (JSON.parse(answeredKey) as Asked).question), [answeredKey]);
+  const pinned = useMemo(() => answered && withInstants(answered, time ?? null), [answered, time]);
 
   const again = useCallback(() => setAttempt((attempt) => attempt + 1), []);
+  const begin = useCallback(
+    (next: Asked) => {
+      const nextKey = JSON.stringify(next);
+      if (nextKey === key || nextKey === ahead.current?.key) return;
+      ahead.current?.abort.abort('replaced');
+      ahead.current = sent(nextKey);
+    },
+    [key],
+  );
   const cancel = useCallback(() => {
-    controller.current?.abort('cancelled');
+    for (const abort of [following.current, ...beside.current]) abort?.abort('cancelled');
     dispatch({ type: 'cancelled' });
   }, []);
   const goOn = useCallback(
     (name: StageName) => {
-      const stage = key && stagesOf(JSON.parse(key) as Asked).find((stage) => stage.stage === name);
-      const signal = controller.current?.signal;
-      if (!stage || !pinned || !signal) return;
+      const stage = answeredKey !== null && answeredKey === key && stagesOf(JSON.parse(answeredKey) as Asked).find((stage) => stage.stage === name);
+      if (!stage || !pinned) return;
+      const abort = new AbortController();
+      beside.current.add(abort);
       dispatch({ type: 'start_stage', stage: name });
-      void alone(pinned, stage, signal, (event) => startTransition(() => dispatch({ type: 'event', event })));
+      const tell = (event: StageEvent) => startTransition(() => dispatch({ type: 'event', event }));
+      void alone(pinned, stage, abort.signal, tell).finally(() => beside.current.delete(abort));
     },
-    [key, pinned],
+    [key, answeredKey, pinned],
   );
   const background = useCallback(async () => {
-    if (!key || !pinned) return null;
+    if (!key || answeredKey !== key || !pinned) return null;
     for await (const event of discover(pinned, stagesOf(JSON.parse(key) as Asked), 'background', new AbortController().signal)) {
       if (event.event === 'opened') return event.id;
     }
     return null;
-  }, [key, pinned]);
-  return { run, again, cancel, goOn, background, pinned };
+  }, [key, answeredKey, pinned]);
+  return { run, again, begin, cancel, goOn, background, answered, pinned };
+}
+
+/** The question about the very instants that the server took its times for. */
+export function withInstants(question: Question, time: Opened['time']): Question {
+  if (!question.time || !time) return question;
+  const { from_ms: from, to_ms: to } = time;
+  return { ...question, time: { field: question.time.field, zone: question.time.zone, ...(from !== null && { from }), ...(to !== null && { to }) } };
+}
+
+/** The same events, whose request is sent now and not when the first is waited for. */
+export function begun<Event>(events: AsyncGenerator<Event>): AsyncGenerator<Event> {
+  const first = events.next();
+  // Whoever waits for it learns why it failed; nobody may.
+  first.catch(() => {});
+  return (async function* () {
+    const { done, value } = await first;
+    if (done) return;
+    yield value as Event;
+    yield* events;
+  })();
 }
 
 type StageEvent = Exclude<DiscoverEvent, { event: 'opened' | 'end' }>;
@@ -102,6 +155,7 @@ export async function alone(question: Question, stage: StageRequest, signal: Abo
   try {
     for await (const event of discover(question, [stage], frozen, signal)) {
       if (!('stage' in event)) continue;
+      if (signal.aborted) return;
       told = event.event !== 'progress' && event.event !== 'partial';
       tell(event);
     }
