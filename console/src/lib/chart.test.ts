@@ -37,6 +37,11 @@ describe('timeTicks', () => {
     expect(tick(midnight, 600_000)).toBe('00:00');
   });
 
+  it('knows midnight in every locale', () => {
+    const arabic = timeTicks('Asia/Kolkata', 'ar-EG');
+    expect(arabic(midnight, 6 * hour)).toBe(arabic(midnight, 24 * hour));
+  });
+
   it('is as exact as its distance', () => {
     expect([tick(midnight, 24 * hour), tick(midnight, 31 * 24 * hour), tick(midnight + 1500, 1000), tick(midnight + 1500, 100)]).toEqual(['Nov 22', 'Nov 2026', '00:00:01', '00:01.500']);
   });

@@ -1,3 +1,5 @@
+import { toWall } from './zoned-time';
+
 /** Values one on top of the other: each series as the sum of itself and all before it. */
 export function stack(series: readonly (readonly (number | null)[])[]): number[][] {
   const sums: number[][] = [];
@@ -29,12 +31,16 @@ export function timeTicks(zone: string, locale?: string): (ms: number, apartMs: 
   const exact = format({ minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 });
   return (ms, apartMs) => {
     if (apartMs >= 28 * DAY_MS) return month.format(ms);
-    if (apartMs >= DAY_MS || (apartMs >= HOUR_MS && clock.format(ms) === MIDNIGHT)) return date.format(ms);
+    if (apartMs >= DAY_MS || (apartMs >= HOUR_MS && isMidnight(ms, zone))) return date.format(ms);
     return (apartMs >= 60_000 ? clock : apartMs >= 1000 ? seconds : exact).format(ms);
   };
 }
 
-const MIDNIGHT = '00:00';
+/** Read from the clock, not from its text: there are locales with other digits. */
+function isMidnight(ms: number, zone: string): boolean {
+  const { hour, minute } = toWall(ms, zone);
+  return hour === 0 && minute === 0;
+}
 
 /** Widths of buckets that people read well. */
 const INTERVALS_MS = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400, 7 * 86_400, 30 * 86_400].map((seconds) => seconds * 1000);
