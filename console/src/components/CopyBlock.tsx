@@ -1,29 +1,28 @@
-import { Button, Code, CopyButton } from '@mantine/core';
+import { Button, Code } from '@mantine/core';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
+import { useState } from 'react';
+import { copyText } from './copy';
 import classes from './CopyBlock.module.css';
 
 /** Text to take elsewhere, with a button that copies it. */
 export function CopyBlock({ text, label }: { text: string; label: string }) {
+  const [copied, setCopied] = useState<string | null>(null);
   return (
     <div className={classes.block}>
       {/* It may be wider than the page, and whoever has no mouse scrolls it by keys: it takes the focus. */}
       <Code block className={classes.code ?? ''} tabIndex={0} aria-label={label}>
         {text}
       </Code>
-      <CopyButton value={text}>
-        {({ copied, copy }) => (
-          <Button
-            className={classes.copy ?? ''}
-            size="compact-xs"
-            variant="default"
-            onClick={copy}
-            aria-label={copied ? `${label}: copied` : `Copy ${label}`}
-            leftSection={copied ? <IconCheck size={13} aria-hidden /> : <IconCopy size={13} aria-hidden />}
-          >
-            {copied ? 'Copied' : 'Copy'}
-          </Button>
-        )}
-      </CopyButton>
+      <Button
+        className={classes.copy ?? ''}
+        size="compact-xs"
+        variant="default"
+        onClick={() => void copyText(text, label).then((copied) => setCopied(copied ? text : null))}
+        aria-label={copied === text ? `${label}: copied` : `Copy ${label}`}
+        leftSection={copied === text ? <IconCheck size={13} aria-hidden /> : <IconCopy size={13} aria-hidden />}
+      >
+        {copied === text ? 'Copied' : 'Copy'}
+      </Button>
     </div>
   );
 }

@@ -5,6 +5,7 @@ import { Link } from 'react-router';
 import type { Hit, Language, Question } from '../../api/discover';
 import { ApiError, errorText } from '../../api/errors';
 import { useFormat } from '../../app/preferences';
+import { copyText } from '../../components/copy';
 import { Empty } from '../../components/Empty';
 import { Loading } from '../../components/Loading';
 import { absoluteRange, type TimeRange } from '../../lib/time-range';
@@ -271,7 +272,7 @@ function useHandlers(state: DiscoverState, write: Update, { again, begin, backgr
       onFilter: filter,
       onColumn: column,
       onSurrounding: setAnchor,
-      onCopy: (text, what) => void navigator.clipboard.writeText(text).then(() => notifications.show({ message: `${what} is copied`, autoClose: 1500 })),
+      onCopy: (text, what) => void copyText(text, what),
     };
     return {
       filter,

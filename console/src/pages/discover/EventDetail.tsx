@@ -5,6 +5,7 @@ import { Link, useHref } from 'react-router';
 import type { Hit } from '../../api/discover';
 import type { Field } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
+import { copyText } from '../../components/copy';
 import { flatten, textOf } from '../../lib/event-fields';
 import classes from './EventDetail.module.css';
 import { eventAddress } from './event-address';
@@ -29,7 +30,7 @@ export default memo(function EventDetail({ hit, columns, fields, actions }: Prop
   const address = eventAddress(hit);
   const href = useHref(address);
   const [copied, setCopied] = useState(false);
-  const copyLink = () => void navigator.clipboard.writeText(new URL(href, window.location.href).href).then(() => setCopied(true));
+  const copyLink = () => void copyText(new URL(href, window.location.href).href, 'The link').then(setCopied);
   return (
     <div className={classes.root}>
       <Tabs defaultValue="table" variant="default" keepMounted={false}>
@@ -169,7 +170,7 @@ function Json({ hit }: { hit: Hit }) {
   return (
     <div className={classes.jsonBox}>
       <Group gap={6} className={classes.jsonTools ?? ''}>
-        <Button size="compact-xs" variant="default" leftSection={<IconCopy size={13} aria-hidden />} onClick={() => void navigator.clipboard.writeText(text).then(() => setCopied(true))}>
+        <Button size="compact-xs" variant="default" leftSection={<IconCopy size={13} aria-hidden />} onClick={() => void copyText(text, 'The event').then(setCopied)}>
           {copied ? 'Copied' : 'Copy JSON'}
         </Button>
       </Group>

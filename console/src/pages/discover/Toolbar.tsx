@@ -1,7 +1,7 @@
 import { ActionIcon, Button, Menu, Tooltip } from '@mantine/core';
-import { notifications } from '@mantine/notifications';
 import { IconDownload, IconKeyboard, IconShare } from '@tabler/icons-react';
 import { memo } from 'react';
+import { copyText } from '../../components/copy';
 import { SavedMenu, type SavedProps } from './SavedMenu';
 import classes from './Discover.module.css';
 
@@ -18,11 +18,7 @@ interface Props extends SavedProps {
 function copyLink(search: string): void {
   const url = new URL(window.location.href);
   url.search = search;
-  const shown = navigator.clipboard.writeText(url.href).then(
-    () => notifications.show({ message: 'The link is copied', autoClose: 1500 }),
-    () => notifications.show({ color: 'red', message: 'The browser does not let the link be copied: take it from the address bar' }),
-  );
-  void shown;
+  void copyText(url.href, 'The link');
 }
 
 /** What can be done with the search as it is: keep it, share it, export its events. */
