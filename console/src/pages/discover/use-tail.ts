@@ -42,20 +42,22 @@ export function useTail(question: Question | null): Tail {
     };
 
     async function follow() {
+      let failed: unknown = null;
       try {
         for await (const event of tail(JSON.parse(key as string) as Question, abort.signal)) {
           if (abort.signal.aborted) return;
           if (event.event === 'opened') setState((state) => ({ ...state, connected: true, error: null }));
-          else if (event.event === 'failed') setState((state) => ({ ...state, error: errorFromObject(event.error, event.status ?? 0) }));
+          else if (event.event === 'failed') failed = errorFromObject(event.error, event.status ?? 0);
           else if (event.event === 'hits') {
             const failures = event.shards?.failures ?? [];
             setState((state) => ({ ...state, hits: withNewer(state.hits, event.hits), dropped: state.dropped + event.dropped, error: null, failures }));
           }
         }
-        throw new Error('the server ended the live tail');
+        throw failed ?? new Error('the server ended the live tail');
       } catch (error) {
         if (abort.signal.aborted) return;
-        setState((state) => ({ ...state, connected: false, error }));
+        // Why it ended, if the server said so, is more than that it did.
+        setState((state) => ({ ...state, connected: false, error: failed ?? error }));
         timer.current = window.setTimeout(() => void follow(), AGAIN_MS);
       }
     }
