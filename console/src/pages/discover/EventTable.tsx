@@ -9,6 +9,7 @@ import { hitKey, withFresh } from '../../lib/paging';
 import { type EventActions, EventRow } from './EventRow';
 import classes from './EventTable.module.css';
 import { EventHead } from './EventHead';
+import { LeftOut } from './StageState';
 import { COLUMN_PX_MIN, type ColumnState, type SortState } from './state';
 import { ROWS_MAX, type Rows } from './use-rows';
 
@@ -50,12 +51,13 @@ export const EventTable = memo(function EventTable(props: Props) {
   const hits = useMemo(() => withFresh(fresh, rows.hits), [fresh, rows.hits]);
   const keys = useMemo(() => hits.map(hitKey), [hits]);
   const rowPx = columns.length > 0 ? ROW_PX.columns : ROW_PX.summary;
+  // One that opens or closes is another one: what was measured is forgotten.
+  const itemKey = useCallback((at: number) => `${keys[at]}${open.has(keys[at] ?? '') ? ' open' : ''} ${rowPx}`, [keys, open, rowPx]);
   const virtual = useVirtualizer({
     count: hits.length,
     getScrollElement: () => scroll.current,
     estimateSize: () => rowPx,
-    // One that opens or closes is another one: what was measured is forgotten.
-    getItemKey: (at) => `${keys[at]}${open.has(keys[at] ?? '') ? ' open' : ''} ${rowPx}`,
+    getItemKey: itemKey,
     overscan: 8,
   });
   const items = virtual.getVirtualItems();
@@ -151,6 +153,7 @@ export const EventTable = memo(function EventTable(props: Props) {
             </Text>
           </Group>
         )}
+        <LeftOut name="A page further down" incomplete={rows.incomplete} />
         {error !== null && <Failed compact title="Further events: no answer" error={error} retry={loadMore} />}
         {hits.length >= ROWS_MAX && (
           <Text size="xs" c="dimmed" p="sm">

@@ -11,7 +11,7 @@ import { FieldIcon } from './FieldIcon';
 import classes from './FieldList.module.css';
 import type { Condition } from './filters';
 import type { Stage } from './run';
-import { StageState } from './StageState';
+import { LeftOut, StageState } from './StageState';
 import { useCounts } from './use-counts';
 
 const TopValues = lazy(() => import('./TopValues'));
@@ -51,7 +51,7 @@ export const FieldList = memo(function FieldList(props: Props) {
     const row = rows[index];
     return row && 'field' in row && row.field.in_use && row.field.aggregatable ? row.field.name : [];
   });
-  const byName = useCounts(counts, question, inSight);
+  const { byName, incomplete } = useCounts(counts, question, inSight);
   const loading = counts.status === 'loading' || counts.status === 'partial';
   return (
     <section className={classes.root} aria-label="Fields" aria-busy={loading}>
@@ -69,6 +69,7 @@ export const FieldList = memo(function FieldList(props: Props) {
       />
       {error !== null && error !== undefined && known.length === 0 && <Failed compact title="Fields: no answer" error={error} />}
       <StageState name="Counts" stage={counts} onRetry={props.onRetry} onGoOn={props.onGoOn} onBackground={props.onBackground} />
+      {!counts.incomplete && <LeftOut name="Counting further fields" incomplete={incomplete} />}
       {known.length === 0 && loading && <Loading label="Fields" />}
       <div ref={scroll} className={classes.scroll}>
         <ul className={classes.list} style={{ height: virtual.getTotalSize() }} aria-label="Fields">

@@ -5,6 +5,8 @@ import { discoverStage } from '../../api/discover';
 import { useFormat } from '../../app/preferences';
 import { Empty } from '../../components/Empty';
 import { dateMs, valueAt } from '../../lib/event-fields';
+import { incomplete } from './run';
+import { LeftOut } from './StageState';
 import { absoluteRange, type TimeRange } from '../../lib/time-range';
 
 interface Props {
@@ -27,9 +29,10 @@ export default function NoHits({ question, narrowed, onRange, onWiden }: Props) 
       const newestFirst = { ...question };
       delete newestFirst.sort;
       const open = time ? { ...newestFirst, time: { field: time.field, zone: time.zone } } : newestFirst;
-      const { result } = await discoverStage<Sample>(open, { stage: 'sample', size: 1 }, signal);
-      const newest = result.hits[0];
-      return { total: result.total, newestMs: newest && time ? dateMs(newest.sort?.[0] ?? valueAt(newest._source, time.field)) : null };
+      const done = await discoverStage<Sample>(open, { stage: 'sample', size: 1 }, signal);
+      const { total, hits } = done.result;
+      const newest = hits[0];
+      return { total, incomplete: incomplete(done), newestMs: newest && time ? dateMs(newest.sort?.[0] ?? valueAt(newest._source, time.field)) : null };
     },
   });
   const found = elsewhere.data;
@@ -39,7 +42,8 @@ export default function NoHits({ question, narrowed, onRange, onWiden }: Props) 
       {found && found.newestMs !== null && (
         <>
           <Text size="sm">
-            At other times {format.number(found.total.value)} do, the newest at {format.time(found.newestMs)}.
+            At other times {found.total.relation === 'gte' && 'at least '}
+            {format.number(found.total.value)} do, the newest at {format.time(found.newestMs)}.
           </Text>
           <Group justify="center" mt="xs">
             <Button size="xs" onClick={() => onRange(absoluteRange((found.newestMs ?? 0) - spanMs, (found.newestMs ?? 0) + 999))}>
@@ -48,7 +52,9 @@ export default function NoHits({ question, narrowed, onRange, onWiden }: Props) 
           </Group>
         </>
       )}
-      {found && found.newestMs === null && <Text size="sm">{narrowed ? 'At no other time either.' : 'There are no events at other times either.'}</Text>}
+      {found && <LeftOut name="The search at other times" incomplete={found.incomplete} />}
+      {found && found.newestMs === null && found.total.value > 0 && <Text size="sm">{format.number(found.total.value)} without a time do.</Text>}
+      {found && found.total.value === 0 && !found.incomplete && <Text size="sm">{narrowed ? 'At no other time either.' : 'There are no events at other times either.'}</Text>}
       {narrowed && (
         <Button size="xs" variant="default" mt="xs" onClick={onWiden}>
           Without the query and the filters

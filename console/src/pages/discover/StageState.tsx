@@ -3,7 +3,7 @@ import { IconSnowflake } from '@tabler/icons-react';
 import { useFormat } from '../../app/preferences';
 import { Failed } from '../../components/Failed';
 import { Partial } from '../../components/Partial';
-import type { Stage } from './run';
+import type { Incomplete, Stage } from './run';
 
 interface Props {
   /** What is being found, as in "Histogram". */
@@ -53,9 +53,13 @@ export function StageState({ name, stage, onRetry, onGoOn, onBackground }: Props
       </Group>
     );
   }
-  if (incomplete) {
-    const missing = incomplete.failed > 0 ? `leaves out ${format.number(incomplete.failed)} of ${format.number(incomplete.total)} shards` : 'ran out of time: it is not about all events';
-    return <Partial title={`${name} ${missing}`} failures={incomplete.failures} />;
-  }
-  return null;
+  return <LeftOut name={name} incomplete={incomplete} />;
+}
+
+/** That an answer is not about all shards, if it is not. */
+export function LeftOut({ name, incomplete }: { name: string; incomplete: Incomplete | null }) {
+  const format = useFormat();
+  if (!incomplete) return null;
+  const missing = incomplete.failed > 0 ? `leaves out ${format.number(incomplete.failed)} of ${format.number(incomplete.total)} shards` : 'ran out of time: it is not about all events';
+  return <Partial title={`${name} ${missing}`} failures={incomplete.failures} />;
 }

@@ -2,6 +2,14 @@ import type { Cardinality, DiscoverEvent, Done, Estimate, Histogram, Opened, Sam
 import { errorFromObject } from '../../api/errors';
 import type { ShardFailure } from '../../components/Partial';
 
+/** What an answer leaves out. */
+export interface Incomplete {
+  failures: ShardFailure[];
+  failed: number;
+  total: number;
+  timedOut: boolean;
+}
+
 /** What is known of one stage. */
 export interface Stage<Result> {
   status: 'idle' | 'loading' | 'partial' | 'done' | 'failed' | 'estimate' | 'cancelled';
@@ -10,7 +18,7 @@ export interface Stage<Result> {
   stale: boolean;
   progress: ShardsDone | null;
   /** The answer is whole in itself, but not about all shards. */
-  incomplete: { failures: ShardFailure[]; failed: number; total: number; timedOut: boolean } | null;
+  incomplete: Incomplete | null;
   tookMs: number | null;
   cached: boolean;
   error: unknown;
@@ -126,7 +134,7 @@ export function withStageEvent<Result>(stage: Stage<Result>, event: Exclude<Disc
 /** What becomes of a stage that has no answer when those that were asked together end. */
 const ended = (stage: Stage<unknown>, error: unknown): Stage<unknown> => (stage.beside ? stage : { ...stage, status: 'failed', error });
 
-function incomplete({ partial, timed_out: timedOut, shards }: Done): Stage<never>['incomplete'] {
+export function incomplete({ partial, timed_out: timedOut, shards }: Done): Incomplete | null {
   return partial ? { failures: shards.failures ?? [], failed: shards.failed, total: shards.total, timedOut } : null;
 }
 

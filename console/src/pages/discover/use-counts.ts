@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from 'react';
 import { type Cardinality, discoverStage, type FieldCount, type Question } from '../../api/discover';
-import type { Stage } from './run';
+import { incomplete, type Incomplete, type Stage } from './run';
 
 /** Who scrolls past fields does not want them counted. */
 const PAUSE_MS = 250;
@@ -10,13 +10,20 @@ const FIELDS_MAX = 40;
 interface More {
   question: Question | null;
   counts: FieldCount[];
+  incomplete: Incomplete | null;
+}
+
+export interface Counts {
+  byName: Map<string, FieldCount>;
+  /** What the counts of further fields leave out. */
+  incomplete: Incomplete | null;
 }
 
 const NOTHING: FieldCount[] = [];
 
 /** Counts by the name of their field: those of the run, and those of further fields that came into sight. */
-export function useCounts(stage: Stage<Cardinality>, question: Question | null, inSight: string[]): Map<string, FieldCount> {
-  const [more, setMore] = useState<More>({ question: null, counts: NOTHING });
+export function useCounts(stage: Stage<Cardinality>, question: Question | null, inSight: string[]): Counts {
+  const [more, setMore] = useState<More>({ question: null, counts: NOTHING, incomplete: null });
   const further = more.question === question ? more.counts : NOTHING;
   const counts = useMemo(() => new Map([...(stage.result?.fields ?? []), ...further].map((field) => [field.name, field])), [stage.result, further]);
   const missing = stage.status === 'done' ? inSight.filter((name) => !counts.has(name)).slice(0, FIELDS_MAX) : [];
@@ -26,10 +33,13 @@ export function useCounts(stage: Stage<Cardinality>, question: Question | null, 
     const abort = new AbortController();
     const timer = window.setTimeout(() => {
       const fields = key.split('\n');
-      const add = (counted: FieldCount[]) =>
-        setMore((more) => ({ question, counts: [...(more.question === question ? more.counts : NOTHING), ...counted] }));
+      const add = (counted: FieldCount[], left: Incomplete | null = null) =>
+        setMore((more) => {
+          const known = more.question === question;
+          return { question, counts: [...(known ? more.counts : NOTHING), ...counted], incomplete: left ?? (known ? more.incomplete : null) };
+        });
       discoverStage<Cardinality>(question, { stage: 'cardinality', fields }, abort.signal, 'ask').then(
-        ({ result }) => add(result.fields),
+        (done) => add(done.result.fields, incomplete(done)),
         // It is not asked again and again: the field is there without a count, as long as the question is the same.
         () => abort.signal.aborted || add(fields.map((name) => ({ name, type: null, cardinality: null, exact: false, documents: null }))),
       );
@@ -39,5 +49,5 @@ export function useCounts(stage: Stage<Cardinality>, question: Question | null, 
       abort.abort();
     };
   }, [question, key]);
-  return counts;
+  return { byName: counts, incomplete: more.question === question ? more.incomplete : null };
 }

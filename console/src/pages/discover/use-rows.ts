@@ -1,8 +1,7 @@
-import { useCallback, useMemo, useRef, useState } from 'react';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { type Hit, discoverStage, type Question, type Sample } from '../../api/discover';
-import { isAbort } from '../../api/errors';
 import { appended, nextPageAfter } from '../../lib/paging';
-import type { Run } from './run';
+import { incomplete, type Incomplete, type Run } from './run';
 
 /** Events that are fetched at a time while scrolling. */
 const PAGE_SIZE = 500;
@@ -16,15 +15,19 @@ interface More {
   ended: boolean;
   loading: boolean;
   error: unknown;
+  /** What the last page that was not whole leaves out. */
+  incomplete: Incomplete | null;
 }
 
-const NOTHING: More = { runId: null, hits: [], ended: false, loading: false, error: null };
+const NOTHING: More = { runId: null, hits: [], ended: false, loading: false, error: null, incomplete: null };
 
 export interface Rows {
   hits: Hit[];
   hasMore: boolean;
   loading: boolean;
   error: unknown;
+  /** What pages after the first leave out: such a page never passes for all of it. */
+  incomplete: Incomplete | null;
   loadMore: () => void;
 }
 
@@ -39,23 +42,36 @@ export function useRows(run: Run, pinned: Question | null): Rows {
   const total = sample?.total;
   const whole = total?.relation === 'eq' && hits.length >= total.value;
   const hasMore = !more.ended && !whole && !run.sample.stale && hits.length > 0 && hits.length < ROWS_MAX && run.answered;
-  const busy = useRef<string | null>(null);
+  const busy = useRef<AbortController | null>(null);
+  // Nobody waits for a page of what is no longer shown.
+  useEffect(
+    () => () => {
+      busy.current?.abort('replaced');
+      busy.current = null;
+    },
+    [runId],
+  );
 
   const loadMore = useCallback(() => {
     const after = nextPageAfter(hits);
-    if (!pinned || !hasMore || !after || !runId || busy.current === runId) return;
-    busy.current = runId;
-    setState({ runId, hits, ended: false, loading: true, error: null });
+    if (!pinned || !hasMore || !after || !runId || busy.current) return;
+    const abort = new AbortController();
+    busy.current = abort;
+    const size = Math.min(PAGE_SIZE, ROWS_MAX - hits.length + 1);
+    setState((state) => ({ ...NOTHING, runId, hits, loading: true, incomplete: state.runId === runId ? state.incomplete : null }));
     const settle = (change: Partial<More>) => setState((state) => (state.runId === runId ? { ...state, loading: false, ...change } : state));
-    discoverStage<Sample>(pinned, { stage: 'sample', size: Math.min(PAGE_SIZE, ROWS_MAX - hits.length + 1), search_after: after }, new AbortController().signal)
-      .then(({ result, partial }) => {
-        const next = appended(hits, result.hits);
-        const ended = next.length === hits.length || (!partial && result.hits.length + result.omitted < Math.min(PAGE_SIZE, ROWS_MAX - hits.length + 1));
-        settle({ hits: next, ended });
+    discoverStage<Sample>(pinned, { stage: 'sample', size, search_after: after }, abort.signal)
+      .then((done) => {
+        const next = appended(hits, done.result.hits);
+        const ended = next.length === hits.length || (!done.partial && done.result.hits.length + done.result.omitted < size);
+        const left = incomplete(done);
+        settle({ hits: next, ended, ...(left && { incomplete: left }) });
       })
-      .catch((error: unknown) => settle(isAbort(error) ? {} : { error }))
-      .finally(() => (busy.current = null));
+      .catch((error: unknown) => abort.signal.aborted || settle({ error }))
+      .finally(() => {
+        if (busy.current === abort) busy.current = null;
+      });
   }, [hits, hasMore, pinned, runId]);
 
-  return { hits, hasMore, loading: more.loading, error: more.error, loadMore };
+  return { hits, hasMore, loading: more.loading, error: more.error, incomplete: more.incomplete, loadMore };
 }
