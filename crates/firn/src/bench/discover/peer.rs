@@ -83,14 +83,22 @@ pub(super) fn difference(stage: Stage, ours: &Value, theirs: &Value) -> Option<S
                 let missing = &theirs["aggregations"]["missing"]["doc_count"];
                 differ("hits without a value", &ours["missing"], missing)
             })
-            .or_else(|| {
-                let a: Value = each(&ours["values"]).map(|value| value["count"].clone()).collect();
-                let b: Value = each(&theirs["aggregations"]["top"]["buckets"])
-                    .map(|bucket| bucket["doc_count"].clone())
-                    .collect();
-                differ("counts", &a, &b)
-            }),
+            .or_else(|| counts_differ(&ours["values"], &theirs["aggregations"]["top"])),
     }
+}
+
+/// Counts of values differ. The peer leaves out what shards did not name, and says so: then it may only count less.
+fn counts_differ(ours: &Value, theirs: &Value) -> Option<String> {
+    let counts = |list: &Value, count: &str| -> Vec<u64> { each(list).filter_map(|one| one[count].as_u64()).collect() };
+    if theirs["doc_count_error_upper_bound"] == 0 {
+        let (a, b) = (counts(ours, "count"), counts(&theirs["buckets"], "doc_count"));
+        return (a != b).then(|| format!("counts {a:?} and {b:?}"));
+    }
+    each(&theirs["buckets"]).find_map(|bucket| {
+        let same = each(ours).find(|value| value["value"] == bucket["key"])?;
+        (same["count"].as_u64() < bucket["doc_count"].as_u64())
+            .then(|| format!("counts of a value {same} and {bucket}"))
+    })
 }
 
 fn each(value: &Value) -> impl Iterator<Item = &Value> {
@@ -108,7 +116,7 @@ mod tests {
     #[test]
     fn differences_are_found() {
         let theirs = json!({"hits": {"total": {"value": 5}, "hits": [{"sort": [7]}]},
-            "aggregations": {"a": {"value": 1000}, "missing": {"doc_count": 1}, "top": {"buckets": [{"doc_count": 4}]}}});
+            "aggregations": {"a": {"value": 1000}, "missing": {"doc_count": 1}, "top": {"doc_count_error_upper_bound": 0, "buckets": [{"doc_count": 4}]}}});
         let check = |stage, ours: Value, differs: bool| {
             assert_eq!(difference(stage, &ours, &theirs).is_some(), differs, "{ours}");
         };
@@ -158,5 +166,14 @@ mod tests {
             json!({"total": 5, "missing": 0, "values": [{"count": 4}]}),
             true,
         );
+    }
+
+    #[test]
+    fn what_the_peer_estimates_is_at_most_as_much() {
+        let theirs =
+            |count: u64| json!({"doc_count_error_upper_bound": 9, "buckets": [{"key": "a", "doc_count": count}]});
+        let ours = json!([{"value": "a", "count": 7}, {"value": "b", "count": 6}]);
+        assert_eq!(counts_differ(&ours, &theirs(5)), None);
+        assert!(counts_differ(&ours, &theirs(8)).is_some());
     }
 }
