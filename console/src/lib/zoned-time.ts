@@ -92,3 +92,8 @@ export function parseWallText(text: string, zone: string): number | null {
   const exists = back.getUTCMonth() + 1 === month && back.getUTCDate() === day && hour < 24 && minute < 60 && second < 60;
   return exists ? fromWall(wall, zone) : null;
 }
+
+/** The same, but a text that says `ms` to the second stays there: a clock that is put back shows it twice. */
+export function parseWallTextNear(text: string, ms: number | null, zone: string): number | null {
+  return ms !== null && text.trim() === wallText(ms, zone) ? Math.floor(ms / 1000) * 1000 : parseWallText(text, zone);
+}

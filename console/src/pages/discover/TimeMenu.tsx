@@ -4,7 +4,7 @@ import { DateTimePicker } from '@mantine/dates';
 import { type FormEvent, useState } from 'react';
 import { BROWSER_ZONE, resolveZone, useFormat, useZonePreference } from '../../app/preferences';
 import { absoluteRange, parseRelative, QUICK_RANGES, relativeText, resolveBound, type TimeRange, type Unit, UNITS } from '../../lib/time-range';
-import { parseWallText, wallText } from '../../lib/zoned-time';
+import { parseWallTextNear, wallText } from '../../lib/zoned-time';
 import classes from './TimePicker.module.css';
 
 const UNIT_LABELS: Record<Unit, string> = { s: 'seconds', m: 'minutes', h: 'hours', d: 'days', w: 'weeks', M: 'months', y: 'years' };
@@ -98,13 +98,13 @@ function RelativeForm({ range, onPick }: { range: TimeRange; onPick: (range: Tim
 
 function AbsoluteForm({ range, shown, onPick }: { range: TimeRange; shown: Props['shown']; onPick: (range: TimeRange) => void }) {
   const { zone } = useFormat();
-  const initial = (end: 'from' | 'to') => {
-    const ms = shown?.[end] ?? resolveBound(range[end], end, Date.now(), zone);
-    return ms === null ? '' : wallText(ms, zone);
-  };
-  const [ends, setEnds] = useState<{ from: string; to: string }>({ from: initial('from'), to: initial('to') });
-  const from = parseWallText(ends.from, zone);
-  const to = parseWallText(ends.to, zone);
+  const [began] = useState(() => {
+    const instant = (end: 'from' | 'to') => shown?.[end] ?? resolveBound(range[end], end, Date.now(), zone);
+    return { from: instant('from'), to: instant('to') };
+  });
+  const [ends, setEnds] = useState<{ from: string; to: string }>({ from: began.from === null ? '' : wallText(began.from, zone), to: began.to === null ? '' : wallText(began.to, zone) });
+  const from = parseWallTextNear(ends.from, began.from, zone);
+  const to = parseWallTextNear(ends.to, began.to, zone);
   const reversed = from !== null && to !== null && from > to;
   const submit = (event: FormEvent) => {
     event.preventDefault();
