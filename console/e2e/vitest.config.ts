@@ -11,6 +11,7 @@ export default defineConfig({
     // Browser and server share the machine with everything else that runs.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 15_000 } },
     fileParallelism: false,
     reporters: ['verbose'],
   },
