@@ -12,7 +12,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 15_000 } },
-    fileParallelism: false,
+    // Each file has a server and a browser of its own.
+    poolOptions: { forks: { minForks: 1, maxForks: 2 } },
     reporters: ['verbose'],
   },
 });
