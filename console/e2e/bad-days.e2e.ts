@@ -5,7 +5,7 @@ import { slowLine } from './support/network';
 import { expect, test } from './support/test';
 import { WEB_TEMPLATE, webEvents } from './support/web-events';
 
-describe('a server that is empty, slow, or gone', () => {
+describe('a server that is empty, or refuses', () => {
   let firn: Firn;
 
   beforeAll(async () => {
@@ -57,10 +57,20 @@ describe('a server that is empty, slow, or gone', () => {
       await page.getByText(`no room for ${path}`).first().waitFor({ state: 'detached' });
     }
   });
+});
 
-  test('a task is cancelled, and whoever asked for it learns of it', async ({ windows }) => {
+describe('a server that is slow, or gone', () => {
+  let firn: Firn;
+
+  beforeAll(async () => {
+    firn = await Firn.start();
     await firn.ask('PUT', '/_index_template/web', WEB_TEMPLATE);
     await firn.index('web-shop', webEvents(50));
+  });
+
+  afterAll(() => firn.stop());
+
+  test('a task is cancelled, and whoever asked for it learns of it', async ({ windows }) => {
     const tail = await fetch(`${firn.url}/_firn/discover/tail`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/x-ndjson', 'x-opaque-id': 'the-tail' },
