@@ -189,11 +189,17 @@ impl Core {
         ignore_unavailable: bool,
     ) -> Result<(Found, HashSet<String>)> {
         let state = repository.state().await?;
+        // One that has just become part of the repository is still counted among those that are being made.
+        let unfinished: Vec<&str> = also
+            .iter()
+            .copied()
+            .filter(|name| !state.snapshots.contains_key(*name))
+            .collect();
         let existing: Vec<&str> = state
             .snapshots
             .keys()
             .map(String::as_str)
-            .chain(also.iter().copied())
+            .chain(unfinished.iter().copied())
             .collect();
         let (found, missing) = select(names, existing.iter().copied());
         if let Some(missing) = missing.first().filter(|_| !ignore_unavailable) {
@@ -205,7 +211,7 @@ impl Core {
             .collect();
         let among: HashSet<String> = found
             .iter()
-            .filter(|name| also.contains(name))
+            .filter(|name| unfinished.contains(name))
             .map(|name| (*name).to_owned())
             .collect();
         let mut manifests = Vec::new();
