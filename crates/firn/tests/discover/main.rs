@@ -137,7 +137,7 @@ fn event(tenant: &str, number: usize) -> Value {
         "src_ip": format!("10.0.{}.{}", number % 3, number * 13 % 40),
         "status": status,
         "took": (number % 17) as f64 * 1.5,
-        "ok": number % 4 != 0,
+        "ok": !number.is_multiple_of(4),
         "message": format!("{tenant} says {number}"),
     });
     if number.is_multiple_of(7) {
