@@ -7,7 +7,7 @@ import { fetchSaved, type SavedSearchState } from '../../api/saved';
 import type { Source } from '../../api/sources';
 import { useFormat } from '../../app/preferences';
 import { Bars } from '../../components/Bars';
-import { seriesColor, statusColor } from '../../components/chart-colors';
+import { inks, seriesColor, statusColor } from '../../components/chart-colors';
 import { Empty } from '../../components/Empty';
 import { Failed } from '../../components/Failed';
 import { Loading } from '../../components/Loading';
@@ -187,6 +187,11 @@ function State({ run, panel, onRetry, onAccept, children }: StateProps) {
 function OverTime({ result, title }: { result: TimeResult; title: string }) {
   const format = useFormat();
   const dark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark';
-  const series = useMemo(() => result.series.map(({ label, values }, at) => ({ label, values, color: statusColor(label, dark) ?? seriesColor(at, dark) })), [result, dark]);
+  const series = useMemo(() => {
+    // Beside the colours of statuses what is no status has none.
+    const hasStatuses = result.series.some(({ label }) => statusColor(label, dark) !== null);
+    const color = (label: string, at: number) => statusColor(label, dark) ?? (hasStatuses ? inks(dark).ink : seriesColor(at, dark));
+    return result.series.map(({ label, values }, at) => ({ label, values, color: color(label, at) }));
+  }, [result, dark]);
   return <TimeChart label={`${title}: ${format.number(result.total)} events`} times={result.times} series={series} kind="bars" show={format.compact} height={CHART_PX} />;
 }
