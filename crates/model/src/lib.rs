@@ -11,6 +11,7 @@ pub mod lifecycle;
 pub mod mapping;
 pub mod metadata;
 pub mod names;
+pub mod nesting;
 pub mod period;
 pub mod placement;
 pub mod repository;

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 pub use actions::{Action, Allocate, ForceMerge, SearchableSnapshot};
 pub use execution::{Execution, PhaseDefinition};
-pub use steps::{COMPLETE, ERROR, NEW, StepKey, first_of, step_after, steps_of};
+pub use steps::{COMPLETE, ERROR, NEW, StepKey, VERIFY, first_of, step_after, steps_of};
 pub use validate::validate_policy_name;
 
 use crate::dates::{DateFormat, Zone, parse_duration_setting_ms};

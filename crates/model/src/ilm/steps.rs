@@ -103,6 +103,9 @@ fn says_where(phase: &Phase) -> bool {
     })
 }
 
+/// What Elasticsearch has no step for: the snapshot is read back before anybody relies on it.
+pub const VERIFY: &str = "verify-snapshot";
+
 const MIGRATE: &[&str] = &["migrate", "check-migration"];
 
 fn names_of(action: &Action) -> &'static [&'static str] {
@@ -129,6 +132,7 @@ fn names_of(action: &Action) -> &'static [&'static str] {
             "generate-snapshot-name",
             "cleanup-snapshot",
             "create-snapshot",
+            VERIFY,
             "mount-snapshot",
             "wait-for-index-color",
             "swap-aliases",
@@ -139,6 +143,7 @@ fn names_of(action: &Action) -> &'static [&'static str] {
             "generate-snapshot-name",
             "cleanup-snapshot",
             "create-snapshot",
+            VERIFY,
             "mount-snapshot",
             "wait-for-index-color",
             "swap-aliases",

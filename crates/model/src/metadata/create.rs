@@ -210,12 +210,21 @@ impl Change<'_> {
         self.check_group(more.frozen, open.frozen, "frozen", "cluster.max_shards_per_node.frozen")
     }
 
-    fn check_group(&self, more: u64, open: u64, group: &str, setting: &str) -> Result<()> {
+    /// How many shards that are not frozen may be open.
+    pub(super) fn shards_max(&self) -> u64 {
+        self.limit_of("cluster.max_shards_per_node")
+    }
+
+    fn limit_of(&self, setting: &str) -> u64 {
         let limit = match self.next.cluster_settings.get(setting) {
             Some(value) => value.to_string(),
             None => cluster_default_of(setting).to_owned(),
         };
-        let limit = limit.trim_matches('"').parse().unwrap_or(u64::MAX);
+        limit.trim_matches('"').parse().unwrap_or(u64::MAX)
+    }
+
+    fn check_group(&self, more: u64, open: u64, group: &str, setting: &str) -> Result<()> {
+        let limit = self.limit_of(setting);
         if more > 0 && open + more > limit {
             return Err(Error::new(
                 ErrorKind::RequestValidation,

@@ -13,6 +13,10 @@ use crate::{Error, Result};
 /// New backing indices of one command. A request whose events lie in more periods that nobody wrote to
 /// before is most likely one with broken clocks, and each index costs files and memory.
 pub const NEW_PERIODS_MAX: usize = 100;
+/// Indices of periods that ended longer ago are made only while there are shards to spare.
+const RECENT_MS: i64 = 7 * 86_400_000;
+/// One part in so many of the shards is spared.
+const RESERVED_PART: u64 = 4;
 
 impl Metadata {
     /// The period of a data stream, as its newest index has it.
@@ -105,7 +109,24 @@ impl Change<'_> {
             )));
         }
         for (start, end) in missing {
+            self.check_room_for_old(stream_name, end)?;
             self.add_period(stream_name, &template, Some(start..end))?;
+        }
+        Ok(())
+    }
+
+    /// Old events, which whoever may write can make up, must not take the last shards that today's need.
+    fn check_room_for_old(&self, stream: &str, end_ms: i64) -> Result<()> {
+        if end_ms > self.now_ms - RECENT_MS {
+            return Ok(());
+        }
+        let (open, limit) = (self.next.indices.open_shards().normal, self.shards_max());
+        if open >= limit - limit / RESERVED_PART {
+            return Err(Error::illegal_argument(format!(
+                "events of [{}] would make a new backing index of data stream [{stream}], but of the [{limit}] shards of \
+                 [cluster.max_shards_per_node] [{open}] are open, and the last quarter is kept for recent events",
+                print_instant(end_ms - 1)
+            )));
         }
         Ok(())
     }

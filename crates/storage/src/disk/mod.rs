@@ -75,6 +75,11 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// changed or cut while the bytes live; it may be removed.
     fn map(&self, path: &Path) -> io::Result<Bytes>;
 
+    /// How many files may be mapped at once, about.
+    fn maps_max(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Replaces or creates a file so that after a power loss the old or the new content is there,
     /// whole: writes `<name>.tmp` beside it, syncs, renames, syncs the directory.
     ///

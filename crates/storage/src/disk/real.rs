@@ -5,11 +5,15 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
 use super::{AppendFile, DirEntry, Disk};
+
+/// Files of up to so many bytes are read where they cannot be mapped.
+const READ_WITHOUT_MAP_BYTES: u64 = 1 << 20;
 
 /// The operating system's file system; paths are used as they are.
 #[derive(Debug, Clone, Copy, Default)]
@@ -133,8 +137,34 @@ impl Disk for RealDisk {
         // SAFETY: the trait asks callers not to change a mapped file; firn maps only files that are
         // written once and then immutable.
         #[allow(unsafe_code, reason = "mapping a file is unsafe by nature; see the trait's contract")]
-        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(naming("map", path))?;
-        Ok(Bytes::from_owner(map))
+        let map = unsafe { memmap2::Mmap::map(&file) };
+        match map {
+            Ok(map) => Ok(Bytes::from_owner(map)),
+            // With no map left small files are read, so that merges can go on which end the shortage.
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory && len <= READ_WITHOUT_MAP_BYTES => {
+                let mut bytes = Vec::with_capacity(len as usize);
+                file.read_to_end(&mut bytes).map_err(naming("read", path))?;
+                Ok(Bytes::from(bytes))
+            }
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+                let hint = format!(
+                    "{error}: a process may map {} files (vm.max_map_count)",
+                    self.maps_max()
+                );
+                Err(naming("map", path)(io::Error::new(io::ErrorKind::OutOfMemory, hint)))
+            }
+            Err(error) => Err(naming("map", path)(error)),
+        }
+    }
+
+    fn maps_max(&self) -> u64 {
+        static MAPS_MAX: OnceLock<u64> = OnceLock::new();
+        *MAPS_MAX.get_or_init(|| {
+            // What Linux allows unless told otherwise; other systems have no such bound.
+            let told = fs::read_to_string("/proc/sys/vm/max_map_count").ok();
+            let usual = if cfg!(target_os = "linux") { 65_530 } else { u64::MAX };
+            told.and_then(|text| text.trim().parse().ok()).unwrap_or(usual)
+        })
     }
 
     fn write_atomic(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -223,10 +223,16 @@ impl Guarded {
         }
     }
 
-    async fn upload_in_parts(&self, key: &str, file: Arc<File>, len: u64, part_len: u64) -> Result<(), ObjectError> {
+    async fn upload_in_parts(
+        &self,
+        key: &str,
+        file: Arc<File>,
+        (len, part_len): (u64, u64),
+        sent: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<(), ObjectError> {
         let begin = |_| self.store.begin_parts(key);
         let upload = self.attempt(Operation::Part, 0, begin, |_| 0).await?;
-        let outcome = self.put_parts(key, &upload, file, len, part_len).await;
+        let outcome = self.put_parts(key, &upload, file, (len, part_len), sent).await;
         if outcome.is_err() {
             // The store forgets them by itself if this fails as well; the first error is the one to tell.
             let abort = |_| self.store.abort_parts(key, &upload);
@@ -242,8 +248,8 @@ impl Guarded {
         key: &str,
         upload: &str,
         file: Arc<File>,
-        len: u64,
-        part_len: u64,
+        (len, part_len): (u64, u64),
+        sent: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<(), ObjectError> {
         let numbers = 0..len.div_ceil(part_len);
         let parts: Vec<String> = stream::iter(numbers.map(|number| {
@@ -256,7 +262,9 @@ impl Guarded {
                     self.store
                         .put_part(key, upload, number as usize, part_len, bytes.clone())
                 };
-                self.attempt(Operation::Part, pays, put, |_| pays).await
+                let part = self.attempt(Operation::Part, pays, put, |_| pays).await?;
+                sent(pays);
+                Ok(part)
             }
         }))
         .buffered(PARTS_AT_A_TIME)
@@ -350,7 +358,12 @@ impl Objects for Guarded {
         }
     }
 
-    async fn upload(&self, key: &str, file: &Path) -> Result<(), ObjectError> {
+    async fn upload_telling(
+        &self,
+        key: &str,
+        file: &Path,
+        sent: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<(), ObjectError> {
         self.writable(key)?;
         let path = file.to_owned();
         let opened = tokio::task::spawn_blocking(move || {
@@ -362,10 +375,12 @@ impl Objects for Guarded {
         let (file, len) = opened.map_err(|error| local(key, "open the file to upload", &error))?;
         let part_len = self.guard.part_len.unwrap_or(PART_LEN).max(len.div_ceil(PARTS_MAX));
         if len > part_len {
-            return self.upload_in_parts(key, file, len, part_len).await;
+            return self.upload_in_parts(key, file, (len, part_len), sent).await;
         }
         let bytes = read_file(key, file, 0..len).await?;
-        self.write(key, bytes, PutMode::Overwrite).await.map(drop)
+        self.write(key, bytes, PutMode::Overwrite).await?;
+        sent(len);
+        Ok(())
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError> {

@@ -165,7 +165,17 @@ pub trait Objects: Send + Sync + fmt::Debug {
 
     /// Writes a file, in parts if it is large; visible whole or not at all. Content-addressed objects
     /// go this way, so what is there already is replaced by the same.
-    async fn upload(&self, key: &str, file: &Path) -> Result<(), ObjectError>;
+    async fn upload(&self, key: &str, file: &Path) -> Result<(), ObjectError> {
+        self.upload_telling(key, file, &|_| {}).await
+    }
+
+    /// As [`Objects::upload`]; `sent` is told of bytes as the store takes them, all together the file's.
+    async fn upload_telling(
+        &self,
+        key: &str,
+        file: &Path,
+        sent: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<(), ObjectError>;
 
     /// All objects whose key begins with the prefix, sorted. May miss what was written a moment ago.
     async fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError>;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -93,7 +94,13 @@ pub(super) async fn conforms(objects: &Guarded) {
     let content: Vec<u8> = (0..11_u32 << 20).map(|at| (at * 7 / 13) as u8).collect();
     file.write_all(&content).expect("its content");
     for round in 0..2 {
-        objects.upload("up/load", file.path()).await.expect("an upload");
+        let sent = AtomicU64::new(0);
+        let note = |bytes| {
+            sent.fetch_add(bytes, Ordering::Relaxed);
+        };
+        let uploaded = objects.upload_telling("up/load", file.path(), &note).await;
+        uploaded.expect("an upload");
+        assert_eq!(sent.into_inner(), file.path().metadata().expect("a file").len());
         let (bytes, _) = objects.read_all("up/load", 12 << 20).await.expect("all of it");
         assert!(bytes == content, "round {round}");
     }

@@ -37,7 +37,7 @@ mod tests;
 pub use cache::{RegionCache, RegionCacheOptions};
 pub use file::{RegionFile, SparseFile};
 pub use object::{CachedObject, ObjectId};
-pub use plan::Cost;
+pub use plan::{Cost, GAP_BYTES_MAX};
 pub use stats::{KindStats, OwnerStats, RegionCacheStats};
 
 use crate::split::pages::PAGE_BYTES;

@@ -9,6 +9,9 @@ use crate::split::pages::PAGE_BYTES;
 /// stores charge for requests, not for bytes.
 const GAP_PAGES_MAX: u64 = (32 << 10) / PAGE_BYTES;
 
+/// The same in bytes: what is fetched along with a range at most, so that a neighbour comes with it.
+pub const GAP_BYTES_MAX: u64 = GAP_PAGES_MAX * PAGE_BYTES;
+
 /// A longer request is split: one connection gives some 50 to 100 MB/s, several together what the network has.
 pub(super) const REQUEST_PAGES_MAX: u64 = (8 << 20) / PAGE_BYTES;
 

@@ -17,7 +17,7 @@ const VERSION: &str = "1";
 pub(super) const LEN_MAX: u64 = 256 << 20;
 /// Times that an object is read whose checksum does not match: what the way did to it is gone the next time, what
 /// the store did to it is not.
-const READS_MAX: usize = 3;
+pub(super) const READS_MAX: usize = 3;
 
 /// The bytes of an object of this kind.
 pub(super) fn encode(kind: &str, value: &impl Serialize) -> Result<Bytes> {

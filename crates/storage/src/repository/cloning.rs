@@ -30,23 +30,32 @@ impl Repository {
         cloned
     }
 
-    async fn clone_while_writing(
+    pub(super) async fn clone_while_writing(
         &self,
         source: &str,
         clone: impl Fn(SnapshotManifest) -> Result<SnapshotManifest>,
         mut basis: Basis,
     ) -> Result<()> {
         let missing = || snapshot_missing(self.name(), source);
-        let entry = basis.state().snapshots.get(source).ok_or_else(missing)?.clone();
+        let first = basis.state().snapshots.get(source).ok_or_else(missing)?.clone();
         for _ in 0..SWEPT_MAX {
-            // Another one may have got its name.
-            if basis.state().snapshots.get(source) != Some(&entry) {
-                return Err(missing());
-            }
-            let made = self.clone_manifest(&entry, &clone).await;
-            let (own, needed) = match made {
+            // Another one may have got its name; one that was rewritten is still the same.
+            let is_same = |entry: &&SnapshotEntry| entry.uuid == first.uuid;
+            let entry = basis.state().snapshots.get(source).filter(is_same);
+            let entry = entry.ok_or_else(missing)?.clone();
+            let (own, needed) = match self.clone_manifest(&entry, &clone).await {
                 Ok(made) => made,
-                Err(error) => return Err(self.unless_removed(&entry, error).await),
+                Err(error) => {
+                    // What could not be read of a snapshot that was removed or rewritten meanwhile was no damage.
+                    let Ok(state) = self.state().await else {
+                        return Err(error);
+                    };
+                    if state.snapshots.get(source) == Some(&entry) {
+                        return Err(error);
+                    }
+                    basis = Basis::of(state);
+                    continue;
+                }
             };
             match self.add_snapshot(&own, &needed, &basis).await? {
                 Added::Committed => return Ok(()),
@@ -86,15 +95,5 @@ impl Repository {
             manifest: self.put_snapshot(&clone).await?,
         };
         Ok((own, needed))
-    }
-
-    /// What could not be read of a snapshot that was removed meanwhile was no damage.
-    async fn unless_removed(&self, entry: &SnapshotEntry, error: Error) -> Error {
-        match self.state().await {
-            Ok(state) if state.snapshots.get(&entry.name) != Some(entry) => {
-                snapshot_missing(self.name(), &entry.name).caused_by(error)
-            }
-            _ => error,
-        }
     }
 }

@@ -80,13 +80,20 @@ impl Repository {
 
     /// Removes what no snapshot names and nobody is writing.
     pub async fn cleanup(&self) -> Result<Swept> {
+        self.cleanup_and_count().await.map(|(swept, _)| swept)
+    }
+
+    /// The same. Says also how many objects it did not look at, because they came after somebody began to write.
+    pub async fn cleanup_and_count(&self) -> Result<(Swept, u64)> {
         self.begin_change("clean up").await?;
         let (dead, oldest_alive_ms) = self.marks().await?;
         let mut candidates = Named::new();
+        let mut young = 0;
         for folder in SWEPT_FOLDERS {
             for object in self.list(folder).await? {
-                if oldest_alive_ms.is_none_or(|oldest| object.modified_ms < oldest) {
-                    candidates.insert(object.key, object.len);
+                match oldest_alive_ms.is_none_or(|oldest| object.modified_ms < oldest) {
+                    true => drop(candidates.insert(object.key, object.len)),
+                    false => young += 1,
                 }
             }
         }
@@ -95,7 +102,7 @@ impl Repository {
             let removed = self.store.delete(&mark).await;
             removed.map_err(|error| self.failed("delete", error))?;
         }
-        Ok(swept)
+        Ok((swept, young))
     }
 
     async fn has_dead_marks_of_own(&self) -> Result<bool> {

@@ -158,6 +158,13 @@ impl DeletesRef {
     }
 }
 
+impl super::SnapshotEntry {
+    /// The key of its manifest's object.
+    pub fn key(&self) -> String {
+        snapshot_key(&self.manifest)
+    }
+}
+
 impl IndexEntry {
     /// The key of the manifest's object.
     pub fn key(&self) -> String {

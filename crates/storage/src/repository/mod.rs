@@ -25,9 +25,11 @@ mod log;
 mod manifest;
 mod naming;
 mod references;
+mod replacing;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod verifying;
 mod writers;
 
 use std::collections::BTreeSet;
@@ -47,7 +49,9 @@ pub use self::manifest::{
 };
 use self::naming::Remembered;
 pub use self::references::Added;
+pub use self::replacing::Replaced;
 pub use self::sweep::Swept;
+pub use self::verifying::{GoOn, NamedObject, ReadBack};
 use self::writers::Instance;
 pub use self::writers::{Instances, Writer};
 use crate::object::{ObjectError, ObjectErrorKind, Objects, verify};

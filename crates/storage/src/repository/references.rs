@@ -81,7 +81,7 @@ impl Repository {
 
     /// Every object that snapshots name that were taken out of the log. What cannot be read of them names nothing: it
     /// is removed by a cleanup.
-    async fn content_of_removed(&self, snapshots: Vec<SnapshotEntry>) -> Result<Named> {
+    pub(super) async fn content_of_removed(&self, snapshots: Vec<SnapshotEntry>) -> Result<Named> {
         let mut objects = Named::new();
         let mut indices = BTreeMap::new();
         let mut manifests = pin!(self.read_manifests(snapshots));

@@ -1,3 +1,4 @@
+mod replacing;
 mod schedules;
 
 use std::collections::{BTreeMap, HashSet};
@@ -120,7 +121,7 @@ impl Objects for Store {
         Ok(None)
     }
 
-    async fn upload(&self, key: &str, file: &Path) -> Result<(), ObjectError> {
+    async fn upload_telling(&self, key: &str, file: &Path, _: &(dyn Fn(u64) + Send + Sync)) -> Result<(), ObjectError> {
         let bytes =
             std::fs::read(file).map_err(|error| ObjectError::new(ObjectErrorKind::Denied, key, error.to_string()))?;
         self.write(key, bytes.into(), PutMode::Overwrite).await.map(|_| ())

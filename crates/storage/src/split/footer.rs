@@ -12,8 +12,8 @@ use super::PartKind;
 
 /// The last bytes of every split.
 const MAGIC: [u8; 8] = *b"firnsplt";
-/// The version that is written: columns are in runs.
-pub const VERSION: u32 = 2;
+/// The version that is written: where documents are is packed in groups.
+pub const VERSION: u32 = 3;
 /// The oldest that is read: columns are in one file.
 const VERSION_MIN: u32 = 1;
 /// See [`Trailer`].

@@ -6,6 +6,7 @@
 //! here knows what a segment is; parts are named bytes. What they mean is decided in
 //! `firn_embedded::splits`. The format is described in `docs/formats/split.md`.
 
+pub mod block_index;
 pub mod blocks;
 pub mod filter;
 pub mod footer;

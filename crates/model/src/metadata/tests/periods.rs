@@ -88,6 +88,35 @@ fn one_request_makes_few_indices() {
 }
 
 #[test]
+fn old_events_leave_shards_for_recent_ones() {
+    let mut world = with_period("day");
+    let shards = |world: &World| world.metadata.indices.open_shards().normal;
+    let limit = 40;
+    world.ok(Command::PutClusterSettings {
+        settings: json!({"cluster.max_shards_per_node": limit}),
+    });
+    let day = |ago: i64| [THURSDAY_MS - ago * DAY_MS];
+    let mut ago = 10;
+    let error = loop {
+        match world.run(backing(&day(ago))) {
+            Ok(_) => ago += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(shards(&world), limit * 3 / 4);
+    assert!(
+        error.reason().contains("the last quarter is kept for recent events"),
+        "{error}"
+    );
+    // What there is takes its events, and recent ones get indices up to the limit.
+    assert!(!world.ok(backing(&day(ago - 1))).changed);
+    for ago in 1..=5 {
+        world.ok(backing(&day(ago)));
+    }
+    assert!(shards(&world) > limit * 3 / 4);
+}
+
+#[test]
 fn events_too_far_from_now_make_no_index() {
     let mut world = World::new();
     world.ok(put_template(

@@ -106,7 +106,7 @@ impl Objects for Store {
         unreachable!("the cache reads ranges")
     }
 
-    async fn upload(&self, _: &str, _: &Path) -> Result<(), ObjectError> {
+    async fn upload_telling(&self, _: &str, _: &Path, _: &(dyn Fn(u64) + Send + Sync)) -> Result<(), ObjectError> {
         unreachable!("the cache reads ranges")
     }
 

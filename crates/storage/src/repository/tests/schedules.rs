@@ -1,4 +1,4 @@
-//! Two writers, clones, deletions, sweeps, kills and faults of the store in many orders. A store that knows what the log
+//! Two writers, clones, rewritings, deletions, sweeps, kills and faults of the store in many orders. A store that knows what the log
 //! says watches every write and every removal: nothing that a snapshot names is ever removed, and a snapshot is whole from the
 //! moment that it is committed.
 
@@ -28,6 +28,7 @@ struct Seen {
     condemned: AtomicUsize,
     removed: AtomicUsize,
     clones: AtomicUsize,
+    replaced: AtomicUsize,
     killed: AtomicUsize,
     violations: parking_lot::Mutex<Vec<String>>,
 }
@@ -163,8 +164,13 @@ impl Objects for Watched {
         Ok(written)
     }
 
-    async fn upload(&self, key: &str, file: &Path) -> Result<(), ObjectError> {
-        self.inner.upload(key, file).await
+    async fn upload_telling(
+        &self,
+        key: &str,
+        file: &Path,
+        sent: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<(), ObjectError> {
+        self.inner.upload_telling(key, file, sent).await
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError> {
@@ -234,7 +240,7 @@ impl World {
         let later = self.random.u32(..60);
         let seen = Arc::clone(&self.store.seen);
         let some: Vec<u8> = (1..=SPLITS).filter(|_| self.random.bool()).collect();
-        let (what, chosen) = (self.random.u32(..8), self.random.usize(..));
+        let (what, chosen) = (self.random.u32(..10), self.random.usize(..));
         let name = self.name("s");
         tokio::spawn(async move {
             for _ in 0..later {
@@ -247,7 +253,11 @@ impl World {
                     Some(source) => clone(&repository, &source, &name, &seen).await,
                     None => Ok(()),
                 },
-                4..=6 => match any(&repository, chosen).await {
+                4..=5 => match any(&repository, chosen).await {
+                    Some(old) => replace(&repository, &old, &some, &seen).await,
+                    None => Ok(()),
+                },
+                6..=8 => match any(&repository, chosen).await {
                     Some(victim) => repository.remove_snapshots(&[victim]).await.map(|_| ()),
                     None => Ok(()),
                 },
@@ -350,6 +360,62 @@ async fn clone(repository: &Repository, source: &str, name: &str, seen: &Seen) -
     Ok(())
 }
 
+/// Puts other splits into a snapshot, as the engine does that takes documents out of them.
+async fn replace(repository: &Repository, name: &str, splits: &[u8], seen: &Seen) -> firn_model::Result<()> {
+    let writing = repository.begin_writing().await?;
+    let replaced = replace_on(repository, name, splits, writing.basis.clone(), seen).await;
+    repository.end_writing(writing).await?;
+    match replaced? {
+        Some(old) => repository.sweep_replaced(old).await.map(|_| ()),
+        None => Ok(()),
+    }
+}
+
+/// The entry that the snapshot had before; `None`: it is another now, or gone.
+async fn replace_on(
+    repository: &Repository,
+    name: &str,
+    splits: &[u8],
+    mut basis: Basis,
+    seen: &Seen,
+) -> firn_model::Result<Option<SnapshotEntry>> {
+    let Some(old) = basis.state().snapshots.get(name).cloned() else {
+        return Ok(None);
+    };
+    let before = repository.manifest(&old).await?;
+    let mut kept = HashSet::new();
+    for index in before.indices.values() {
+        kept.extend(repository.index(index).await?.keys());
+    }
+    let mut written = HashSet::new();
+    for _ in 0..16 {
+        for id in splits.iter().filter(|id| !kept.contains(&split(**id).key())) {
+            if written.insert(split(*id).key()) {
+                repository.put(&split(*id).key(), vec![*id; 10].into()).await?;
+            }
+        }
+        let (entry, index) = manifests(repository, name, splits).await?;
+        let needed = written.iter().cloned().chain([index]).collect();
+        match repository
+            .replace_snapshot(&old, entry.manifest, &needed, &basis)
+            .await?
+        {
+            Replaced::Committed(new) => {
+                Seen::note(&seen.replaced);
+                // The same splits, and so the same manifest.
+                return Ok(Some(old).filter(|old| *old != new));
+            }
+            Replaced::Gone => return Ok(None),
+            Replaced::Condemned(condemned) => {
+                Seen::note(&seen.condemned);
+                written.retain(|key| !condemned.keys.contains(key));
+                basis = repository.wait_for_sweeps(condemned).await?;
+            }
+        }
+    }
+    panic!("what it needs is removed again and again");
+}
+
 /// Every snapshot that is there can be read whole by somebody who comes anew.
 async fn check_all(world: &mut World) {
     let reader = world.process("reader");
@@ -387,6 +453,7 @@ fn nothing_that_is_in_use_is_removed_in_whatever_order_things_happen() {
         &seen.condemned,
         &seen.removed,
         &seen.clones,
+        &seen.replaced,
         &seen.killed,
     ];
     for count in counts {
