@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use firn_model::Result;
 use firn_storage::Disk;
 use parking_lot::Mutex;
 
+use crate::clock::{Over, Time};
 use crate::passwords;
 use crate::saved::SavedObjects;
 use crate::sessions::SessionLimits;
@@ -20,6 +22,8 @@ use crate::verified::Verified;
 
 /// Ms since epoch UTC.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+/// Time since some moment; it never goes back, and leaps no further than time does.
+pub type Stopwatch = Arc<dyn Fn() -> Duration + Send + Sync>;
 /// Fills a buffer with bytes that nobody can guess.
 pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
 
@@ -32,6 +36,8 @@ pub struct Parts {
     pub folder: PathBuf,
     /// The wall clock.
     pub now_ms: Clock,
+    /// What tells how much time passed where the wall clock is set.
+    pub stopwatch: Stopwatch,
     /// For secrets.
     pub random: Random,
     /// How guessing is slowed down.
@@ -46,9 +52,9 @@ pub struct Control {
     state: ArcSwap<State>,
     /// Held while a change is written: one at a time.
     store: Mutex<Store>,
-    now_ms: Clock,
-    /// The latest moment seen. A clock that goes back makes no expired key good again.
-    latest_ms: AtomicI64,
+    time: Time,
+    /// Keys on their way to be forgotten.
+    over: Mutex<Over>,
     /// Whether a key or session was used since the file was written.
     pub(crate) is_use_unwritten: AtomicBool,
     random: Random,
@@ -79,8 +85,8 @@ impl Control {
         Ok(Self {
             state: ArcSwap::from_pointee(state.unwrap_or_default()),
             store: Mutex::new(store),
-            now_ms: parts.now_ms,
-            latest_ms: AtomicI64::new(i64::MIN),
+            time: Time::new(parts.now_ms, parts.stopwatch),
+            over: Mutex::default(),
             is_use_unwritten: AtomicBool::new(false),
             random: parts.random,
             slowdown: Mutex::new(Slowdown::new(parts.slowdown)),
@@ -96,10 +102,9 @@ impl Control {
         self.state.load_full()
     }
 
-    /// The latest moment that the clock ever said.
+    /// The time that keys and sessions are held against.
     pub(crate) fn now_ms(&self) -> i64 {
-        let now_ms = (self.now_ms)();
-        self.latest_ms.fetch_max(now_ms, Ordering::Relaxed).max(now_ms)
+        self.time.now_ms()
     }
 
     /// Makes the next state of the present one: durable, or not at all.
@@ -108,7 +113,7 @@ impl Control {
         let now_ms = self.now_ms();
         let mut next = State::clone(&self.state());
         let outcome = decide(&mut next, now_ms)?;
-        next.forget_old_keys(now_ms);
+        next.forget_old_keys(now_ms, &mut self.over.lock(), self.time.passed());
         next.forget_ended_sessions(now_ms, self.session_limits);
         store.write(&next)?;
         self.state.store(Arc::new(next));

@@ -11,6 +11,7 @@ use firn_model::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
+use crate::deletion_snapshots::{SnapshotLeft, SnapshotsRewritten};
 use crate::state::State;
 
 /// Statements kept: the oldest goes when there would be more. Each is some kilobytes of the control file.
@@ -33,13 +34,22 @@ pub struct Deletion {
     pub users: u64,
     /// All indices that hold events by tenant, as long as it runs; then those that held any of it.
     pub indices: Vec<IndexDeletion>,
-    /// Snapshots that held events of the tenant when it began, then when it ended. Nothing changes a snapshot: whoever
-    /// wants those events gone deletes it.
+    /// Snapshots that hold events of the tenant, as of the last look. Those that are left at the end are in repositories that
+    /// are read-only here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotLeft>,
     /// Where snapshots could not be looked at then, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots_unread: Vec<(String, String)>,
+    /// What became of the others.
+    #[serde(default, skip_serializing_if = "SnapshotsRewritten::is_empty")]
+    pub snapshots_rewritten: SnapshotsRewritten,
+    /// Repositories that may have objects with such events that no snapshot names any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unswept: Vec<String>,
+    /// When no index held any for the first time: snapshots that begin later do not either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean_ms: Option<i64>,
     /// Why the last attempt did not finish; it is tried again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -57,21 +67,6 @@ pub struct IndexDeletion {
     pub segments: u32,
     /// What has become of them.
     pub state: IndexState,
-}
-
-/// A snapshot that holds events of the tenant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SnapshotLeft {
-    /// Where it lies.
-    pub repository: String,
-    /// Its name.
-    pub snapshot: String,
-    /// Its indices that hold such events.
-    pub indices: Vec<String>,
-    /// How many, as far as it says.
-    pub documents: u64,
-    /// Whether this node may not remove it.
-    pub is_readonly: bool,
 }
 
 /// What has become of a tenant's events in an index.

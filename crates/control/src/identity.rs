@@ -189,6 +189,9 @@ impl Identity {
         if let Principal::User(_) | Principal::ApiKey(_) = self.principal {
             scope = scope.of(self.to_string());
         }
+        if self.is_viewing {
+            scope = scope.viewing();
+        }
         Some(match self.weight {
             Some(weight) => scope.weighted(weight),
             None => scope,

@@ -17,11 +17,14 @@
 
 mod api_keys;
 mod authenticate;
+mod clock;
 mod control;
 mod deletion;
+mod deletion_snapshots;
 mod identity;
 pub mod ilm;
 mod life;
+mod life_snapshots;
 mod passwords;
 pub mod placement;
 mod privilege;
@@ -41,8 +44,9 @@ mod verified;
 
 pub use api_keys::{ApiKey, CreatedApiKey, KeyFilter, NewApiKey};
 pub use authenticate::{Authentication, Credentials, PasswordCheck};
-pub use control::{Clock, Control, Parts, Random};
-pub use deletion::{Deletion, IndexDeletion, IndexState, SnapshotLeft};
+pub use control::{Clock, Control, Parts, Random, Stopwatch};
+pub use deletion::{Deletion, IndexDeletion, IndexState};
+pub use deletion_snapshots::{SnapshotLeft, SnapshotRewritten, SnapshotsRewritten};
 pub use identity::{Identity, Principal};
 pub use life::Life;
 pub use privilege::{Privilege, PrivilegeSet};

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use firn_engine::admin::PurgeRequest;
 use firn_engine::query::{Query, Term};
 use firn_engine::search::{IndexTarget, SearchRequest};
-use firn_engine::snapshot::HoldingSnapshot;
 use firn_engine::{Engine, RequestContext};
 use firn_model::metadata::{Command, IndexMetadata, Metadata, RolloverFacts};
 use firn_model::names::IndicesOptions;
@@ -20,20 +19,21 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::control::Control;
-use crate::deletion::{Deletion, IndexState, SnapshotLeft};
+use crate::deletion::{Deletion, IndexState};
+use crate::life_snapshots::Pauses;
 use crate::retention::{Due, TenantRetention, due};
 
 /// A write that was on its way when its tenant was closed has ended after this. Only then it is looked
 /// whether anything is left.
 const WRITES_END_AFTER_MS: i64 = 5_000;
-/// Snapshots that a statement names: it is part of the control file, and whoever has more deletes them by a pattern.
-const SNAPSHOTS_NAMED_MAX: usize = 1000;
 
 /// Carries out lifecycles, retention and deletions.
 pub struct Life {
-    control: Arc<Control>,
-    engine: Arc<dyn Engine>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) engine: Arc<dyn Engine>,
     tenant_retention: Mutex<TenantRetention>,
+    pub(crate) pauses: Mutex<Pauses>,
+    pub(crate) mount_pauses: Mutex<Pauses>,
 }
 
 impl Life {
@@ -43,6 +43,8 @@ impl Life {
             control,
             engine,
             tenant_retention: Mutex::default(),
+            pauses: Mutex::default(),
+            mount_pauses: Mutex::default(),
         }
     }
 
@@ -180,7 +182,11 @@ impl Life {
             deletion.started_ms = Some(now_ms);
             self.control.note_deletion(tenant, deletion.clone())?;
         }
-        self.remove_found(&ctx, tenant, deletion).await?;
+        // Mounted indices hold what their snapshots do, so they come after those.
+        let written = self.remove_found(&ctx, tenant, deletion, false).await;
+        let snapshots = self.remove_from_snapshots(&ctx, tenant, deletion, now_ms).await;
+        let mounted = self.remove_from_mounts(&ctx, tenant, deletion, now_ms).await;
+        written.and(snapshots).and(mounted)?;
         let started_ms = deletion.started_ms.unwrap_or(now_ms);
         // A clock that went back makes it wait once more, not for ever.
         if (started_ms..started_ms.saturating_add(WRITES_END_AFTER_MS)).contains(&now_ms) {
@@ -188,24 +194,11 @@ impl Life {
         }
         if self.find_events(&ctx, tenant, deletion, false).await? == 0 {
             self.engine.clear_cache(&ctx, everything()).await?;
-            self.find_snapshots(&ctx, tenant, deletion).await?;
+            deletion.clean_ms = deletion.clean_ms.or(Some(now_ms));
+            self.check_snapshots(&ctx, tenant, deletion, now_ms).await?;
+            self.purge_restored(&ctx, tenant, deletion).await?;
             deletion.finish(now_ms);
         }
-        Ok(())
-    }
-
-    /// Notes which snapshots hold events of the tenant.
-    async fn find_snapshots(&self, ctx: &RequestContext, tenant: &TenantId, deletion: &mut Deletion) -> Result<()> {
-        let found = self.engine.snapshots_of_tenant(ctx, tenant).await?;
-        let left = |held: HoldingSnapshot| SnapshotLeft {
-            repository: held.repository,
-            snapshot: held.snapshot,
-            indices: held.indices,
-            documents: held.documents,
-            is_readonly: held.is_readonly,
-        };
-        deletion.snapshots = found.holding.into_iter().map(left).take(SNAPSHOTS_NAMED_MAX).collect();
-        deletion.snapshots_unread = found.unread.into_iter().take(SNAPSHOTS_NAMED_MAX).collect();
         Ok(())
     }
 
@@ -224,7 +217,11 @@ impl Life {
             let Some(field) = &index.settings.tenant_field else {
                 continue;
             };
-            let documents = self.count_events(ctx, tenant, index, field).await?;
+            let documents = match self.count_events(ctx, tenant, index, field).await {
+                // Its repository does not answer, which holds up no other index.
+                Err(_) if note_all && index.settings.is_mounted() => 0,
+                counted => counted?,
+            };
             let is_there = documents > 0 || is_own(index, tenant);
             if is_there || note_all {
                 deletion.note_found(&index.name, documents);
@@ -268,13 +265,24 @@ impl Life {
         Ok(response.total.map_or(0, |total| total.value))
     }
 
-    /// Removes what was found, index by index, and writes down each. An index that cannot be done holds up no other;
-    /// the first such error comes back.
-    async fn remove_found(&self, ctx: &RequestContext, tenant: &TenantId, deletion: &mut Deletion) -> Result<()> {
+    /// Removes what was found, index by index, of those that are mounted from snapshots or of the others, and writes down
+    /// each. An index that cannot be done holds up no other; the first such error comes back.
+    pub(crate) async fn remove_found(
+        &self,
+        ctx: &RequestContext,
+        tenant: &TenantId,
+        deletion: &mut Deletion,
+        mounted: bool,
+    ) -> Result<()> {
+        let metadata = self.engine.metadata(ctx).await?;
+        let is_mounted = |name: &str| {
+            let index = metadata.indices.get(name);
+            index.is_some_and(|index| index.settings.is_mounted())
+        };
         let waiting: Vec<String> = deletion
             .indices
             .iter()
-            .filter(|index| index.state == IndexState::Waiting)
+            .filter(|index| index.state == IndexState::Waiting && is_mounted(&index.index) == mounted)
             .map(|index| index.index.clone())
             .collect();
         let mut failure = None;
@@ -288,6 +296,20 @@ impl Life {
             }
         }
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Removes what indices brought along that were restored since the deletion began: events that were deleted in the
+    /// snapshot are in files and not found by a search. No snapshot that may be written brings any from now on.
+    async fn purge_restored(&self, ctx: &RequestContext, tenant: &TenantId, deletion: &mut Deletion) -> Result<()> {
+        let metadata = self.engine.metadata(ctx).await?;
+        let indices = metadata.indices.values();
+        let restored = indices.filter(|index| index.ids_of() != index.uuid && !index.settings.is_mounted());
+        for index in restored.filter(|index| index.settings.tenant_field.is_some()) {
+            let (state, segments) = self.remove_from(ctx, tenant, &index.name).await?;
+            deletion.note_found(&index.name, 0);
+            deletion.note_done(&index.name, state, segments);
+        }
+        Ok(())
     }
 
     /// Removes a tenant's events from an index. What became of it, and how many segments were written anew.

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use firn_model::Result;
 use firn_model::tenant::{TenantId, TenantSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::api_keys::{ApiKey, StoredKey};
+use crate::clock::Over;
 use crate::deletion::Deletion;
 use crate::roles::{self, Role, RoleDescriptor};
 use crate::sessions::{Sessions, StoredSession};
@@ -53,9 +55,14 @@ impl State {
             .collect()
     }
 
-    /// Forgets keys that ended long ago.
-    pub(crate) fn forget_old_keys(&mut self, now_ms: i64) {
-        self.api_keys.retain(|_, key| !key.is_over(now_ms));
+    /// Forgets keys that certainly ended long ago. `passed` is the stopwatch.
+    pub(crate) fn forget_old_keys(&mut self, now_ms: i64, over: &mut Over, passed: Duration) {
+        let keys = self.api_keys.values();
+        over.see(
+            keys.filter(|key| key.is_over(now_ms)).map(|key| key.id.as_str()),
+            passed,
+        );
+        self.api_keys.retain(|id, _| !over.is_certain(id, passed));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use firn_control::{
     Authentication, Control, CreatedApiKey, Credentials, Identity, IndexEntry, KeyFilter, NewApiKey, NewUser, Parts,
@@ -21,15 +21,18 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 struct World {
     disk: SimDisk,
     now_ms: Arc<AtomicI64>,
+    /// What passed, whatever the clock says.
+    passed_ms: Arc<AtomicI64>,
     control: Control,
 }
 
-fn parts(disk: &SimDisk, now_ms: &Arc<AtomicI64>) -> Parts {
-    let (now_ms, next) = (Arc::clone(now_ms), AtomicU8::new(0));
+fn parts(disk: &SimDisk, now_ms: &Arc<AtomicI64>, passed_ms: &Arc<AtomicI64>) -> Parts {
+    let (now_ms, passed_ms, next) = (Arc::clone(now_ms), Arc::clone(passed_ms), AtomicU8::new(0));
     Parts {
         disk: Arc::new(disk.clone()),
         folder: PathBuf::from("/data/control"),
         now_ms: Arc::new(move || now_ms.load(Ordering::Relaxed)),
+        stopwatch: Arc::new(move || Duration::from_millis(passed_ms.load(Ordering::Relaxed) as u64)),
         // Different bytes with each call, the same ones in each run.
         random: Arc::new(move |bytes| bytes.fill_with(|| next.fetch_add(1, Ordering::Relaxed))),
         slowdown: SlowdownLimits::default(),
@@ -44,13 +47,31 @@ impl World {
         disk.create_dir_all(Path::new("/data")).unwrap();
         disk.sync_dir(Path::new("/")).unwrap();
         let now_ms = Arc::new(AtomicI64::new(1_000_000));
-        let control = Control::open(parts(&disk, &now_ms)).unwrap();
+        let passed_ms = Arc::new(AtomicI64::new(0));
+        let control = Control::open(parts(&disk, &now_ms, &passed_ms)).unwrap();
         control.set_operator_password(&Password(PASSWORD.to_owned())).unwrap();
-        Self { disk, now_ms, control }
+        Self {
+            disk,
+            now_ms,
+            passed_ms,
+            control,
+        }
+    }
+
+    /// Time passes.
+    fn pass(&self, ms: i64) {
+        self.now_ms.fetch_add(ms, Ordering::Relaxed);
+        self.passed_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    /// The names of all keys, oldest first.
+    fn key_names(&self) -> Vec<String> {
+        let keys = self.control.api_keys(&self.operator(), &KeyFilter::default());
+        keys.iter().map(|key| key.name.clone()).collect()
     }
 
     fn reopen(self) -> Self {
-        let control = Control::open(parts(&self.disk, &self.now_ms)).unwrap();
+        let control = Control::open(parts(&self.disk, &self.now_ms, &self.passed_ms)).unwrap();
         Self { control, ..self }
     }
 
@@ -169,7 +190,7 @@ fn a_change_that_is_cut_off_happened_or_not() {
         let Some(after_crash) = durable.lock().unwrap().take() else {
             break;
         };
-        let control = Control::open(parts(&after_crash, &world.now_ms)).unwrap();
+        let control = Control::open(parts(&after_crash, &world.now_ms, &world.passed_ms)).unwrap();
         assert!(
             control.has_users(),
             "step {step}: what was acknowledged before is there"
@@ -187,7 +208,7 @@ fn a_damaged_record_is_refused() {
     let at = bytes.len() - 10;
     bytes[at] ^= 1;
     world.disk.write_atomic(&path, &bytes).unwrap();
-    let reason = Control::open(parts(&world.disk, &world.now_ms)).unwrap_err();
+    let reason = Control::open(parts(&world.disk, &world.now_ms, &world.passed_ms)).unwrap_err();
     let reason = reason.reason();
     assert!(reason.starts_with("refusing to start: the record of users"), "{reason}");
     assert!(reason.contains("its checksum is ["), "{reason}");
@@ -202,9 +223,9 @@ fn a_key_expires_and_stays_so_when_the_clock_goes_back() {
     };
     let key = world.control.create_api_key(&world.operator(), new).unwrap();
     assert!(world.key(&key).is_ok());
-    world.now_ms.fetch_add(4999, Ordering::Relaxed);
+    world.pass(4999);
     assert!(world.key(&key).is_ok());
-    world.now_ms.fetch_add(1, Ordering::Relaxed);
+    world.pass(1);
     assert_eq!(world.key(&key).unwrap_err(), Some("api key is expired"));
     world.now_ms.fetch_sub(DAY_MS, Ordering::Relaxed);
     assert_eq!(world.key(&key).unwrap_err(), Some("api key is expired"));
@@ -214,6 +235,32 @@ fn a_key_expires_and_stays_so_when_the_clock_goes_back() {
         .create_api_key(&world.operator(), new_key("next"))
         .unwrap();
     assert!(next.key.created_ms >= key.key.created_ms && world.key(&next).is_ok());
+}
+
+#[test]
+fn a_clock_that_was_years_ahead_leaves_keys_as_they_were() {
+    let world = World::new();
+    let new = NewApiKey {
+        expires_in_ms: Some(30 * DAY_MS as u64),
+        ..new_key("month")
+    };
+    let key = world.control.create_api_key(&world.operator(), new).unwrap();
+    let years = 20 * 365 * DAY_MS;
+    world.now_ms.fetch_add(years, Ordering::Relaxed);
+    assert_eq!(world.key(&key).unwrap_err(), Some("api key is expired"));
+    // What changes meanwhile takes nothing that cannot be had back, not even if it happens often.
+    for name in ["one", "two", "three"] {
+        world.pass(60_000);
+        world.control.create_api_key(&world.operator(), new_key(name)).unwrap();
+    }
+    world.now_ms.fetch_sub(years, Ordering::Relaxed);
+    assert!(world.key(&key).is_ok(), "the clock is right again");
+    let world = world.reopen();
+    assert!(world.key(&key).is_ok());
+    // Back further than that is wrong, too: a month has passed.
+    world.pass(30 * DAY_MS);
+    world.now_ms.fetch_sub(29 * DAY_MS, Ordering::Relaxed);
+    assert_eq!(world.key(&key).unwrap_err(), Some("api key is expired"));
 }
 
 #[test]
@@ -230,15 +277,13 @@ fn keys_end_at_once_and_are_forgotten_later() {
     assert_eq!(world.key(&key).unwrap_err(), Some("api key has been invalidated"));
     let (now, before) = world.control.invalidate_api_keys(&operator, &filter).unwrap();
     assert_eq!((now.len(), before.len()), (0, 1));
-    world.now_ms.fetch_add(8 * DAY_MS, Ordering::Relaxed);
+    world.pass(8 * DAY_MS);
     world.control.create_api_key(&operator, new_key("b")).unwrap();
-    let names: Vec<String> = world
-        .control
-        .api_keys(&operator, &KeyFilter::default())
-        .iter()
-        .map(|key| key.name.clone())
-        .collect();
-    assert_eq!(names, ["b"]);
+    assert_eq!(world.key_names(), ["a", "b"]);
+    // Another day, in which the clock may have been found to be wrong.
+    world.pass(DAY_MS);
+    world.control.create_api_key(&operator, new_key("c")).unwrap();
+    assert_eq!(world.key_names(), ["b", "c"]);
     // A wrong secret tells nothing, not even that the key has ended.
     let wrong = CreatedApiKey {
         secret: "x".to_owned(),

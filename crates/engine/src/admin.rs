@@ -53,6 +53,8 @@ pub struct ShardStats {
     pub tier: Tier,
     /// Where they are to be moved; `None`: they lie where they belong.
     pub moves_to: Option<Tier>,
+    /// Why they cannot be moved there now, in words; `None`: they can, or need not.
+    pub move_waits_for: Option<String>,
     /// Live documents that a search can find.
     pub doc_count: u64,
     /// Deleted ones still in segments.

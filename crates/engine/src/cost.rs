@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-/// An estimate: requests and bytes of what is known to be read are counted, what depends on which documents match is
-/// guessed, and where very many splits remain they are told from some of them.
+/// An estimate: what is in the cache is not counted. What is known to be read is, the documents that are shown count as
+/// the most that they can take, postings of terms that have to be looked up first are guessed, and where very many splits
+/// remain they are told from some of them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SearchCost {
     /// Shards of the target.
@@ -26,6 +27,8 @@ pub struct SearchCost {
     pub time_ms: u64,
     /// The same by kind of file.
     pub kinds: Vec<(&'static str, KindCost)>,
+    /// Bytes of all stored documents of the splits that were looked into, cached or not, and how many these are.
+    pub stored: (u64, u64),
 }
 
 /// Of one kind of file.

@@ -18,8 +18,6 @@ pub struct Progress {
 struct State {
     /// Shards that were left out before the search began.
     skipped: u32,
-    /// Of them those that count as searched.
-    untold: u32,
     /// Shards that failed on the way: index, shard, why.
     failures: Vec<(String, u32, Error)>,
     latest: Option<Arc<SearchResponse>>,
@@ -46,11 +44,9 @@ impl Progress {
         self.every
     }
 
-    /// Shards that need no search, to be counted with all that follows; `untold` of them as if they were searched.
-    pub fn skip(&self, count: u32, untold: u32) {
-        let mut state = self.state();
-        state.skipped = count;
-        state.untold = untold;
+    /// Shards that need no search, to be counted with all that follows.
+    pub fn skip(&self, count: u32) {
+        self.state().skipped = count;
     }
 
     /// The shards that failed so far, to be named with all that follows.
@@ -65,7 +61,7 @@ impl Progress {
         let shards = &mut response.shards;
         shards.total += state.skipped + state.failures.len() as u32;
         shards.successful += state.skipped;
-        shards.skipped += state.skipped - state.untold;
+        shards.skipped += state.skipped;
         shards.failures = state.failures.clone();
         state.latest = Some(Arc::new(response));
     }
@@ -95,7 +91,7 @@ mod tests {
     fn shards_outside_of_the_search_are_counted() {
         let progress = Progress::default();
         assert!(progress.latest().is_none());
-        progress.skip(3, 0);
+        progress.skip(3);
         let error = Error::new(ErrorKind::ShardDamaged, "damaged");
         progress.fail(vec![("a".to_owned(), 1, error)]);
         progress.publish(SearchResponse {

@@ -20,6 +20,7 @@ pub struct Scope {
     subject: Option<Arc<str>>,
     /// Beside [`Scope::WEIGHT_DEFAULT`] of others.
     weight: u32,
+    is_viewing: bool,
 }
 
 impl Scope {
@@ -33,6 +34,7 @@ impl Scope {
             names: Vec::new(),
             subject: None,
             weight: Self::WEIGHT_DEFAULT,
+            is_viewing: false,
         }
     }
 
@@ -43,6 +45,7 @@ impl Scope {
             names: Vec::new(),
             subject: None,
             weight: Self::WEIGHT_DEFAULT,
+            is_viewing: false,
         }
     }
 
@@ -67,6 +70,19 @@ impl Scope {
             weight: weight.max(1),
             ..self
         }
+    }
+
+    /// The same for an operator who looks at what the tenant sees, and is none of its people.
+    pub fn viewing(self) -> Self {
+        Self {
+            is_viewing: true,
+            ..self
+        }
+    }
+
+    /// Whether an operator looks at what the tenant sees.
+    pub fn is_viewing(&self) -> bool {
+        self.is_viewing
     }
 
     /// The refusal of what is out of reach, in Elasticsearch's words.

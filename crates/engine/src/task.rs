@@ -54,6 +54,12 @@ impl Cancel {
         deadline.is_some_and(|deadline| deadline.passed.load(Ordering::Relaxed))
     }
 
+    /// Whether the time of [`Cancel::until`] is over; nobody counts as told.
+    pub fn is_over(&self) -> bool {
+        let deadline = self.deadline.as_ref();
+        deadline.is_some_and(|deadline| Instant::now() >= deadline.at)
+    }
+
     /// Asks the work to stop. It does so within some milliseconds.
     pub fn cancel(&self) {
         self.raised.store(true, Ordering::Relaxed);
@@ -189,6 +195,18 @@ impl RequestContext {
         let deadline = timeout.and_then(|timeout| self.started.checked_add(timeout));
         Self {
             waiting: deadline.map(|_| self.cancel.until(deadline)),
+            ..self.clone()
+        }
+    }
+
+    /// The same for a trial that waits for nothing far away, is counted as nobody's work and tells nobody how it goes. Whether it
+    /// found everything at hand is what [`Cancel::is_timed_out`] of [`RequestContext::waiting`] denies.
+    #[must_use]
+    pub fn at_hand(&self) -> Self {
+        Self {
+            waiting: Some(self.cancel.until(Some(Instant::now()))),
+            work: Arc::default(),
+            progress: None,
             ..self.clone()
         }
     }

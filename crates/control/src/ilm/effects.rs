@@ -6,12 +6,14 @@ use async_trait::async_trait;
 use firn_engine::admin::ForceMergeRequest;
 use firn_engine::mounts::{MountSnapshot, Storage};
 use firn_engine::search::{IndexTarget, SearchRequest};
-use firn_engine::snapshot::{CreateSnapshot, SnapshotInfo};
-use firn_engine::{Engine, RequestContext};
+use firn_engine::snapshot::{CreateSnapshot, SnapshotInfo, Verification, VerifySnapshot};
+use firn_engine::{Engine, Lasting, RequestContext};
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::names::IndicesOptions;
 use firn_model::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
+
+use super::verifying::begun;
 
 /// What a lifecycle can do. Each either has happened when it returns, or not, or the process has ended;
 /// none does harm when it is done again.
@@ -41,6 +43,13 @@ pub trait Effects: Send + Sync {
     /// Removes a snapshot; one that is not there is fine.
     async fn delete_snapshot(&self, repository: &str, name: &str) -> Result<()>;
 
+    /// How far it is that a snapshot is read back from its store; begins that if nobody did. What is whole was read as
+    /// the snapshot is now.
+    async fn verify(&self, request: &VerifySnapshot) -> Result<Verification>;
+
+    /// Ends that; what was not begun is fine.
+    async fn end_verification(&self, request: &VerifySnapshot) -> Result<()>;
+
     /// Makes an index of one in a snapshot, searchable when this returns. It takes no lifecycle settings
     /// from there: nobody manages it yet.
     async fn mount(&self, mount: MountedAs) -> Result<()>;
@@ -62,7 +71,7 @@ pub struct MountedAs {
 }
 
 /// How large an index is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IndexSize {
     /// Documents of the shard that has most.
     pub shard_docs_max: u64,
@@ -70,12 +79,28 @@ pub struct IndexSize {
     pub shard_segments_max: u64,
     /// Shards that do not lie where they belong yet.
     pub shards_to_move: u64,
+    /// Why one of them cannot go there now; `None`: each is on its way, or in a row.
+    pub move_waits_for: Option<String>,
 }
 
+/// Lists work that goes on in the background: by its action and what it is about.
+pub type ListWork = Arc<dyn Fn(&'static str, String) -> Lasting + Send + Sync>;
+
+/// As the task is called that reads a snapshot back. Elasticsearch has none like it.
+const VERIFY_ACTION: &str = "cluster:admin/snapshot/read_back";
+
 /// [`Effects`] on an engine.
-pub struct EngineEffects(pub Arc<dyn Engine>);
+pub struct EngineEffects {
+    engine: Arc<dyn Engine>,
+    list: Option<ListWork>,
+}
 
 impl EngineEffects {
+    /// On this engine. What goes on in the background is in no list but that of `list`.
+    pub fn new(engine: Arc<dyn Engine>, list: Option<ListWork>) -> Self {
+        Self { engine, list }
+    }
+
     fn target(index: &str) -> IndexTarget {
         IndexTarget {
             expression: vec![index.to_owned()],
@@ -87,11 +112,11 @@ impl EngineEffects {
 #[async_trait]
 impl Effects for EngineEffects {
     async fn metadata(&self) -> Result<Arc<Metadata>> {
-        self.0.metadata(&RequestContext::new()).await
+        self.engine.metadata(&RequestContext::new()).await
     }
 
     async fn execute(&self, command: Command) -> Result<Outcome> {
-        self.0.execute(&RequestContext::new(), command).await
+        self.engine.execute(&RequestContext::new(), command).await
     }
 
     async fn force_merge(&self, index: &str, segments: u64) -> Result<()> {
@@ -101,7 +126,7 @@ impl Effects for EngineEffects {
             only_expunge_deletes: false,
             flush: true,
         };
-        let outcome = self.0.force_merge(&RequestContext::new(), request).await?;
+        let outcome = self.engine.force_merge(&RequestContext::new(), request).await?;
         match outcome.failures.into_iter().next() {
             Some((_, _, error)) => Err(error),
             None => Ok(()),
@@ -109,11 +134,14 @@ impl Effects for EngineEffects {
     }
 
     async fn size(&self, index: &str) -> Result<IndexSize> {
-        let stats = self.0.stats(&RequestContext::new(), Self::target(index)).await?;
+        let stats = self.engine.stats(&RequestContext::new(), Self::target(index)).await?;
         let mut size = IndexSize::default();
         for shard in stats.iter().flat_map(|index| &index.shards) {
             size.shard_docs_max = size.shard_docs_max.max(shard.doc_count);
             size.shards_to_move += u64::from(shard.moves_to.is_some());
+            if size.move_waits_for.is_none() {
+                size.move_waits_for.clone_from(&shard.move_waits_for);
+            }
             size.shard_segments_max = size.shard_segments_max.max(shard.segments.len() as u64);
         }
         Ok(size)
@@ -121,11 +149,11 @@ impl Effects for EngineEffects {
 
     async fn count(&self, index: &str) -> Result<u64> {
         let ctx = RequestContext::new();
-        self.0.refresh(&ctx, Self::target(index)).await?;
+        self.engine.refresh(&ctx, Self::target(index)).await?;
         let body = json!({"size": 0, "track_total_hits": true});
         let mut request = SearchRequest::parse(Self::target(index), Some(&body))?;
         request.allow_partial_results = false;
-        let response = self.0.search(&ctx, request).await?;
+        let response = self.engine.search(&ctx, request).await?;
         let total = response.total.map(|total| total.value);
         total.ok_or_else(|| Error::internal(format!("a count of index [{index}] has no total")))
     }
@@ -133,7 +161,7 @@ impl Effects for EngineEffects {
     async fn snapshot(&self, repository: &str, name: &str) -> Result<Option<SnapshotInfo>> {
         let names = vec![name.to_owned()];
         let found = self
-            .0
+            .engine
             .snapshots(&RequestContext::new(), repository, &names, false)
             .await;
         match found {
@@ -153,15 +181,42 @@ impl Effects for EngineEffects {
             metadata: None,
             wait: true,
         };
-        self.0.create_snapshot(&RequestContext::new(), request).await
+        self.engine.create_snapshot(&RequestContext::new(), request).await
     }
 
     async fn delete_snapshot(&self, repository: &str, name: &str) -> Result<()> {
         let names = vec![name.to_owned()];
-        match self.0.delete_snapshot(&RequestContext::new(), repository, &names).await {
+        match self
+            .engine
+            .delete_snapshot(&RequestContext::new(), repository, &names)
+            .await
+        {
             Err(error) if error.kind() == ErrorKind::SnapshotMissing => Ok(()),
             outcome => outcome,
         }
+    }
+
+    async fn verify(&self, request: &VerifySnapshot) -> Result<Verification> {
+        let ctx = RequestContext::new();
+        if let Some(known) = self.engine.verification(&ctx, request).await? {
+            return Ok(known);
+        }
+        let VerifySnapshot {
+            repository,
+            snapshot,
+            index,
+        } = request;
+        let list = |list: &ListWork| list(VERIFY_ACTION, format!("[{repository}:{snapshot}] index [{index}]"));
+        let ctx = RequestContext {
+            lasting: self.list.as_ref().map(list),
+            ..ctx
+        };
+        self.engine.begin_verification(&ctx, request.clone()).await?;
+        Ok(begun())
+    }
+
+    async fn end_verification(&self, request: &VerifySnapshot) -> Result<()> {
+        self.engine.end_verification(&RequestContext::new(), request).await
     }
 
     async fn mount(&self, mount: MountedAs) -> Result<()> {
@@ -177,7 +232,7 @@ impl Effects for EngineEffects {
             index_settings: Value::Null,
             ignore_index_settings: vec!["index.lifecycle.*".to_owned()],
         };
-        self.0.mount_snapshot(&RequestContext::new(), request).await?;
+        self.engine.mount_snapshot(&RequestContext::new(), request).await?;
         Ok(())
     }
 }

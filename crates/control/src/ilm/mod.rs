@@ -6,8 +6,8 @@
 //! from what is written.
 //!
 //! Events never have zero copies: the index on local disk goes in the same transaction that puts its
-//! mounted snapshot in its place, and that only after the snapshot is whole and the mounted index was
-//! searched and found all events.
+//! mounted snapshot in its place, and that only after every byte that the snapshot has of it was read back
+//! from the store, and the mounted index was searched and found all events.
 
 mod decide;
 mod effects;
@@ -16,22 +16,24 @@ mod searchable;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod verifying;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use firn_model::ilm::{Execution, OperationMode, StepKey, step_after, steps_of};
+use firn_model::ilm::{Execution, OperationMode, StepKey, VERIFY, step_after, steps_of};
 use firn_model::metadata::{Command, IlmCommand, IndexMetadata};
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-pub use effects::{Effects, EngineEffects, IndexSize, MountedAs};
+pub use effects::{Effects, EngineEffects, IndexSize, ListWork, MountedAs};
 pub use turns::{Turn, Turns};
 
 use crate::control::Clock;
 use decide::{Decision, decide};
 use perform::{Outcome, perform};
+use verifying::Verifying;
 
 /// Steps of one index in a row. A policy has fewer, so whoever needs more goes round in a circle.
 const STEPS_MAX: usize = 128;
@@ -54,8 +56,10 @@ impl Lane {
             "forcemerge"
             | "cleanup-snapshot"
             | "create-snapshot"
+            | VERIFY
             | "mount-snapshot"
             | "wait-for-index-color"
+            | "swap-aliases"
             | "wait-for-snapshot"
             | "check-migration" => Self::Heavy,
             _ => Self::Light,
@@ -90,6 +94,7 @@ pub struct Ilm {
     parts: IlmParts,
     /// Uuids of indices that are worked on.
     busy: Mutex<BTreeSet<String>>,
+    verifying: Verifying,
 }
 
 impl Ilm {
@@ -98,6 +103,7 @@ impl Ilm {
         Self {
             parts,
             busy: Mutex::default(),
+            verifying: Verifying::default(),
         }
     }
 
@@ -111,6 +117,12 @@ impl Ilm {
                 .effects
                 .execute(Command::Ilm(IlmCommand::SetMode { mode }))
                 .await?;
+        }
+        for request in self.verifying.unwanted(&metadata) {
+            if let Err(error) = self.parts.effects.end_verification(&request).await {
+                let (repository, snapshot) = (&request.repository, &request.snapshot);
+                tracing::warn!(repository, snapshot, %error, "cannot end that a snapshot is read back");
+            }
         }
         let now_ms = (self.parts.now_ms)();
         let busy = self.busy.lock().clone();
@@ -214,7 +226,7 @@ impl Ilm {
         };
         let steps = steps_of(definition.name, &definition.phase);
         let next = step_after(&steps, &execution.key).unwrap_or_else(|| StepKey::complete(&execution.key.phase));
-        let outcome = perform(&self.parts, index, execution, &definition.phase, &next).await;
+        let outcome = perform(&self.parts, &self.verifying, index, execution, &definition.phase, &next).await;
         let now_ms = (self.parts.now_ms)();
         match outcome {
             Ok(Outcome::Done(facts)) => {
@@ -230,6 +242,11 @@ impl Ilm {
                     self.record(index, waiting).await?;
                 }
                 Ok(false)
+            }
+            Ok(Outcome::Again(step)) => {
+                let key = StepKey::new(&execution.key.phase, &execution.key.action, step);
+                self.record(index, execution.clone().at(key, now_ms)).await?;
+                Ok(true)
             }
             Ok(Outcome::Gone) => Ok(false),
             Ok(Outcome::Back { step, error }) => {

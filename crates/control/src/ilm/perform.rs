@@ -9,6 +9,7 @@ use firn_model::{Error, Result};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
+use super::verifying::Verifying;
 use super::{IlmParts, searchable};
 
 /// What came of a step.
@@ -26,6 +27,8 @@ pub(super) enum Outcome {
         /// Why.
         error: Error,
     },
+    /// The action goes on from an earlier step of its own, where nothing is wrong.
+    Again(&'static str),
     /// The index is no more.
     Gone,
 }
@@ -33,6 +36,7 @@ pub(super) enum Outcome {
 /// Where a step is at work.
 pub(super) struct Place<'a> {
     pub(super) parts: &'a IlmParts,
+    pub(super) verifying: &'a Verifying,
     pub(super) index: &'a IndexMetadata,
     pub(super) execution: &'a Execution,
     pub(super) action: &'a Action,
@@ -42,6 +46,7 @@ pub(super) struct Place<'a> {
 /// Takes the step that an index is at.
 pub(super) async fn perform(
     parts: &IlmParts,
+    verifying: &Verifying,
     index: &IndexMetadata,
     execution: &Execution,
     phase: &Phase,
@@ -61,6 +66,7 @@ pub(super) async fn perform(
     };
     let place = Place {
         parts,
+        verifying,
         index,
         execution,
         action,
@@ -305,22 +311,29 @@ impl Place<'_> {
             // Its copies are made anew in the new place, and it is searched meanwhile.
             return self.done();
         }
-        let left = self.parts.effects.size(&self.index.name).await?.shards_to_move;
+        let size = self.parts.effects.size(&self.index.name).await?;
+        let left = size.shards_to_move;
         if left == 0 {
             return self.done();
         }
         let preference = self.index.text_setting(TIER_PREFERENCE).unwrap_or_default();
         let preference = preference.replace(',', ", ");
-        Ok(Outcome::Waiting(Some(json!({
+        let why = size.move_waits_for;
+        let mut info = json!({
             "message": format!(
                 "[{}] lifecycle action [{action}] waiting for [{left}] shards to be moved to the tier or data path that \
-                 its settings name (tier migration preference configuration is [{preference}])",
-                self.index.name
+                 its settings name (tier migration preference configuration is [{preference}]){}",
+                self.index.name,
+                why.as_ref().map_or_else(String::new, |why| format!(": {why}"))
             ),
             "shards_left_to_allocate": left,
             "all_shards_active": true,
             "number_of_replicas": self.index.settings.number_of_replicas,
-        }))))
+        });
+        if let Some(why) = why {
+            info["reason"] = why.into();
+        }
+        Ok(Outcome::Waiting(Some(info)))
     }
 
     async fn delete(&self) -> Result<Outcome> {

@@ -1,8 +1,8 @@
 //! From local disk into a repository, mounted from there, and away: steps that deal with snapshots.
 
-use firn_engine::snapshot::{SnapshotInfo, SnapshotState};
+use firn_engine::snapshot::{SnapshotInfo, SnapshotState, Verification, VerificationState, VerifySnapshot};
 use firn_model::dates::{DateFormat, Zone};
-use firn_model::ilm::{Execution, PhaseName, SearchableSnapshot};
+use firn_model::ilm::{Execution, PhaseName, SearchableSnapshot, VERIFY};
 use firn_model::metadata::{Command, IlmCommand, IndexMetadata, Metadata};
 use firn_model::period::print_instant;
 use firn_model::{Error, ErrorKind, Result};
@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::effects::MountedAs;
 use super::perform::{Outcome, Place};
+use super::verifying;
 
 /// A segment becomes a split, of which a column is read as a whole: no more documents than this.
 const SPLIT_DOCS_MAX: u64 = 8_000_000;
@@ -54,6 +55,7 @@ pub(super) async fn take(place: &Place<'_>, action: &SearchableSnapshot) -> Resu
         "generate-snapshot-name" => generate_name(place, action),
         ANEW => remove_earlier(place).await,
         "create-snapshot" => create(place).await,
+        VERIFY => verify(place, is_partial).await,
         "mount-snapshot" => mount(place, is_partial).await,
         "wait-for-index-color" => compare(place, is_partial).await,
         "swap-aliases" => replace(place, is_partial).await,
@@ -121,11 +123,14 @@ async fn remove_earlier(place: &Place<'_>) -> Result<Outcome> {
         return place.done();
     }
     let effects = &place.parts.effects;
-    match effects.snapshot(repository, name).await? {
-        None => return place.done(),
+    match effects.snapshot(repository, name).await {
+        Ok(None) => return place.done(),
         // Whoever makes it waits for it.
-        Some(left) if left.state == SnapshotState::InProgress => return place.done(),
-        Some(_) => {}
+        Ok(Some(left)) if left.state == SnapshotState::InProgress => return place.done(),
+        Ok(Some(_)) => {}
+        // Its manifest is damaged or gone, so nobody can read what it holds.
+        Err(error) if error.kind() == ErrorKind::Repository => {}
+        Err(error) => return Err(error),
     }
     let metadata = effects.metadata().await?;
     let is_mounted = metadata
@@ -145,7 +150,13 @@ async fn remove_earlier(place: &Place<'_>) -> Result<Outcome> {
 async fn create(place: &Place<'_>) -> Result<Outcome> {
     let (repository, name, index) = chosen(place)?;
     let effects = &place.parts.effects;
-    let there = match effects.snapshot(repository, name).await? {
+    let found = match effects.snapshot(repository, name).await {
+        Err(error) if error.kind() == ErrorKind::Repository && store_of(place.index).is_none() => {
+            return Ok(Outcome::Back { step: ANEW, error });
+        }
+        found => found?,
+    };
+    let there = match found {
         Some(there) if there.state == SnapshotState::InProgress => {
             return Ok(Outcome::Waiting(Some(json!({
                 "message": format!("snapshot [{name}] for index [{index}] is still in progress"),
@@ -177,6 +188,49 @@ fn is_whole(snapshot: &SnapshotInfo, index: &str) -> bool {
         && snapshot.failures.is_empty()
         && snapshot.successful_shards == snapshot.total_shards
         && snapshot.indices.iter().any(|name| name == index)
+}
+
+/// Reads back what the store has of the index. Only what is whole is mounted and takes its place.
+async fn verify(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
+    let request = verification_of(place)?;
+    let now = match verified(place, &request).await {
+        Err(error) if error.kind() == ErrorKind::SnapshotMissing && store_of(place.index).is_none() => {
+            return Ok(Outcome::Back { step: ANEW, error });
+        }
+        now => now?,
+    };
+    match &now.state {
+        VerificationState::Whole => place.done(),
+        VerificationState::Running => {
+            let said = place.execution.step_info.as_ref();
+            Ok(Outcome::Waiting(Some(verifying::progress(&request, &now, said))))
+        }
+        VerificationState::Damaged(objects) => {
+            // It may be mounted from a step before, or by a firn that did not read back.
+            let name = mounted_name(&request.index, is_partial);
+            let metadata = place.parts.effects.metadata().await?;
+            if let Mounted::Ours = mounted(place, &metadata, &name)? {
+                let names = vec![name];
+                place.parts.effects.execute(Command::DeleteIndices { names }).await?;
+            }
+            let error = verifying::damaged(&request, objects, store_of(place.index).is_some());
+            Ok(Outcome::Back { step: ANEW, error })
+        }
+    }
+}
+
+fn verification_of(place: &Place<'_>) -> Result<VerifySnapshot> {
+    let (repository, snapshot, index) = chosen(place)?;
+    Ok(VerifySnapshot {
+        repository: repository.to_owned(),
+        snapshot: snapshot.to_owned(),
+        index: index.to_owned(),
+    })
+}
+
+async fn verified(place: &Place<'_>, request: &VerifySnapshot) -> Result<Verification> {
+    place.verifying.note(&place.index.uuid, request);
+    place.parts.effects.verify(request).await
 }
 
 /// As Elasticsearch names them.
@@ -278,6 +332,11 @@ async fn replace(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
     let new = mounted_name(index, is_partial);
     if let Some(back) = missing(place, &new).await? {
         return Ok(back);
+    }
+    // Also where a restart forgot what was read, an older firn did not read, or the snapshot was rewritten since.
+    let request = verification_of(place)?;
+    if verified(place, &request).await?.state != VerificationState::Whole {
+        return Ok(Outcome::Again(VERIFY));
     }
     let command = IlmCommand::Replace {
         old: place.index.name.clone(),

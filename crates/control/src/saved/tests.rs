@@ -16,6 +16,7 @@ fn open(disk: &SimDisk) -> Control {
         disk: Arc::new(disk.clone()),
         folder: PathBuf::from("/data/control"),
         now_ms: Arc::new(move || now_ms.fetch_add(1, Ordering::Relaxed)),
+        stopwatch: Arc::new(std::time::Duration::default),
         random: Arc::new(move |bytes| {
             let number = drawn.fetch_add(1, Ordering::Relaxed).to_be_bytes();
             bytes

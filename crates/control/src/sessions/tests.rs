@@ -28,6 +28,7 @@ fn open(disk: &SimDisk, now_ms: &Arc<AtomicI64>) -> Control {
         disk: Arc::new(disk.clone()),
         folder: PathBuf::from("/data/control"),
         now_ms: Arc::new(move || now_ms.load(Ordering::Relaxed)),
+        stopwatch: Arc::new(std::time::Duration::default),
         random: Arc::new(move |bytes| {
             let digest = Sha256::digest(drawn.fetch_add(1, Ordering::Relaxed).to_le_bytes());
             bytes.iter_mut().zip(digest).for_each(|(byte, drawn)| *byte = drawn);

@@ -1,5 +1,7 @@
 //! From merged partial results to the answer.
 
+use serde_json::Value;
+
 use super::finished::{Finished, Level};
 use super::partial::Room;
 use super::{
@@ -10,6 +12,11 @@ use super::{
 };
 use crate::expression::Steps;
 use crate::{Cancel, Error, ErrorKind, Result};
+
+/// What an answer may take, bytes: buckets are bounded by their number, what is below each of them by this.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+/// One finished aggregation beside its name, its metadata and its buckets, about: in memory and printed.
+const FINISHED_BYTES: usize = 256;
 
 /// How to print an answer.
 #[derive(Debug, Clone)]
@@ -42,6 +49,8 @@ pub(super) struct Finisher<'a> {
     options: &'a FinishOptions,
     room: Room,
     steps: Steps,
+    /// Of [`ANSWER_BYTES_MAX`].
+    bytes: usize,
 }
 
 impl<'a> Finisher<'a> {
@@ -50,7 +59,25 @@ impl<'a> Finisher<'a> {
             options,
             room: Room::watched(options.max_buckets, &options.cancel),
             steps: Steps::default(),
+            bytes: 0,
         }
+    }
+
+    /// Accounts for one finished aggregation, of which there is one in each bucket of the level above.
+    fn take_bytes(&mut self, name: &str, aggregation: &Aggregation) -> Result<()> {
+        let meta = aggregation.meta.as_ref().map_or(0, bytes_of);
+        self.bytes = self.bytes.saturating_add(FINISHED_BYTES + 2 * (name.len() + meta));
+        if self.bytes <= ANSWER_BYTES_MAX {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::CircuitBreaking,
+            format!(
+                "[request] Data too large, data for [<agg [{name}]>] would be [{}b], which is larger than the limit of \
+                 [{ANSWER_BYTES_MAX}b]",
+                self.bytes
+            ),
+        ))
     }
 
     pub(super) fn now_ms(&self) -> Option<i64> {
@@ -87,6 +114,7 @@ impl<'a> Finisher<'a> {
         self.tick()?;
         let mut level = Level(Vec::with_capacity(aggregations.0.len()));
         for (name, aggregation) in &aggregations.0 {
+            self.take_bytes(name, aggregation)?;
             // What has no partial result has no answer before the rest of the level has one.
             let finished = match partials.0.swap_remove(name).or_else(|| aggregation.empty()) {
                 Some(partial) => self.one(name, aggregation, partial)?,
@@ -192,6 +220,19 @@ impl<'a> Finisher<'a> {
             }),
             (kind, _) => return Err(mismatch(name, kind)),
         })
+    }
+}
+
+/// What a JSON value takes printed, about.
+fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(values) => values.iter().map(|value| bytes_of(value) + 1).sum::<usize>() + 2,
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| name.len() + bytes_of(value) + 4);
+            members.sum::<usize>() + 2
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
     }
 }
 

@@ -465,6 +465,22 @@ impl Aggregations {
         fields.into_iter().collect()
     }
 
+    /// Every field path that is read by others than date histograms, sorted: of theirs a part may be enough.
+    pub fn fields_beside_date_histograms(&self) -> Vec<String> {
+        let mut fields = BTreeSet::new();
+        self.collect_fields_beside(&mut fields);
+        fields.into_iter().collect()
+    }
+
+    fn collect_fields_beside(&self, fields: &mut BTreeSet<String>) {
+        for aggregation in self.0.values() {
+            if !matches!(aggregation.kind, AggregationKind::DateHistogram(_)) {
+                aggregation.kind.fields(fields);
+            }
+            aggregation.sub.collect_fields_beside(fields);
+        }
+    }
+
     fn collect_fields(&self, fields: &mut BTreeSet<String>) {
         for aggregation in self.0.values() {
             aggregation.kind.fields(fields);

@@ -99,6 +99,35 @@ fn merging_stays_within_its_bound() {
 }
 
 #[test]
+fn what_empty_buckets_repeat_is_bounded() {
+    let day_ms = 86_400_000_i64;
+    let answer = |buckets: i64, sub: Value| {
+        let bounds = json!({"min": 0, "max": (buckets - 1) * day_ms});
+        let body = json!({"field": "t", "fixed_interval": "1d", "min_doc_count": 0, "extended_bounds": bounds});
+        let aggregations = parsed(json!({"x": {"date_histogram": body, "aggs": sub}}));
+        let partials = aggregations.empty();
+        aggregations.finish(partials, 65_536).map(|_| ())
+    };
+    let metrics = |count: usize| -> Value {
+        let one = |number: usize| (format!("m{number}"), json!({"max": {"field": "v"}}));
+        Value::Object((0..count).map(one).collect())
+    };
+    answer(60_000, metrics(3)).unwrap();
+    answer(600, metrics(300)).unwrap();
+    let long = |name: String, meta: Value| json!({name: {"max": {"field": "v"}, "meta": meta}});
+    answer(10, long("n".repeat(1 << 20), json!({}))).unwrap();
+    for (buckets, sub) in [
+        (60_000, metrics(300)),
+        (60_000, long("n".repeat(10_000), json!({}))),
+        (60_000, long("n".to_owned(), json!({"note": ["x".repeat(10_000)]}))),
+    ] {
+        let error = answer(buckets, sub).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CircuitBreaking, "{error}");
+        assert!(error.reason().starts_with("[request] Data too large"), "{error}");
+    }
+}
+
+#[test]
 fn answers_are_bounded() {
     let aggregations = parsed(json!({"x": {"terms": {"field": "a"}, "aggs": {"y": {"terms": {"field": "b"}}}}}));
     let leaf = |sub: Partials| {

@@ -44,3 +44,24 @@ pub(super) fn before(text: &str, cursor: usize) -> &str {
     }
     &text[..cursor]
 }
+
+/// What `complete` makes of a text in which `|` is the cursor; slots as `kind<typed>start..end`.
+#[cfg(test)]
+#[track_caller]
+pub(super) fn check(complete: impl Fn(&str, usize) -> Vec<Slot>, text: &str, expect: &[&str]) {
+    let cursor = text.find('|').unwrap();
+    let text = text.replacen('|', "", 1);
+    let shown: Vec<String> = complete(&text, cursor)
+        .into_iter()
+        .map(|slot| {
+            let kind = match slot.wanted {
+                Wanted::Field => "field".to_owned(),
+                Wanted::Value(name) => format!("value of {name}"),
+                Wanted::Operator(name) => format!("operator of {name}"),
+                Wanted::Conjunction => "conjunction".to_owned(),
+            };
+            format!("{kind}<{}>{}..{}", slot.typed, slot.replace.start, slot.replace.end)
+        })
+        .collect();
+    assert_eq!(shown, expect, "{text}");
+}

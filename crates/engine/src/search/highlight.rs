@@ -17,6 +17,18 @@ const FIELDS_MAX: usize = 1000;
 pub struct Highlight {
     /// In the order of the request; of two that match a field the later wins.
     pub fields: Vec<HighlightField>,
+    /// Not in the JSON: whoever would rather have hits without fragments than wait for them, or lose them to a text that is too
+    /// long, sets it. Such a search leaves fragments out instead.
+    pub budget: Option<HighlightBudget>,
+}
+
+/// What fragments may cost a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HighlightBudget {
+    /// Characters of one field of one hit, all its values together: values end there, in what is looked at and in what is shown.
+    pub field_chars: usize,
+    /// Of all hits together: characters that are looked at, and bytes that are shown. Once it is spent further hits have no fragments.
+    pub spent_max: usize,
 }
 
 /// An entry of `fields`, complete.
@@ -96,6 +108,13 @@ impl Default for HighlightOptions {
             simple_fragmenter: false,
             max_analyzed_offset: None,
         }
+    }
+}
+
+impl HighlightOptions {
+    /// Whether a field in which the query looks for nothing has no fragments.
+    pub fn shows_only_matches(&self) -> bool {
+        self.require_field_match && self.no_match_size == 0
     }
 }
 
@@ -201,7 +220,7 @@ fn field_list(entries: Vec<(&String, &Value)>, common: &HighlightOptions) -> Res
             options,
         });
     }
-    Ok(Some(Highlight { fields }))
+    Ok(Some(Highlight { fields, budget: None }))
 }
 
 /// Which tags one level gave: those before need those after.

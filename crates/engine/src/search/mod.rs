@@ -26,7 +26,7 @@ use bytes::Bytes;
 
 pub use collapse::{Collapse, InnerHits};
 pub use context::{PointInTime, Slice, parse_keep_alive};
-pub use highlight::{BoundaryScanner, Highlight, HighlightField, HighlightOptions, Highlighter};
+pub use highlight::{BoundaryScanner, Highlight, HighlightBudget, HighlightField, HighlightOptions, Highlighter};
 pub use hit::{Hit, InnerPage, write_score};
 pub use memory::bytes_of_value;
 pub use parse::parse_track_total_hits;

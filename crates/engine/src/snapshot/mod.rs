@@ -8,6 +8,7 @@ mod repository;
 mod restore;
 mod status;
 mod tenant;
+mod verification;
 
 use async_trait::async_trait;
 use firn_model::tenant::TenantId;
@@ -16,7 +17,8 @@ pub use info::{CloneSnapshot, CreateSnapshot, IndexDetails, ShardFailure, Snapsh
 pub use repository::{AnalyzeRepository, CleanupOutcome, PutRepository, Repository};
 pub use restore::{RestoreSnapshot, Restored};
 pub use status::{FileCount, IndexSnapshotStatus, ShardSnapshotStatus, ShardStage, SnapshotStatus};
-pub use tenant::{HoldingSnapshot, TenantSnapshots};
+pub use tenant::{HoldingSnapshot, RewrittenSnapshot, RunningSnapshot, TenantSnapshots, UnreadSnapshots};
+pub use verification::{DamagedObject, Verification, VerificationState, VerifySnapshot};
 
 use crate::{Error, RequestContext, Result};
 
@@ -85,6 +87,25 @@ pub trait Snapshots: Send + Sync {
         Ok(TenantSnapshots::default())
     }
 
+    /// Takes the events of a tenant out of a snapshot for good: the snapshot keeps its name, its id and all other events, and
+    /// indices of this node that are mounted from it read what it is then. May be repeated, and begun again after it was
+    /// ended at any point. [`crate::ErrorKind::SnapshotInProgress`] while somebody reads or removes the snapshot.
+    async fn remove_tenant_from_snapshot(
+        &self,
+        _ctx: &RequestContext,
+        _tenant: &TenantId,
+        _repository: &str,
+        _snapshot: &str,
+    ) -> Result<RewrittenSnapshot> {
+        Err(lacks("removing events from snapshots"))
+    }
+
+    /// Removes what no snapshot of a repository needs, and says how many objects were not looked at, because somebody who
+    /// is writing may need them.
+    async fn remove_leftovers(&self, _ctx: &RequestContext, _repository: &str) -> Result<u64> {
+        Err(lacks("snapshot repositories"))
+    }
+
     /// How far snapshots are, by shard. No repository: those being made now in any.
     async fn snapshot_status(
         &self,
@@ -94,6 +115,25 @@ pub trait Snapshots: Send + Sync {
         _ignore_unavailable: bool,
     ) -> Result<Vec<SnapshotStatus>> {
         Err(lacks("snapshots"))
+    }
+
+    /// Begins to read back from the store, past every cache, all that a snapshot has of an index, and returns at once: it
+    /// goes on in the background, at the pace of restores, as [`RequestContext::lasting`]. What runs already goes on, and
+    /// nothing of it outlives the process.
+    async fn begin_verification(&self, _ctx: &RequestContext, _request: VerifySnapshot) -> Result<()> {
+        Err(lacks("reading snapshots back"))
+    }
+
+    /// How far that is. `None`: it was not begun, or the snapshot has changed since it ended. An error, such as
+    /// [`crate::ErrorKind::SnapshotMissing`] or that of a store that does not answer, and damage are told once, and are
+    /// the end of it.
+    async fn verification(&self, _ctx: &RequestContext, _request: &VerifySnapshot) -> Result<Option<Verification>> {
+        Err(lacks("reading snapshots back"))
+    }
+
+    /// Ends that, whether it runs or has ended, and forgets it.
+    async fn end_verification(&self, _ctx: &RequestContext, _request: &VerifySnapshot) -> Result<()> {
+        Ok(())
     }
 
     /// Removes snapshots, and what only they needed. One that is being made is stopped first. Refused

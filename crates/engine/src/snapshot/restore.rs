@@ -32,6 +32,8 @@ pub struct RestoreSnapshot {
 /// What was restored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Restored {
+    /// Whether it is over; otherwise it has begun, and the rest says nothing yet.
+    pub done: bool,
     /// The snapshot.
     pub snapshot: String,
     /// Names of the indices, as they are called now.

@@ -1,5 +1,6 @@
 //! Lifecycles in a world without disks, whose clock and whose end are the test's.
 
+mod verifying;
 mod world;
 
 use std::sync::atomic::Ordering;
@@ -346,8 +347,10 @@ fn what_asks_a_repository_is_in_the_lane_of_those_that_may_hang() {
     for step in [
         "cleanup-snapshot",
         "create-snapshot",
+        "verify-snapshot",
         "mount-snapshot",
         "wait-for-index-color",
+        "swap-aliases",
     ] {
         assert_eq!(lane("searchable_snapshot", step), super::Lane::Heavy, "{step}");
     }
@@ -490,6 +493,13 @@ fn a_phase_goes_on_once_its_shards_lie_where_they_belong() {
         message.contains("preference configuration is [data_warm, data_hot]"),
         "{message}"
     );
+    assert!(world.info("logs").get("reason").is_none());
+    *world.move_waits_for.lock() = Some("no room".to_owned());
+    world.run(&ilm);
+    assert_eq!(world.info("logs")["reason"], "no room");
+    let message = world.info("logs")["message"].as_str().unwrap().to_owned();
+    assert!(message.ends_with("is [data_warm, data_hot]): no room"), "{message}");
+    *world.move_waits_for.lock() = None;
     world.shards_to_move.store(0, Ordering::Relaxed);
     world.run(&ilm);
     assert_eq!(world.at("logs"), "warm/complete/complete");

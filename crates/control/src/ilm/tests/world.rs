@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
-use firn_engine::snapshot::{SnapshotInfo, SnapshotState};
+use firn_engine::snapshot::{
+    DamagedObject, SnapshotInfo, SnapshotState, Verification, VerificationState, VerifySnapshot,
+};
 use firn_model::metadata::{Command, IlmCommand, IndexMetadata, Metadata, Outcome, RolloverFacts};
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -36,7 +38,18 @@ pub(super) struct World {
     pub(super) lost_in_mounts: AtomicU64,
     /// Of every index: shards that do not lie where they belong yet.
     pub(super) shards_to_move: AtomicU64,
+    /// Why they wait.
+    pub(super) move_waits_for: Mutex<Option<String>>,
+    /// Bytes that are read back between two looks, of [`SNAPSHOT_BYTES`]; 0: all of them by the first look.
+    pub(super) read_back_speed: AtomicU64,
+    /// What the store does not have as it was written, until a snapshot writes it again.
+    pub(super) damage: Mutex<Vec<DamagedObject>>,
+    /// What of reading back was ended.
+    pub(super) ended: Mutex<Vec<VerifySnapshot>>,
 }
+
+/// What every snapshot has.
+pub(super) const SNAPSHOT_BYTES: u64 = 1000;
 
 impl World {
     pub(super) fn new() -> Arc<Self> {
@@ -51,6 +64,10 @@ impl World {
             is_next_snapshot_broken: AtomicBool::new(false),
             lost_in_mounts: AtomicU64::new(0),
             shards_to_move: AtomicU64::new(0),
+            move_waits_for: Mutex::default(),
+            read_back_speed: AtomicU64::new(0),
+            damage: Mutex::default(),
+            ended: Mutex::default(),
         })
     }
 
@@ -159,7 +176,7 @@ impl World {
         let clock = Arc::clone(self);
         let ids = Arc::clone(self);
         Ilm::new(IlmParts {
-            effects: Arc::new(Hands(Arc::clone(self))),
+            effects: Arc::new(Hands(Arc::clone(self), Mutex::default())),
             now_ms: Arc::new(move || clock.now_ms.load(Ordering::Relaxed)),
             random: Arc::new(move || ids.ids.fetch_add(1, Ordering::Relaxed)),
             type_of: |_| "an_exception",
@@ -244,8 +261,8 @@ pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Each effect has a moment before and one after.
-struct Hands(Arc<World>);
+/// Each effect has a moment before and one after. With what this process has read back, in bytes.
+struct Hands(Arc<World>, Mutex<BTreeMap<VerifySnapshot, u64>>);
 
 impl Hands {
     fn does<T>(&self, effect: impl FnOnce(&World) -> Result<T>) -> Result<T> {
@@ -266,6 +283,15 @@ impl Effects for Hands {
     }
 
     async fn execute(&self, command: Command) -> Result<Outcome> {
+        if let Command::Ilm(IlmCommand::Replace { new, .. }) = &command {
+            let new = Arc::clone(&self.0.state().indices[new]);
+            let read = self.1.lock();
+            let mut whole = read.iter().filter(|(_, bytes)| **bytes == SNAPSHOT_BYTES);
+            assert!(
+                whole.any(|(request, _)| new.text_setting(SNAPSHOT) == Some(&request.snapshot)),
+                "nothing goes before its snapshot was read back"
+            );
+        }
         self.does(|world| world.apply(command))
     }
 
@@ -286,6 +312,7 @@ impl Effects for Hands {
             shard_docs_max: docs,
             shard_segments_max: segments,
             shards_to_move: self.0.shards_to_move.load(Ordering::Relaxed),
+            move_waits_for: self.0.move_waits_for.lock().clone(),
         })
     }
 
@@ -323,6 +350,7 @@ impl Effects for Hands {
                 failures: Vec::new(),
                 index_details: BTreeMap::new(),
             };
+            world.damage.lock().clear();
             let docs = world.docs_of(&world.state().indices[index]);
             world.snapshots.lock().insert(key, (info.clone(), docs));
             Ok(info)
@@ -343,6 +371,44 @@ impl Effects for Hands {
             world.snapshots.lock().remove(&key);
             Ok(())
         })
+    }
+
+    async fn verify(&self, request: &VerifySnapshot) -> Result<Verification> {
+        self.does(|world| {
+            let key = (request.repository.clone(), request.snapshot.clone());
+            if !world.snapshots.lock().contains_key(&key) {
+                return Err(Error::new(ErrorKind::SnapshotMissing, "it is gone"));
+            }
+            let mut all = self.1.lock();
+            let read = all.entry(request.clone()).or_default();
+            *read = match world.read_back_speed.load(Ordering::Relaxed) {
+                0 => SNAPSHOT_BYTES,
+                speed => (*read + speed).min(SNAPSHOT_BYTES),
+            };
+            let damage = world.damage.lock().clone();
+            let state = match (*read == SNAPSHOT_BYTES, damage.is_empty()) {
+                (false, _) => VerificationState::Running,
+                (true, true) => VerificationState::Whole,
+                (true, false) => VerificationState::Damaged(damage),
+            };
+            let now = Verification {
+                bytes_verified: *read,
+                bytes_total: SNAPSHOT_BYTES,
+                objects_verified: 0,
+                objects_total: 1,
+                state,
+            };
+            if matches!(now.state, VerificationState::Damaged(_)) {
+                all.remove(request);
+            }
+            Ok(now)
+        })
+    }
+
+    async fn end_verification(&self, request: &VerifySnapshot) -> Result<()> {
+        self.1.lock().remove(request);
+        self.0.ended.lock().push(request.clone());
+        Ok(())
     }
 
     async fn mount(&self, mount: MountedAs) -> Result<()> {

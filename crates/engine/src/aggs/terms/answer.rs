@@ -48,7 +48,8 @@ impl TermsPartial {
         self.shards = 1;
         let shard_size = terms.shard_size;
         if self.name_first(shard_size)? {
-            self.error_upper_bound += self.buckets.values().map(|bucket| bucket.doc_count).min().unwrap_or(0);
+            let least = self.buckets.values().map(|bucket| bucket.doc_count).min();
+            self.was_cut(least.unwrap_or(0), terms.show_errors);
         }
         if terms.shard_min_doc_count > 0 {
             // Elasticsearch does not count these among the others either.
@@ -77,15 +78,22 @@ impl TermsPartial {
         } else if !order::is_by_key(terms.order) {
             self.error_unbounded = true;
         }
-        self.error_upper_bound += error;
         for Ranked { key, bucket, .. } in ranked {
-            let key = KeyBytes::from(key);
-            if terms.show_errors && error > 0 {
-                self.reported_errors.insert(key.clone(), error);
-            }
-            self.buckets.insert(key, bucket);
+            self.buckets.insert(KeyBytes::from(key), bucket);
         }
+        self.was_cut(error, terms.show_errors);
         Ok(())
+    }
+
+    /// Accounts for a cut of candidates none of which had more than `error` documents. What is left was reported; `by_key`: for
+    /// `show_term_doc_count_error`, that is written down.
+    pub fn was_cut(&mut self, error: u64, by_key: bool) {
+        self.error_upper_bound += error;
+        if by_key && error > 0 {
+            for key in self.buckets.keys() {
+                *self.reported_errors.entry(key.clone()).or_default() += error;
+            }
+        }
     }
 
     /// Names the first `keep` of all candidates, if some are not named yet; true if others were

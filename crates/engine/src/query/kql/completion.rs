@@ -145,24 +145,9 @@ fn unescaped(words: &str) -> String {
 mod tests {
     use super::*;
 
-    /// `|` is the cursor; slots as `kind<typed>start..end`.
     #[track_caller]
     fn check(text: &str, expect: &[&str]) {
-        let cursor = text.find('|').unwrap();
-        let text = text.replacen('|', "", 1);
-        let shown: Vec<String> = complete(&text, cursor)
-            .into_iter()
-            .map(|slot| {
-                let kind = match slot.wanted {
-                    Wanted::Field => "field".to_owned(),
-                    Wanted::Value(name) => format!("value of {name}"),
-                    Wanted::Operator(name) => format!("operator of {name}"),
-                    Wanted::Conjunction => "conjunction".to_owned(),
-                };
-                format!("{kind}<{}>{}..{}", slot.typed, slot.replace.start, slot.replace.end)
-            })
-            .collect();
-        assert_eq!(shown, expect, "{text}");
+        crate::query::completion::check(complete, text, expect);
     }
 
     #[test]

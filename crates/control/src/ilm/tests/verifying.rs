@@ -1,0 +1,188 @@
+//! What a snapshot has is read back before the index that it was made of goes.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use firn_engine::snapshot::DamagedObject;
+use firn_model::ilm::OperationMode;
+use firn_model::metadata::{Command, IlmCommand};
+use serde_json::json;
+
+use super::super::{Ilm, Lane, Occasion};
+use super::world::{SNAPSHOT_BYTES, World, now};
+use super::{about_to_freeze, run_up_to};
+
+const AT_IT: &str = "frozen/searchable_snapshot/verify-snapshot";
+
+/// One look between two polls, as the clock takes one each second.
+fn look(ilm: &Ilm) {
+    let due = now(ilm.due(Occasion::Between)).unwrap();
+    for (name, lane) in due {
+        now(ilm.advance(&name, lane, Occasion::Between));
+    }
+}
+
+/// An index whose snapshot is read back, a tenth at each look.
+fn reading() -> (Arc<World>, Ilm) {
+    let (world, ilm) = about_to_freeze();
+    world.read_back_speed.store(SNAPSHOT_BYTES / 10, Ordering::Relaxed);
+    run_up_to(&world, &ilm, "verify-snapshot");
+    look(&ilm);
+    assert_eq!(world.at("logs"), AT_IT);
+    assert_eq!(world.info("logs")["bytes_verified"], SNAPSHOT_BYTES / 10);
+    (world, ilm)
+}
+
+#[test]
+fn how_far_it_is_is_told_and_nothing_goes_before_its_end() {
+    let (world, ilm) = reading();
+    for tenth in 2..10 {
+        look(&ilm);
+        assert_eq!(world.at("logs"), AT_IT);
+        assert!(!world.state().indices.contains_key("partial-logs"), "not even mounted");
+        let info = world.info("logs");
+        assert_eq!(info["bytes_verified"], tenth * SNAPSHOT_BYTES / 10);
+        assert_eq!(info["bytes_total"], SNAPSHOT_BYTES);
+        let message = info["message"].as_str().unwrap();
+        assert!(message.contains("of [1000] bytes are verified"), "{message}");
+    }
+    look(&ilm);
+    assert_eq!(world.at("partial-logs"), "frozen/complete/complete");
+    look(&ilm);
+    assert_eq!(world.ended.lock().len(), 1, "what was read is forgotten");
+}
+
+#[test]
+fn hardly_any_progress_costs_no_transaction() {
+    let (world, ilm) = reading();
+    world.read_back_speed.store(1, Ordering::Relaxed);
+    let version = world.state().version;
+    for _ in 0..19 {
+        look(&ilm);
+    }
+    assert_eq!(world.state().version, version);
+    look(&ilm);
+    assert_eq!(world.info("logs")["bytes_verified"], SNAPSHOT_BYTES / 10 + 20);
+}
+
+#[test]
+fn others_go_on_meanwhile() {
+    let (world, ilm) = reading();
+    world.create_index("other", json!({"index.lifecycle.name": "p"}), None);
+    world.write("other", 3);
+    for _ in 0..3 {
+        look(&ilm);
+    }
+    assert_eq!(world.at("logs"), AT_IT);
+    assert_eq!(world.at("other"), AT_IT);
+    assert_eq!(world.info("other")["bytes_verified"], SNAPSHOT_BYTES / 10 * 2);
+}
+
+#[test]
+fn what_is_damaged_is_named_and_written_again() {
+    let (world, ilm) = about_to_freeze();
+    let object = |number: u32| DamagedObject {
+        key: format!("splits/{number}.split"),
+        reason: "it is missing".to_owned(),
+    };
+    run_up_to(&world, &ilm, "verify-snapshot");
+    *world.damage.lock() = (0..5).map(object).collect();
+    let first: Vec<_> = world.snapshots.lock().keys().cloned().collect();
+    world.run(&ilm);
+    assert_eq!(world.at("logs"), "frozen/searchable_snapshot/ERROR");
+    let reason = world.info("logs")["reason"].as_str().unwrap().to_owned();
+    for part in [
+        "[objects] does not have what snapshot",
+        "index [logs], which stays where it is",
+        "object [splits/0.split]: it is missing; object [splits/1.split]",
+        "and [2] more",
+    ] {
+        assert!(reason.contains(part), "{reason}");
+    }
+    assert!(!world.state().indices.contains_key("partial-logs"));
+    // The retry makes another snapshot, which writes what was damaged.
+    world.run(&ilm);
+    assert_eq!(world.at("partial-logs"), "frozen/complete/complete");
+    let second: Vec<_> = world.snapshots.lock().keys().cloned().collect();
+    assert_eq!((first.len(), second.len()), (1, 1));
+    assert_ne!(first, second);
+}
+
+/// After a restart nobody knows what was read, and the snapshot may have been rewritten since it was.
+#[test]
+fn what_nobody_knows_to_be_whole_takes_no_place() {
+    for step in ["mount-snapshot", "wait-for-index-color", "swap-aliases"] {
+        let (world, ilm) = about_to_freeze();
+        run_up_to(&world, &ilm, step);
+        drop(ilm);
+        world.read_back_speed.store(SNAPSHOT_BYTES / 10, Ordering::Relaxed);
+        let ilm = world.process();
+        now(ilm.advance("logs", Lane::Heavy, Occasion::Poll));
+        assert_eq!(world.at("logs"), AT_IT, "{step}");
+        assert!(world.state().indices.contains_key("logs"));
+        assert!(world.info("logs").get("type").is_none(), "nothing is wrong");
+        world.run(&ilm);
+        assert_eq!(world.at("partial-logs"), "frozen/complete/complete", "{step}");
+    }
+}
+
+/// An older firn mounted before anybody had read what it mounted.
+#[test]
+fn a_mount_of_what_is_damaged_goes() {
+    let (world, ilm) = about_to_freeze();
+    run_up_to(&world, &ilm, "wait-for-index-color");
+    drop(ilm);
+    *world.damage.lock() = vec![DamagedObject {
+        key: "splits/0.split".to_owned(),
+        reason: "it is missing".to_owned(),
+    }];
+    let ilm = world.process();
+    now(ilm.advance("logs", Lane::Heavy, Occasion::Poll));
+    assert_eq!(world.at("logs"), "frozen/searchable_snapshot/ERROR");
+    assert!(!world.state().indices.contains_key("partial-logs"));
+    assert!(world.state().indices.contains_key("logs"));
+    world.run(&ilm);
+    assert_eq!(world.at("partial-logs"), "frozen/complete/complete");
+}
+
+#[test]
+fn what_nobody_waits_for_is_ended() {
+    type Change = (&'static str, fn(&World));
+    let changes: [Change; 4] = [
+        ("the index goes", |world| {
+            let names = vec!["logs".to_owned()];
+            world.apply(Command::DeleteIndices { names }).unwrap();
+        }),
+        ("it has no policy any more", |world| {
+            let names = vec!["logs".to_owned()];
+            world.apply(Command::Ilm(IlmCommand::Remove { names })).unwrap();
+        }),
+        ("lifecycles stop", |world| {
+            let mode = OperationMode::Stopping;
+            world.apply(Command::Ilm(IlmCommand::SetMode { mode })).unwrap();
+        }),
+        ("another index has its name", |world| {
+            let names = vec!["logs".to_owned()];
+            world.apply(Command::DeleteIndices { names }).unwrap();
+            world.create_index("logs", json!({}), None);
+        }),
+    ];
+    for (what, change) in changes {
+        let (world, ilm) = reading();
+        change(&world);
+        look(&ilm);
+        look(&ilm);
+        assert_eq!(world.ended.lock().len(), 1, "{what}");
+    }
+}
+
+#[test]
+fn a_snapshot_that_goes_while_it_is_read_is_made_anew() {
+    let (world, ilm) = reading();
+    world.snapshots.lock().clear();
+    look(&ilm);
+    assert_eq!(world.at("logs"), "frozen/searchable_snapshot/ERROR");
+    world.read_back_speed.store(0, Ordering::Relaxed);
+    world.run(&ilm);
+    assert_eq!(world.at("partial-logs"), "frozen/complete/complete");
+}
