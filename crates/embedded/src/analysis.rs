@@ -4,6 +4,7 @@
 //! `example.com`, `don't`, `192.168.0.1` and `foo_bar` are one word each, `a-b` and `a/b` two;
 //! each ideograph is a word. Different from Lucene: emoji are no words.
 
+use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use firn_model::mapping::Analyzer;
@@ -54,37 +55,52 @@ pub struct AnalyzedToken {
 
 /// Analyzes a text.
 pub fn analyze(analyzer: Analyzer, text: &str) -> Vec<AnalyzedToken> {
+    let mut tokens = Vec::new();
+    // Nobody breaks it off.
+    let _ = each_token(analyzer, text, |token| {
+        tokens.push(token);
+        ControlFlow::<()>::Continue(())
+    });
+    tokens
+}
+
+/// Calls `found` with one token after the other until it breaks off.
+pub fn each_token<B>(
+    analyzer: Analyzer,
+    text: &str,
+    mut found: impl FnMut(AnalyzedToken) -> ControlFlow<B>,
+) -> ControlFlow<B> {
     if analyzer == Analyzer::Keyword {
-        return vec![AnalyzedToken {
+        return found(AnalyzedToken {
             text: text.to_owned(),
             start_offset: 0,
             end_offset: utf16_length(text),
             position: 0,
             kind: "word",
-        }];
+        });
     }
     let mut words = Words::new(analyzer, text);
-    let mut tokens = Vec::new();
     let mut term = String::new();
-    let (mut byte, mut unit) = (0, 0);
+    let (mut byte, mut unit, mut position) = (0, 0, 0);
     while let Some(word) = words.next_word() {
         let start_offset = unit + utf16_length(&text[byte..word.start]);
         let end_offset = start_offset + utf16_length(&text[word.start..word.end]);
         (byte, unit) = (word.end, end_offset);
         write_term(analyzer, &text[word.start..word.end], &mut term);
-        tokens.push(AnalyzedToken {
+        found(AnalyzedToken {
             text: term.clone(),
             start_offset,
             end_offset,
-            position: tokens.len() as u32,
+            position,
             kind: if analyzer == Analyzer::Standard {
                 word.kind
             } else {
                 "word"
             },
-        });
+        })?;
+        position += 1;
     }
-    tokens
+    ControlFlow::Continue(())
 }
 
 /// Only the terms, in order.

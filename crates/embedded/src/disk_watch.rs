@@ -1,6 +1,6 @@
 //! Stops writes before the disk is full, and lets them go on when space returns.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use arc_swap::ArcSwapOption;
 use firn_model::{Error, ErrorKind, Result};
@@ -147,6 +147,11 @@ impl DiskWatch {
     /// Why writes are refused, if they are.
     pub(crate) fn block_reason(&self) -> Option<String> {
         self.block.load().as_ref().map(|block| block.reason.clone())
+    }
+
+    /// The folder whose file system it watches.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// What the last look found; zeros before the first.

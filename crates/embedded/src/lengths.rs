@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use firn_model::{Error, Result};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tantivy::SegmentReader;
 use tantivy::directory::FileSlice;
 use tantivy::fieldnorm::FieldNormReader;
@@ -72,23 +72,32 @@ impl Lengths {
         split: Option<&OpenSplit>,
         step: impl FnMut() -> Result<()>,
     ) -> Result<Arc<PathLengths>> {
-        // Held while counting: whoever wants the same waits for it instead of counting too.
-        let mut known = self.paths.lock();
         let key = (field, start.to_vec());
+        let known = self.paths.lock();
         if let Some(lengths) = known.get(&key) {
             return Ok(Arc::clone(lengths));
         }
-        let written = split.map(|split| split.lengths(field, start)).transpose()?.flatten();
-        let lengths = Arc::new(match written {
+        let Some(split) = split else {
+            // Held while counting: whoever wants the same waits for it instead of counting too.
+            return Ok(keep(known, key, count(reader, field, start, step)?));
+        };
+        // Not held while bytes of a store are waited for: who waits for the lock keeps others from their turn.
+        drop(known);
+        let lengths = match split.lengths(field, start)? {
             Some(lengths) => lengths,
             None => count(reader, field, start, step)?,
-        });
-        if known.len() >= PATHS_MAX {
-            known.clear();
-        }
-        known.insert(key, Arc::clone(&lengths));
-        Ok(lengths)
+        };
+        Ok(keep(self.paths.lock(), key, lengths))
     }
+}
+
+fn keep(mut known: MutexGuard<'_, HashMap<Key, Arc<PathLengths>>>, key: Key, lengths: PathLengths) -> Arc<PathLengths> {
+    if known.len() >= PATHS_MAX {
+        known.clear();
+    }
+    let lengths = Arc::new(lengths);
+    known.insert(key, Arc::clone(&lengths));
+    lengths
 }
 
 /// Counts them.

@@ -17,6 +17,7 @@ mod disk_watch;
 mod due;
 mod lengths;
 mod lock;
+mod merging;
 mod mounts;
 mod parallel;
 pub mod pool;

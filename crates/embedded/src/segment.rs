@@ -62,6 +62,16 @@ pub struct ShardSnapshot {
 }
 
 impl ShardSnapshot {
+    /// The same shard without anything in it.
+    pub(crate) fn without_segments(&self) -> Self {
+        Self {
+            index: Arc::clone(&self.index),
+            tenant_field: self.tenant_field.clone(),
+            segments: Vec::new(),
+            ..*self
+        }
+    }
+
     /// The id of a document that is stored under a key.
     pub fn id_of(&self, stored: String) -> String {
         match self.tenant_field {

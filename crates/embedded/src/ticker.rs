@@ -24,12 +24,8 @@ const SLOW_EVERY: u64 = 10;
 /// Every so many ticks: what mounted indices need, of which there may be many thousands.
 const MOUNTS_EVERY: u64 = 5 * SLOW_EVERY;
 
-/// The largest segment a merge makes, as in a shard's defaults.
-const MERGED_BYTES_MAX: u64 = 5 << 30;
-
-/// How far merges stand back: a tenth of a core beside whoever answers requests.
-const MERGE_NICE: i32 = 10;
-/// The same of refreshes and flushes: a third, as what was written is to be found within a second.
+/// How far refreshes and flushes stand back behind whoever answers requests: a third of a core, as what was written is
+/// to be found within a second.
 const MAINTENANCE_NICE: i32 = 5;
 
 /// The running clock.
@@ -83,9 +79,11 @@ impl Core {
             self.disk_watch.observe();
             self.tiers.observe();
             self.move_shards();
+            self.bound_segments();
             self.contexts.expire(self.now_ms());
             if number.is_multiple_of(MOUNTS_EVERY) {
                 self.mounts.tick(self.now_ms());
+                self.follow_rewritten();
                 self.copy_mounted();
                 self.pin_mounted();
             }
@@ -123,9 +121,14 @@ impl Core {
             tracing::error!(index = &*index.name, shard = slot.number, error = %failure, "a shard failed");
             slot.reopen.store(true, Ordering::Release);
         }
-        let busy = [&slot.refreshing, &slot.flushing, &slot.merging, &slot.writing_out]
-            .iter()
-            .any(|flag| flag.load(Ordering::Acquire));
+        let busy = [
+            &slot.refreshing,
+            &slot.flushing,
+            &slot.merging,
+            &slot.writer_merging,
+            &slot.writing_out,
+        ];
+        let busy = busy.iter().any(|flag| flag.load(Ordering::Acquire));
         let too_early = tick < slot.reopen_tick.load(Ordering::Relaxed);
         // Opening writes too: on a full disk it would only fail again.
         let is_full = || {
@@ -207,55 +210,6 @@ impl Core {
         }
     }
 
-    /// Looks for a merge where segments came; one at a time per shard, and none while the disk is
-    /// past its watermark, as a merge needs room for what it writes.
-    fn merge_in_background(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>) {
-        let tier = index.metadata.tier_of(slot.number);
-        if self.watch(tier).is_some_and(|watch| watch.block_reason().is_some())
-            || !slot.changed.load(Ordering::Relaxed)
-            || slot.merging.swap(true, Ordering::AcqRel)
-        {
-            return;
-        }
-        slot.changed.store(false, Ordering::Relaxed);
-        let (core, index, shared) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
-        let queued = self.merge_pool.spawn(&upkeep_flow(&index), move || {
-            let _lowered = Lowered(&shared.merging);
-            yield_to_others(MERGE_NICE);
-            if core.is_closing() {
-                return;
-            }
-            // A merge writes what it reads before that can go; without room for it, it waits.
-            let has_room = |bytes: u64| bytes.min(MERGED_BYTES_MAX) <= core.room_bytes(tier);
-            let merged = shared
-                .shard()
-                .and_then(|shard| match has_room(shard.stats().store_bytes) {
-                    true => shard.merge_tick(),
-                    false => Ok(false),
-                });
-            match merged {
-                // Where one merge was worth it the next may be; others' turn comes first.
-                Ok(merged) => {
-                    shared.merge_backoff.note(true, Instant::now());
-                    if merged {
-                        shared.changed.store(true, Ordering::Relaxed);
-                    }
-                }
-                // A merge gives up with whatever error comes first when its shard is taken away.
-                Err(error) if is_gone(error.kind()) || shared.shard().is_err() => {}
-                Err(error) => {
-                    shared.merge_backoff.note(false, Instant::now());
-                    shared.changed.store(true, Ordering::Relaxed);
-                    tracing::warn!(index = &*index.name, shard = shared.number, %error, "cannot merge segments");
-                }
-            }
-        });
-        if queued.is_err() {
-            slot.merging.store(false, Ordering::Release);
-            slot.changed.store(true, Ordering::Relaxed);
-        }
-    }
-
     /// Writes the largest buffers out as segments while all together are past their limit.
     fn bound_buffers(self: &Arc<Self>, mut buffers: Vec<(u64, &Arc<IndexState>, &Arc<ShardSlot>)>) {
         let mut total: u64 = buffers.iter().map(|(bytes, ..)| bytes).sum();
@@ -284,12 +238,12 @@ impl Core {
 }
 
 /// Whose work the upkeep of an index is.
-fn upkeep_flow(index: &IndexState) -> Flow {
+pub(crate) fn upkeep_flow(index: &IndexState) -> Flow {
     Flow::of_index(&index.name, index.metadata.settings.tenant_owner.as_deref())
 }
 
 /// Lowers a flag when the work ends, also by a panic.
-struct Lowered<'a>(&'a AtomicBool);
+pub(crate) struct Lowered<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Lowered<'_> {
     fn drop(&mut self) {
@@ -298,7 +252,7 @@ impl Drop for Lowered<'_> {
 }
 
 /// The shard was deleted or closed, or the node is stopping: nothing to report.
-fn is_gone(kind: ErrorKind) -> bool {
+pub(crate) fn is_gone(kind: ErrorKind) -> bool {
     matches!(
         kind,
         ErrorKind::IndexNotFound | ErrorKind::IndexClosed | ErrorKind::Rejected
@@ -307,7 +261,7 @@ fn is_gone(kind: ErrorKind) -> bool {
 
 /// Nobody waits for merging, and few for refreshes: the scheduler may prefer writes and searches. Of
 /// one thread, once. On Linux priorities are those of threads; elsewhere it would be the whole process.
-fn yield_to_others(nice: i32) {
+pub(crate) fn yield_to_others(nice: i32) {
     #[cfg(target_os = "linux")]
     {
         thread_local!(static DONE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });

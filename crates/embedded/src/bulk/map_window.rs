@@ -11,7 +11,7 @@ use firn_model::{Error, ErrorKind, Result};
 use super::owner::{check_owner, stamped};
 use super::periods::check_time;
 use super::plan::{Group, Planned};
-use super::source_of;
+use super::{peek, source_of};
 use crate::engine::Core;
 use crate::engine::mapping::{MAPPING_PASSES, unmapped_in};
 use crate::engine::state::{IndexState, ShardSlot};
@@ -232,10 +232,9 @@ fn add_to(new_fields: &mut BTreeMap<Arc<str>, Mapping>, index: &Arc<str>, fields
 /// A document of a data stream has exactly one `@timestamp`. The mapper has accepted the rest.
 fn check_timestamp(source: &bytes::Bytes) -> Result<()> {
     use sonic_rs::JsonValueTrait;
-    let value = sonic_rs::get_from_slice(source, ["@timestamp"]);
-    let reason = match value {
-        Ok(value) if value.is_array() => "data stream timestamp field [@timestamp] encountered multiple values",
-        Ok(value) if !value.is_null() => return Ok(()),
+    let reason = match peek::member(source, "@timestamp") {
+        Ok(Some(value)) if value.is_array() => "data stream timestamp field [@timestamp] encountered multiple values",
+        Ok(Some(value)) if !value.is_null() => return Ok(()),
         _ => "data stream timestamp field [@timestamp] is missing",
     };
     Err(Error::new(ErrorKind::DocumentParsing, reason))

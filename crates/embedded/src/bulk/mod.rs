@@ -11,6 +11,7 @@ mod complete;
 mod map_window;
 mod merge_source;
 mod owner;
+mod peek;
 mod periods;
 mod plan;
 pub(crate) mod pressure;
@@ -101,6 +102,7 @@ fn run(core: &Arc<Core>, scope: &Arc<Scope>, request: BulkRequest, answer: Answe
         let works = map_window::map_groups(core, scope, &items, groups);
         apply::apply_groups(core, scope, &items, works, &mut progress);
     }
+    core.share_merging(progress.touched.values());
     complete::complete(core, request.refresh, progress, answer);
 }
 

@@ -13,7 +13,7 @@ use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 
 use super::plan::routing_missing;
-use super::tenant;
+use super::{peek, tenant};
 use crate::engine::searching::foreign_routing;
 use crate::engine::state::IndexState;
 use crate::mapper::MappedDocument;
@@ -77,10 +77,9 @@ fn owns(index: &IndexState, shard: u32, owner: &str, id: &str) -> Result<bool> {
 /// An event as its tenant's: with the tenant field, if it has none. `None`: it is as it should be, or is no
 /// event, which the mapper says.
 pub(super) fn stamped(source: &Bytes, field: &str, tenant: &str) -> Option<Bytes> {
-    match sonic_rs::get_from_slice(source, [field]) {
-        Err(error) if error.is_not_found() => {}
-        _ => return None,
-    }
+    let Ok(None) = peek::member(source, field) else {
+        return None;
+    };
     let brace = source.iter().position(|byte| !byte.is_ascii_whitespace())?;
     if source[brace] != b'{' {
         return None;

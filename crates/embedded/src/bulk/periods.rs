@@ -13,7 +13,7 @@ use firn_model::period::print_instant;
 use firn_model::{Error, ErrorKind, Result};
 use sonic_rs::JsonValueTrait;
 
-use super::source_of;
+use super::{peek, source_of};
 use crate::engine::Core;
 use crate::engine::state::IndexState;
 use crate::mapper::MappedDocument;
@@ -149,7 +149,7 @@ fn spans_of(metadata: &Metadata, stream: &DataStream) -> Vec<(Range<i64>, Arc<st
 /// When an event happened, as the mapper will read it, ms; `None`: it does not say, or not in a way that
 /// the mapper takes.
 fn event_time(source: &[u8], format: &DateFormat) -> Option<i64> {
-    let value = sonic_rs::get_from_slice(source, [TIMESTAMP]).ok()?;
+    let value = peek::member(source, TIMESTAMP).ok()??;
     if value.is_number() {
         return format.parse_ms(value.as_raw_str()).ok();
     }

@@ -8,7 +8,7 @@ use firn_model::{Error, ErrorKind, Result};
 use serde_json::Value;
 use sonic_rs::JsonValueTrait;
 
-use super::source_of;
+use super::{peek, source_of};
 use crate::engine::state::IndexState;
 
 /// The routing of an item: its tenant, which the item may also name itself; `None`: it names none, and
@@ -57,7 +57,7 @@ pub(super) fn check_open(routing: Option<&str>, index: &IndexState, metadata: &M
 /// The tenant that a source names, as the mapper will read it. A source that is no JSON names none, and
 /// fails in the mapper.
 fn tenant_in<'s>(source: &'s [u8], field: &str) -> Result<Option<Cow<'s, str>>> {
-    let Ok(value) = sonic_rs::get_from_slice(source, [field]) else {
+    let Ok(Some(value)) = peek::member(source, field) else {
         return Ok(None);
     };
     if value.is_str() {

@@ -46,7 +46,8 @@ struct Over {
 #[derive(Debug)]
 enum Seen {
     Written(Weak<ShardSnapshot>),
-    /// What is mounted never changes, so it is not asked which of its splits are open.
+    /// What is mounted never changes, so it is not asked which of its splits are open. A snapshot that is rewritten is
+    /// read by another shard.
     Mounted(Weak<MountedShard>),
 }
 
@@ -70,7 +71,8 @@ impl Over {
                 Seen::Written(snapshot) => {
                     let shard = slot.shard().ok()?;
                     // What waits for a refresh may have to be refreshed first: the long way knows.
-                    std::ptr::eq(Arc::as_ptr(&shard.snapshot()), snapshot.as_ptr()) && !shard.needs_refresh()
+                    // Asked first: between the two a refresh may end.
+                    !shard.needs_refresh() && std::ptr::eq(Arc::as_ptr(&shard.snapshot()), snapshot.as_ptr())
                 }
                 Seen::Mounted(shard) => std::ptr::eq(Arc::as_ptr(&slot.mounted()?), shard.as_ptr()),
             };
@@ -160,8 +162,11 @@ impl Core {
                 return None;
             }
             let over = Over::of(&shard.slot, search);
-            if let Seen::Written(_) = over.seen {
-                kept.written.push(search.clone());
+            match &over.seen {
+                Seen::Written(_) => kept.written.push(search.clone()),
+                // Its snapshot was rewritten since the search began.
+                Seen::Mounted(shard) if !self.still_reads(&*shard.upgrade()?, &search.snapshot) => return None,
+                Seen::Mounted(_) => {}
             }
             kept.cache.get_or_insert_with(|| search.cache.clone());
             kept.shards.push(over);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use firn_engine::RequestContext;
 use firn_engine::cost::{KindCost, SearchCost};
-use firn_engine::search::SearchRequest;
+use firn_engine::search::{SearchRequest, SearchResponse};
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::object::Operation;
 use firn_storage::split::PartKind;
@@ -13,7 +13,8 @@ use serde_json::{Map, Value};
 use super::Core;
 use super::searching::{Addressed, Wanted};
 use crate::mounts::{LeftOut, sampled};
-use crate::search::{self, SearchReads, ShardSearch};
+use crate::search::{self, SearchReads, ShardSearch, search_page};
+use crate::splits::reads::metered;
 
 /// What a request to a store takes of which nothing was measured yet, ms.
 const LATENCY_MS: u64 = 30;
@@ -32,10 +33,11 @@ impl Core {
             profile: true,
             ..request.clone()
         };
-        self.estimate(ctx, &told)
+        self.estimate(ctx, &told, 0)
     }
 
-    fn estimate(&self, ctx: &RequestContext, request: &SearchRequest) -> Result<SearchCost> {
+    /// What it would fetch at most. More than `enough` is told only if not all of it is at hand.
+    fn estimate(&self, ctx: &RequestContext, request: &SearchRequest, enough: u64) -> Result<SearchCost> {
         if request.point_in_time.is_some() {
             return Err(Error::not_implemented(
                 "estimating what a search of a point in time fetches",
@@ -45,23 +47,30 @@ impl Core {
         let wanted = Wanted::narrowed(request);
         let (addressed, left_out) = sampled(|| self.address_narrowed(ctx, &wanted, now_ms));
         let (addressed, skipped) = addressed?;
-        let shards = addressed.len() as u32 + skipped.count;
+        let shards = addressed.len() as u32 + skipped;
         let searches = searches(addressed);
         let limits = self.search_limits();
         let mut reads = search::cost(&searches, &Arc::new(request.clone()), ctx, now_ms, &limits)?;
         let sampled = reads.splits;
+        let is_near = reads.bytes() == 0 && left_out.splits == 0;
         scale(&mut reads, left_out);
-        reads.add_documents(request);
+        let searched = reads.clone();
+        reads.add_unknown(left_out.splits, request);
+        // Which documents are shown is known only to who searches: where that waits for nothing, it is tried.
+        if is_near && reads.bytes() > enough && self.is_at_hand(ctx, searches, request, now_ms)? {
+            reads = searched;
+        }
         reads.rounds += u64::from(left_out.footers.0 > 0);
         reads.add(PartKind::Footer, left_out.footers);
         Ok(SearchCost {
             shards,
-            skipped: skipped.count - skipped.untold,
+            skipped,
             splits: reads.splits,
             sampled,
             requests: reads.requests(),
             bytes: reads.bytes(),
             rounds: reads.rounds,
+            stored: reads.stored,
             time_ms: self.time_of(&reads),
             kinds: PartKind::ALL
                 .into_iter()
@@ -81,10 +90,31 @@ impl Core {
         if request.point_in_time.is_some() || !self.state().has_mounted() {
             return Ok(());
         }
-        match self.estimate(ctx, request)?.bytes > max {
+        match self.estimate(ctx, request, max)?.bytes > max {
             true => Err(refusal(&self.search_cost(ctx, request)?, max, name)),
             false => Ok(()),
         }
+    }
+
+    /// Whether a search finds all that it reads at hand, by running it without waiting for anything.
+    fn is_at_hand(
+        &self,
+        ctx: &RequestContext,
+        searches: Vec<ShardSearch>,
+        request: &SearchRequest,
+        now_ms: i64,
+    ) -> Result<bool> {
+        let ctx = ctx.at_hand();
+        let mut request = request.clone();
+        self.resolve_boosts(&ctx, &mut request)?;
+        let shards = searches.into_iter().map(Ok).collect();
+        let limits = self.search_limits();
+        let run = || search_page(shards, Arc::new(request), &self.search_pool, &ctx, now_ms, limits, None);
+        let outcome = metered(&ctx, run);
+        ctx.check()?;
+        // What else fails is told by the search itself.
+        let is_whole = |response: &SearchResponse| !response.timed_out && response.shards.failures.is_empty();
+        Ok(outcome.is_ok_and(|(response, _)| is_whole(&response)) && !ctx.waiting().is_timed_out())
     }
 
     /// About how long it takes to fetch all of it, ms.
@@ -101,7 +131,9 @@ impl Core {
             _ => (ms / requests).max(1),
         };
         let turns = reads.requests() / stores.limit().count().max(1) as u64;
-        (reads.rounds + turns) * latency_ms + reads.bytes() / BYTES_PER_MS
+        (reads.rounds.saturating_add(turns))
+            .saturating_mul(latency_ms)
+            .saturating_add(reads.bytes() / BYTES_PER_MS)
     }
 }
 
@@ -139,11 +171,9 @@ mod tests {
 
     #[test]
     fn what_was_left_out_counts_as_the_mean() {
-        let mut reads = SearchReads {
-            splits: 4,
-            ..SearchReads::default()
-        };
+        let mut reads = SearchReads::default();
         reads.add(PartKind::Columns, (8, 400));
+        reads.splits = 4;
         let left_out = LeftOut {
             splits: 12,
             footers: (0, 0),

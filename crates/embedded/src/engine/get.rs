@@ -1,5 +1,6 @@
 //! Reading documents by id.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
@@ -7,19 +8,78 @@ use firn_engine::document::{GetRequest, GetResult};
 use firn_model::names::{IndicesOptions, resolve};
 use firn_model::{Error, ErrorKind, Result};
 
-use super::Core;
-use super::searching::foreign_routing;
+use super::searching::{foreign_routing, on_search_pool, until_dropped};
 use super::state::IndexState;
+use super::{Core, panicked, run_on};
 use crate::bulk::{Located, locate, shard_of_id};
+use crate::pool::yield_now;
+use crate::search::Memory;
+
+/// Rough bytes of a result besides its source.
+const RESULT_BYTES: usize = 256;
+/// Of a source: as it was read, and in the answer that is made of it.
+const COPIES: usize = 2;
+
+/// Whether documents of mounted indices may be read where the work is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mounted {
+    Read,
+    LeftOut,
+}
+
+/// One result per request, in their order. Documents of mounted indices are read as a search reads them: what hangs far
+/// away keeps nobody from what is here, and ends when the future is dropped.
+pub(super) async fn get_all(
+    core: &Arc<Core>,
+    ctx: &RequestContext,
+    requests: Vec<GetRequest>,
+) -> Result<Vec<Result<GetResult>>> {
+    let requests: Arc<[GetRequest]> = requests.into();
+    let (shared, its, all) = (Arc::clone(core), ctx.clone(), Arc::clone(&requests));
+    let limits = core.search_limits();
+    let memory = Memory::new(limits.memory_bytes_max, limits.node_memory, ctx.cancel.clone());
+    let counted = memory.clone();
+    let here = move || shared.get_some(&its, all.iter(), Mounted::LeftOut, &counted);
+    let mut results = until_dropped(ctx, run_on(&core.get_pool, ctx, here)).await?;
+    let far: Vec<usize> = (0..results.len()).filter(|place| results[*place].is_none()).collect();
+    if !far.is_empty() {
+        let places = far.clone();
+        let read = move |core: &Core, ctx: &RequestContext| {
+            let wanted = places.iter().map(|place| &requests[*place]);
+            core.get_some(ctx, wanted, Mounted::Read, &memory)
+        };
+        for (place, result) in far.into_iter().zip(on_search_pool(core, ctx, read).await?) {
+            results[place] = result;
+        }
+    }
+    let each = results.into_iter();
+    Ok(each.map(|result| result.unwrap_or_else(|| Err(panicked()))).collect())
+}
 
 impl Core {
-    /// One result per request, in their order.
-    pub(super) fn get_all(&self, ctx: &RequestContext, requests: &[GetRequest]) -> Vec<Result<GetResult>> {
-        let one = |request| self.get_one(ctx, request).map_err(|error| ctx.tell(error));
-        requests.iter().map(one).collect()
+    /// One result per request, in their order; `None`: a document of a mounted index that was left out. Fails as a whole
+    /// with [`ErrorKind::CircuitBreaking`] where the documents are more than one request may hold.
+    fn get_some<'a>(
+        &self,
+        ctx: &RequestContext,
+        requests: impl Iterator<Item = &'a GetRequest>,
+        mounted: Mounted,
+        memory: &Memory,
+    ) -> Result<Vec<Option<Result<GetResult>>>> {
+        let mut results = Vec::new();
+        for request in requests {
+            yield_now();
+            memory.take(RESULT_BYTES)?;
+            let result = self.get_one(ctx, request, mounted).map_err(|error| ctx.tell(error));
+            if let Ok(Some(GetResult { found: Some(found), .. })) = &result {
+                memory.take(COPIES * found.source.len())?;
+            }
+            results.push(result.transpose());
+        }
+        Ok(results)
     }
 
-    fn get_one(&self, ctx: &RequestContext, request: &GetRequest) -> Result<GetResult> {
+    fn get_one(&self, ctx: &RequestContext, request: &GetRequest, mounted: Mounted) -> Result<Option<GetResult>> {
         let state = self.state();
         let view = self.view(&state, &ctx.scope);
         let options = IndicesOptions {
@@ -41,9 +101,13 @@ impl Core {
         let routing = request.routing.as_ref().or(resolved.routing.first());
         let located = find(ctx, index, routing.map(String::as_str), &request.id)?;
         let slot = &index.shards[located.shard as usize];
+        let far = slot.mounted();
+        if far.is_some() && mounted == Mounted::LeftOut {
+            return Ok(None);
+        }
         slot.counters.get_total.fetch_add(1, Ordering::Relaxed);
         let key = located.key.as_deref().unwrap_or(&request.id);
-        let found = match slot.mounted() {
+        let found = match far {
             Some(shard) => self.get_mounted(ctx, index, slot, &shard, &request.id)?,
             None => slot.on_shard(|shard| shard.get(key, request.realtime))?,
         };
@@ -59,11 +123,11 @@ impl Core {
             )
             .with_index(&*index.name));
         }
-        Ok(GetResult {
+        Ok(Some(GetResult {
             index: index.name.to_string(),
             id: request.id.clone(),
             found,
-        })
+        }))
     }
 }
 

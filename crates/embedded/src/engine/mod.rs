@@ -130,6 +130,8 @@ pub(crate) struct Core {
     /// When the engine was opened, ms since epoch UTC.
     started_ms: i64,
     closing: AtomicBool,
+    /// Segments of a shard from which on those who write to it merge too.
+    pub(crate) segments_calm: AtomicU64,
     /// Closed although a merge was still running.
     merges_left_behind: AtomicBool,
 }
@@ -290,8 +292,7 @@ impl Engine for Embedded {
 
     async fn get(&self, ctx: &RequestContext, requests: Vec<GetRequest>) -> Result<Vec<Result<GetResult>>> {
         self.core.check_open()?;
-        let (core, its) = (Arc::clone(&self.core), ctx.clone());
-        run_on(&self.core.get_pool, ctx, move || Ok(core.get_all(&its, &requests))).await
+        get::get_all(&self.core, ctx, requests).await
     }
 
     async fn explain_query(

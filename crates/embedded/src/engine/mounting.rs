@@ -1,6 +1,7 @@
 //! Mounting indices of snapshots, and what is told of those that are.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use firn_engine::RequestContext;
@@ -58,7 +59,8 @@ impl Core {
             index_uuid: entry.uuid.clone(),
             partial: request.storage == Storage::SharedCache,
         };
-        let (index, manifest) = manifests.source(&store, &repository).await?;
+        let (index, manifest) = manifests.source(&store, &entry.manifest, &repository).await?;
+        self.switch_mounts(&store, &manifest, Duration::ZERO);
         check_holds_events(&index, &store)?;
         self.open_tables(&manifest, &repository).await;
         // Reading may have taken long, and of what others remove nobody here is told.
@@ -97,7 +99,12 @@ impl Core {
         IndexState::new(index, (0..index.settings.number_of_shards).map(slot).collect())
     }
 
-    fn mounted_shard(&self, index: &IndexMetadata, store: &Arc<SnapshotStore>, number: u32) -> Arc<MountedShard> {
+    pub(crate) fn mounted_shard(
+        &self,
+        index: &IndexMetadata,
+        store: &Arc<SnapshotStore>,
+        number: u32,
+    ) -> Arc<MountedShard> {
         let dir = self.factory.mounted_dir(index, number);
         let shard = MountedShard::new(index, store, number, dir);
         if let Some(known) = self.mounts.manifests.known(store) {
@@ -147,7 +154,7 @@ impl Core {
         });
         let mut request = SearchRequest::parse(IndexTarget::default(), Some(&body))?;
         let conditions = self.conditions(ctx, index, &[], Some(Matches::of(&request)), self.now_ms());
-        let opened = self.open_mounted(&[(Arc::clone(shard), Arc::new(conditions))], &ctx.cancel)?;
+        let opened = self.open_mounted(&[(Arc::clone(shard), Arc::new(conditions))], ctx.waiting())?;
         let opened = opened.into_iter().next().ok_or_else(panicked)??;
         let Some(snapshot) = opened.snapshot else {
             return Ok(None);

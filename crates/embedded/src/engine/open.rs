@@ -23,6 +23,7 @@ use crate::catalog::Catalog;
 use crate::config::EmbeddedConfig;
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
+use crate::merging::SEGMENTS_CALM_MAX;
 use crate::mounts::{Mounts, open_regions};
 use crate::pool::{Pool, PoolConfig};
 use crate::request_cache::RequestCache;
@@ -165,6 +166,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         contexts: Contexts::new(config.seed ^ (config.now_ms)() as u64),
         next_shard: AtomicU64::new(0),
         closing: AtomicBool::new(false),
+        segments_calm: AtomicU64::new(SEGMENTS_CALM_MAX),
         merges_left_behind: AtomicBool::new(false),
         config,
     });

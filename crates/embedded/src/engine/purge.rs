@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use firn_engine::RequestContext;
 use firn_engine::admin::{PurgeOutcome, PurgeRequest, PurgedIndex};
@@ -9,7 +10,11 @@ use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 
 use super::Core;
-use crate::mounts::{Conditions, MountedShard};
+use super::state::ShardSlot;
+use crate::mounts::MountedShard;
+
+/// How long searches may go on that read a snapshot as it was before its events were removed.
+const READERS_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Core {
     /// Shards that cannot do it are named in the outcome; the others do it.
@@ -34,14 +39,14 @@ impl Core {
             };
             for slot in index.shards.iter() {
                 ctx.cancel.check()?;
-                if let Some(shard) = slot.mounted() {
+                if slot.mounted().is_some() {
                     outcome.shards.total += 1;
                     // What is only too old for a tenant goes with its index, when the policy drops that.
                     if request.before_ms.is_some() {
                         outcome.shards.successful += 1;
                         continue;
                     }
-                    match self.check_purged(ctx, &shard, &request.tenant) {
+                    match self.check_purged(ctx, slot, &request.tenant) {
                         Ok(()) => outcome.shards.successful += 1,
                         Err(error) => outcome.shards.failures.push((purged.index.clone(), slot.number, error)),
                     }
@@ -70,31 +75,43 @@ impl Core {
         Ok(outcome)
     }
 
-    /// A snapshot cannot be changed: an index that is mounted from it must hold nothing of the tenant, or go.
-    fn check_purged(&self, ctx: &RequestContext, shard: &Arc<MountedShard>, tenant: &TenantId) -> Result<()> {
-        self.learn_manifests(&[shard], &ctx.cancel)?
-            .into_iter()
-            .collect::<Result<Vec<()>>>()?;
-        let conditions = Conditions {
-            tenants: Some(Arc::from([tenant.as_str().to_owned()])),
-            ..Conditions::default()
+    /// Events of a tenant are removed from the snapshot that an index is mounted from, not from the index; what the index
+    /// reads may still be what the snapshot was before.
+    fn check_purged(&self, ctx: &RequestContext, slot: &ShardSlot, tenant: &TenantId) -> Result<()> {
+        let Some(shard) = slot.mounted() else {
+            return Ok(());
         };
-        let segments = shard.segments().map_or(&[][..], |segments| &segments.segments);
-        let may_match = |segment: &Arc<_>| {
-            let segment: &firn_storage::repository::SnapshotSegment = segment;
-            conditions.prune(shard.number, &segment.split).is_none()
+        if !self.mounted_holds(ctx, &shard, tenant)? {
+            return self.forget_other_copies(&shard.store);
+        }
+        self.reread_mounted(&shard.store, READERS_PATIENCE)?;
+        let Some(shard) = slot.mounted() else {
+            return Ok(());
         };
-        match segments.iter().any(may_match) {
+        match self.mounted_holds(ctx, &shard, tenant)? {
             false => Ok(()),
             true => Err(Error::new(
                 ErrorKind::IndexBlocked,
                 format!(
-                    "index [{}] is mounted from snapshot [{}:{}], which holds events of the tenant: delete the index, and \
-                     the snapshot",
+                    "index [{}] is mounted from snapshot [{}:{}], which holds events of the tenant that were not removed: delete \
+                     the index, and the snapshot",
                     shard.index, shard.store.repository, shard.store.snapshot
                 ),
             )
             .with_index(&*shard.index)),
         }
+    }
+
+    /// Whether a mounted shard may read events of a tenant.
+    fn mounted_holds(&self, ctx: &RequestContext, shard: &Arc<MountedShard>, tenant: &TenantId) -> Result<bool> {
+        self.learn_manifests(&[shard], &ctx.cancel)?
+            .into_iter()
+            .collect::<Result<Vec<()>>>()?;
+        let segments = shard.segments().map_or(&[][..], |segments| &segments.segments);
+        let tenant = tenant.as_str();
+        Ok(segments.iter().any(|segment| match &segment.split.tenants {
+            Some(_) => segment.split.tenant(tenant).is_some(),
+            None => self.repositories.is_unknown(tenant, &segment.split.id),
+        }))
     }
 }

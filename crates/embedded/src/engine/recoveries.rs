@@ -1,31 +1,47 @@
 //! How the shards of a target came to be on this node.
 
+use std::sync::Arc;
+
 use firn_engine::RequestContext;
 use firn_engine::recovery::{Recovered, RecoverySource, ShardRecovery};
 use firn_engine::search::IndexTarget;
 use firn_model::Result;
-use firn_model::names::{matches_pattern, resolve};
+use firn_model::metadata::Metadata;
+use firn_model::names::resolve;
 
 use super::Core;
 use super::state::{IndexState, Served, ShardSlot};
 use crate::mounts::MountedShard;
 use crate::shard::Shard;
+use crate::snapshots::Restoring;
 
 impl Core {
-    /// The shards of a target, by index and number; of a target of patterns also those of indices that are still being
-    /// restored, which nobody can see yet.
+    /// The shards of a target, by index and number; also of indices that are still being restored, which no other request can
+    /// see yet: they are looked up here as if they were there.
     pub(super) fn recoveries(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<Vec<ShardRecovery>> {
+        // Before the state: what is shown in between is in both, and not in neither.
+        let restoring = self.repositories.restores.not_shown();
         let state = self.state();
-        let view = self.view(&state, &ctx.scope);
+        // Who is no operator is refused before, so nothing has to be kept from whoever asks.
+        let view = match with_restored(&state.metadata, &restoring, self.now_ms()) {
+            Some(metadata) if ctx.scope.is_unlimited() => metadata,
+            _ => self.view(&state, &ctx.scope),
+        };
         let resolved =
             resolve(&target.expression, target.options, &view, self.now_ms()).map_err(|error| ctx.tell(error))?;
-        let indices = resolved.iter().filter_map(|target| state.indices.get(&target.name));
-        let mut recoveries: Vec<ShardRecovery> = indices
-            .flat_map(|index| index.shards.iter().filter_map(|slot| self.recovery_of(index, slot)))
-            .collect();
-        let is_new = |recovery: &ShardRecovery| !state.indices.contains_key(&recovery.index);
-        let restoring = self.repositories.restores.under_way().into_iter();
-        recoveries.extend(restoring.filter(|recovery| is_new(recovery) && is_named(target, &recovery.index)));
+        let mut recoveries = Vec::new();
+        for index in &resolved {
+            match state.indices.get(&index.name) {
+                Some(index) => {
+                    let shards = index.shards.iter();
+                    recoveries.extend(shards.filter_map(|slot| self.recovery_of(index, slot)));
+                }
+                None => {
+                    let own = restoring.iter().flat_map(|restore| restore.shards_of(&index.name));
+                    recoveries.extend(own);
+                }
+            }
+        }
         recoveries.sort_by(|left, right| (&left.index, left.shard).cmp(&(&right.index, right.shard)));
         Ok(recoveries)
     }
@@ -87,13 +103,11 @@ impl Core {
     /// How much of a whole copy is here.
     fn copied(&self, shard: &MountedShard) -> Copied {
         let mut copied = Copied::default();
-        for (bytes, is_here) in shard.copied(&self.config.disk) {
+        for (bytes, came, is_here) in shard.copied(&self.config.disk) {
             copied.files.total += 1;
             copied.bytes.total += bytes;
-            if is_here {
-                copied.files.recovered += 1;
-                copied.bytes.recovered += bytes;
-            }
+            copied.bytes.recovered += came;
+            copied.files.recovered += u64::from(is_here);
         }
         copied
     }
@@ -105,9 +119,15 @@ struct Copied {
     bytes: Recovered,
 }
 
-/// Whether an expression means an index that is not there yet.
-fn is_named(target: &IndexTarget, index: &str) -> bool {
-    let names = &target.expression;
-    let is_it = |name: &String| name == "_all" || matches_pattern(name, index);
-    names.is_empty() || names.iter().any(is_it)
+/// What there will be when these restores have come to their end; `None`: what there is already.
+fn with_restored(metadata: &Arc<Metadata>, restoring: &[Arc<Restoring>], now_ms: i64) -> Option<Arc<Metadata>> {
+    let mut next = None;
+    for restore in restoring {
+        let before = next.as_ref().unwrap_or(metadata);
+        // Nothing is made of it, so ids are not needed. What cannot be shown fails when its restore ends.
+        if let Ok((with, _)) = before.apply(&restore.command(), now_ms, &mut String::new) {
+            next = Some(with);
+        }
+    }
+    next
 }

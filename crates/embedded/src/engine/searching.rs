@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use firn_engine::query::Query;
 use firn_engine::search::{FieldSpec, IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
@@ -13,11 +14,11 @@ use firn_model::{Error, ErrorKind, Result};
 
 use super::answered::Asked;
 use super::matches::{Matches, matching_shards};
-use super::state::{IndexState, Served, ShardSlot, add_us};
+use super::state::{IndexState, Served, ShardSlot, State, add_us};
 use super::{Core, run_on};
 use crate::due::is_search_idle;
 use crate::mounts::{Conditions, MountedShard, Opened};
-use crate::pool::yield_now;
+use crate::pool::{wait_for_others, yield_now};
 use crate::request_cache::ShardCache;
 use crate::search::{
     After, FailedShard, NotOpened, SearchLimits, ShardSearch, TenantRestriction, describe, narrow, search_page,
@@ -37,22 +38,33 @@ impl Drop for CancelOnDrop {
     }
 }
 
+/// Cancels the request when the returned future is dropped before `work` is done.
+pub(super) async fn until_dropped<T>(ctx: &RequestContext, work: impl Future<Output = T>) -> T {
+    let mut guard = CancelOnDrop(Some(ctx.cancel.clone()));
+    let outcome = work.await;
+    guard.0 = None;
+    outcome
+}
+
+/// Times that names are looked up of which an index is deleted meanwhile.
+const ADDRESS_TRIES: usize = 5;
+/// Between two of them, if nothing changed yet.
+const DELETION_PAUSE: Duration = Duration::from_millis(2);
+
 /// Runs a search's work on the search pool; it stops when the returned future is dropped.
 pub(super) async fn on_search_pool<T: Send + 'static>(
     core: &Arc<Core>,
     ctx: &RequestContext,
     work: impl FnOnce(&Core, &RequestContext) -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let mut guard = CancelOnDrop(Some(ctx.cancel.clone()));
     let (shared, mut its) = (Arc::clone(core), ctx.clone());
     its.cancel = its.cancel.pausing(yield_now);
-    let outcome = run_on(&core.search_pool, ctx, move || {
+    let searching = run_on(&core.search_pool, ctx, move || {
         // It may have waited long in the queue.
         its.check()?;
-        work(&shared, &its)
-    })
-    .await;
-    guard.0 = None;
+        metered(&its, || work(&shared, &its))
+    });
+    let outcome = until_dropped(ctx, searching).await;
     outcome.map_err(|error| ctx.tell(error))
 }
 
@@ -67,10 +79,14 @@ pub(super) struct Wanted<'a> {
     docvalue_fields: &'a [FieldSpec],
     /// Shards that hold none of its matches are left out. `None`: all shards.
     query: Option<Matches<'a>>,
+    /// What is asked of them, if that is known.
+    request: Option<&'a SearchRequest>,
+    /// They are held for requests to come.
+    is_held: bool,
 }
 
 impl<'a> Wanted<'a> {
-    /// What a search asks.
+    /// What a scroll asks.
     pub(super) fn of(request: &'a SearchRequest) -> Self {
         Self {
             only_shards: &request.only_shards,
@@ -83,14 +99,17 @@ impl<'a> Wanted<'a> {
     pub(super) fn narrowed(request: &'a SearchRequest) -> Self {
         Self {
             query: (!narrow::looks_past_query(&request.aggs)).then(|| Matches::of(request)),
+            request: Some(request),
+            is_held: false,
             ..Self::of(request)
         }
     }
 
-    /// What routing leaves of a target.
+    /// What routing leaves of a target, for a point in time.
     pub(super) fn routed(target: &'a IndexTarget, routing: &'a [String]) -> Self {
         Self {
             routing,
+            is_held: true,
             ..Self::all_of(target)
         }
     }
@@ -103,6 +122,8 @@ impl<'a> Wanted<'a> {
             only_shards: &[],
             docvalue_fields: &[],
             query: None,
+            request: None,
+            is_held: false,
         }
     }
 }
@@ -115,6 +136,16 @@ pub(super) struct Addressed {
     pub(super) search: Result<ShardSearch, FailedShard>,
     /// Why acknowledged documents are missing from it.
     pub(super) behind: Option<FailedShard>,
+    /// Segments that hold no match were not opened, so that not all fields of a tenant are known.
+    pub(super) is_part: bool,
+}
+
+impl Addressed {
+    /// Whether its index was deleted after its name was looked up.
+    fn was_deleted(&self) -> bool {
+        let failed = self.search.as_ref().err().or(self.behind.as_ref());
+        failed.is_some_and(|failed| failed.error.kind() == ErrorKind::IndexNotFound)
+    }
 }
 
 impl Core {
@@ -170,12 +201,12 @@ impl Core {
         let asked = asked.zip(self.over(&addressed, &request));
         let (slots, shards, behind) = split(addressed);
         if let Some(progress) = &ctx.progress {
-            progress.skip(skipped.count, skipped.untold);
+            progress.skip(skipped);
         }
         let (mut response, _) = self.search_shards(&slots, shards, Arc::new(request), ctx, now_ms, None)?;
-        response.shards.total += skipped.count;
-        response.shards.successful += skipped.count;
-        response.shards.skipped += skipped.count - skipped.untold;
+        response.shards.total += skipped;
+        response.shards.successful += skipped;
+        response.shards.skipped += skipped;
         let response = with_failures(response, behind);
         if let Some((asked, over)) = asked {
             over.put(asked, &response);
@@ -184,7 +215,7 @@ impl Core {
     }
 
     /// Puts the concrete indices into `indices_boost`.
-    fn resolve_boosts(&self, ctx: &RequestContext, request: &mut SearchRequest) -> Result<()> {
+    pub(super) fn resolve_boosts(&self, ctx: &RequestContext, request: &mut SearchRequest) -> Result<()> {
         if request.indices_boost.is_empty() {
             return Ok(());
         }
@@ -211,9 +242,8 @@ impl Core {
     ) -> Result<(SearchResponse, Option<After>)> {
         let started = Instant::now();
         let limits = self.search_limits();
-        let work = Arc::clone(&ctx.work);
         let run = || search_page(shards, request, &self.search_pool, ctx, now_ms, limits, after);
-        let mut outcome = metered(&work, run);
+        let mut outcome = metered(ctx, run);
         if let Ok((response, _)) = &mut outcome {
             response.timed_out |= ctx.waiting().is_timed_out();
         }
@@ -240,19 +270,41 @@ impl Core {
     }
 
     /// The shards that are wanted, as they are now, and how many [`Wanted::query`] left out. If it leaves
-    /// nothing one shard stays, so that the shape of the answer is known.
+    /// nothing one shard stays, so that the shape of the answer is known. Names of which some index was deleted meanwhile are
+    /// looked up again: another may have taken its place.
     pub(super) fn address_narrowed(
         &self,
         ctx: &RequestContext,
         wanted: &Wanted<'_>,
         now_ms: i64,
-    ) -> Result<(Vec<Addressed>, Skipped)> {
-        let state = self.state();
-        let view = self.view(&state, &ctx.scope);
+    ) -> Result<(Vec<Addressed>, u32)> {
+        for _ in 1..ADDRESS_TRIES {
+            let state = self.state();
+            let found = self.address_in(ctx, wanted, &state, now_ms)?;
+            if !found.0.iter().any(Addressed::was_deleted) {
+                return Ok(found);
+            }
+            ctx.check()?;
+            if Arc::ptr_eq(&state, &self.state()) {
+                // Its deletion is about to be known.
+                wait_for_others(|| thread::sleep(DELETION_PAUSE));
+            }
+        }
+        self.address_in(ctx, wanted, &self.state(), now_ms)
+    }
+
+    fn address_in(
+        &self,
+        ctx: &RequestContext,
+        wanted: &Wanted<'_>,
+        state: &Arc<State>,
+        now_ms: i64,
+    ) -> Result<(Vec<Addressed>, u32)> {
+        let view = self.view(state, &ctx.scope);
         let target = wanted.target;
         check_routing(ctx, wanted.routing)?;
         let mut places: Vec<Place<'_>> = Vec::new();
-        let mut skipped = SkippedPlaces::default();
+        let mut skipped = Vec::new();
         let resolved = resolve(&target.expression, target.options, &view, now_ms)?;
         for target in &resolved {
             let index = state.index(&target.name)?;
@@ -274,23 +326,22 @@ impl Core {
                     number,
                     filters: filters.clone(),
                     tenant: tenant.clone(),
+                    left_out: NotOpened::default(),
                 };
                 match &matching {
-                    Some(numbers) if !numbers.contains(&number) => skipped.places.push(place),
+                    Some(numbers) if !numbers.contains(&number) => skipped.push(place),
                     _ => places.push(place),
                 }
             }
         }
-        let mut addressed = self.open_places(ctx, places, wanted.query, now_ms, &mut skipped)?;
+        let mut addressed = self.open_places(ctx, places, wanted, now_ms, &mut skipped)?;
         if addressed.is_empty()
-            && let Some(place) = skipped.places.pop()
+            && let Some(place) = skipped.pop()
         {
             addressed.push(self.open_place(place, now_ms, None));
         }
-        self.narrow_mappings(&mut addressed)?;
-        let count = skipped.places.len() as u32;
-        let untold = skipped.untold.min(count);
-        Ok((addressed, Skipped { count, untold }))
+        self.narrow_mappings(ctx, &mut addressed, wanted.request, now_ms)?;
+        Ok((addressed, skipped.len() as u32))
     }
 
     /// Opens shards; those that are mounted all at once, as each may have to wait for an object store. Of them those that
@@ -299,10 +350,11 @@ impl Core {
         &self,
         ctx: &RequestContext,
         places: Vec<Place<'a>>,
-        matches: Option<Matches<'_>>,
+        wanted: &Wanted<'_>,
         now_ms: i64,
-        skipped: &mut SkippedPlaces<'a>,
+        skipped: &mut Vec<Place<'a>>,
     ) -> Result<Vec<Addressed>> {
+        let matches = wanted.query;
         let mut mounted = Vec::new();
         // Shards of one index have the same, and mostly those of the next have, too.
         let mut last: Option<(&IndexState, Arc<Conditions>)> = None;
@@ -325,12 +377,12 @@ impl Core {
         }
         let mut opened = match mounted.is_empty() {
             true => Vec::new(),
-            false => self.open_in_time(ctx, &mounted)?,
+            false => self.open_in_time(ctx, &mounted, wanted.is_held)?,
         }
         .into_iter();
         let mut of_mounted = mounted.iter().peekable();
         let mut addressed = Vec::with_capacity(places.len());
-        for place in places {
+        for mut place in places {
             let slot = &place.index.shards[place.number as usize];
             let is_next = |(shard, _): &&(Arc<MountedShard>, _)| {
                 slot.number == shard.number && place.index.metadata.uuid == *shard.uuid
@@ -343,10 +395,12 @@ impl Core {
                 Some(Ok(Opened {
                     snapshot: None,
                     not_opened,
-                })) if matches.is_some() => {
-                    // What values others have beside a tenant's own is not to be learned from counts.
-                    skipped.untold += u32::from(ctx.scope.tenant_id().is_some() && not_opened.by_value > 0);
-                    skipped.places.push(place);
+                    ..
+                // What values others have beside a tenant's own is not to be learned from counts, nor from what is
+                // refused where there is something to search.
+                })) if matches.is_some() && (ctx.scope.tenant_id().is_none() || not_opened.by_value == 0) => {
+                    place.left_out = not_opened;
+                    skipped.push(place);
                 }
                 outcome => addressed.push(self.open_place(place, now_ms, outcome)),
             }
@@ -354,26 +408,23 @@ impl Core {
         Ok(addressed)
     }
 
-    /// Opens mounted shards. Those whose footers have not come when the time of the search is over are searched as if they were
-    /// empty, and the answer says that its time was over.
+    /// Opens mounted shards. Splits that have not come when the time of the search is over are left out, and the answer says
+    /// that its time was over. What is held for later pages, which have their own time, is whole, or its shard failed.
     fn open_in_time(
         &self,
         ctx: &RequestContext,
         mounted: &[(Arc<MountedShard>, Arc<Conditions>)],
+        is_held: bool,
     ) -> Result<Vec<Result<Opened>>> {
-        let opened = metered(&ctx.work, || self.open_mounted(mounted, ctx.waiting()));
-        match opened {
-            Err(error) if error.kind() == ErrorKind::Timeout => {
-                let empty = |(shard, _): &(Arc<MountedShard>, Arc<Conditions>)| {
-                    Ok(Opened {
-                        snapshot: Some(shard.snapshot(Vec::new())),
-                        ..Opened::default()
-                    })
-                };
-                Ok(mounted.iter().map(empty).collect())
+        let opened = metered(ctx, || self.open_mounted(mounted, ctx.waiting()))?;
+        let whole = |opened: Result<Opened>| match opened {
+            Ok(opened) if opened.is_late && is_held => {
+                let reason = "the time of the search was over before the shard was opened";
+                Err(Error::new(ErrorKind::Timeout, reason))
             }
             opened => opened,
-        }
+        };
+        Ok(opened.into_iter().map(whole).collect())
     }
 
     /// `opened` is what was opened of a mounted shard.
@@ -383,8 +434,21 @@ impl Core {
             number,
             filters,
             tenant,
+            left_out,
         } = place;
+        let opened = opened.or_else(|| {
+            let nothing = Opened {
+                not_opened: left_out,
+                ..Opened::default()
+            };
+            (left_out != NotOpened::default()).then_some(Ok(nothing))
+        });
         let slot = &index.shards[number as usize];
+        let is_part = match &opened {
+            Some(Ok(opened)) => opened.not_opened.by_time + opened.not_opened.by_value > 0,
+            Some(Err(_)) => false,
+            None => slot.mounted().is_some(),
+        };
         let (search, behind) = match self.searchable(index, slot, &filters, tenant, now_ms, opened) {
             Ok(shard) => (Ok(shard.search), shard.behind),
             Err(failed) => (Err(failed), None),
@@ -394,6 +458,7 @@ impl Core {
             uuid: index.metadata.uuid.clone(),
             search,
             behind,
+            is_part,
         }
     }
 
@@ -428,13 +493,14 @@ impl Core {
             }
         };
         // An index that nobody searched is not refreshed by the clock, so its first search is
-        // the one that does it (Elasticsearch's search idle).
+        // the one that does it (Elasticsearch's search idle). Those that come meanwhile wait for it.
         let idle = is_search_idle(&view_of(slot, &shard), &policy_of(self, index), now_ms);
-        slot.searched_ms.store(now_ms, Ordering::Relaxed);
         let mut behind = None;
         if idle && index.metadata.settings.refresh_interval_ms.is_some() && shard.needs_refresh() {
             behind = slot.refresh(now_ms).err();
         }
+        // Only now: before, it would tell others that they need not wait.
+        slot.searched_ms.store(now_ms, Ordering::Relaxed);
         // A shard that stopped refreshes no more: what it has taken since its last refresh is
         // acknowledged, and missing from the answer.
         if behind.is_none() && shard.needs_refresh() {
@@ -479,26 +545,14 @@ impl Core {
     }
 }
 
-/// Shards that were left out of a search.
-#[derive(Clone, Copy)]
-pub(super) struct Skipped {
-    pub(super) count: u32,
-    /// Of them those that count as searched.
-    pub(super) untold: u32,
-}
-
-#[derive(Default)]
-struct SkippedPlaces<'a> {
-    places: Vec<Place<'a>>,
-    untold: u32,
-}
-
 /// A shard that may be searched.
 struct Place<'a> {
     index: &'a Arc<IndexState>,
     number: u32,
     filters: Vec<Query>,
     tenant: Option<TenantRestriction>,
+    /// Of one that was left out, why its segments were.
+    left_out: NotOpened,
 }
 
 /// A tenant's documents lie where the tenant does. Another routing would tell who else lies there.

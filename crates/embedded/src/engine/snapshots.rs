@@ -9,7 +9,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use firn_engine::snapshot::{
     AnalyzeRepository, CleanupOutcome, CloneSnapshot, CreateSnapshot, PutRepository, Repository, RestoreSnapshot,
-    Restored, SnapshotInfo, SnapshotNames, SnapshotStatus, Snapshots, TenantSnapshots,
+    Restored, RewrittenSnapshot, SnapshotInfo, SnapshotNames, SnapshotStatus, Snapshots, TenantSnapshots, Verification,
+    VerifySnapshot,
 };
 use firn_engine::{RequestContext, Result};
 use firn_model::tenant::TenantId;
@@ -117,6 +118,29 @@ impl Snapshots for Embedded {
         .await
     }
 
+    async fn remove_tenant_from_snapshot(
+        &self,
+        ctx: &RequestContext,
+        tenant: &TenantId,
+        repository: &str,
+        snapshot: &str,
+    ) -> Result<RewrittenSnapshot> {
+        self.core.check_open()?;
+        check_operator(ctx)?;
+        let core = Arc::clone(&self.core);
+        let (tenant, repository, snapshot) = (tenant.clone(), repository.to_owned(), snapshot.to_owned());
+        run_on(&self.core.snapshot_pool, ctx, move || {
+            core.remove_tenant_from_snapshot(tenant.as_str(), &repository, &snapshot)
+        })
+        .await
+    }
+
+    async fn remove_leftovers(&self, ctx: &RequestContext, repository: &str) -> Result<u64> {
+        let name = repository.to_owned();
+        self.on_io(ctx, |core| async move { core.remove_leftovers(&name).await })
+            .await
+    }
+
     async fn snapshot_status(
         &self,
         ctx: &RequestContext,
@@ -130,6 +154,24 @@ impl Snapshots for Embedded {
                 .await
         })
         .await
+    }
+
+    async fn begin_verification(&self, ctx: &RequestContext, request: VerifySnapshot) -> Result<()> {
+        self.core.check_open()?;
+        check_operator(ctx)?;
+        self.core.begin_verification(request, ctx.lasting.clone())
+    }
+
+    async fn verification(&self, ctx: &RequestContext, request: &VerifySnapshot) -> Result<Option<Verification>> {
+        let request = request.clone();
+        self.on_io(ctx, |core| async move { core.verification(&request).await })
+            .await
+    }
+
+    async fn end_verification(&self, ctx: &RequestContext, request: &VerifySnapshot) -> Result<()> {
+        check_operator(ctx)?;
+        self.core.end_verification(request);
+        Ok(())
     }
 
     async fn delete_snapshot(&self, ctx: &RequestContext, repository: &str, names: &SnapshotNames) -> Result<()> {
@@ -156,14 +198,18 @@ impl Snapshots for Embedded {
             core.check_open()?;
             task.as_ref().map_or(Ok(()), |task| task.cancel.check())
         };
-        if request.wait {
+        // What cannot be restored is told before it is said to have begun; the work plans anew, by what is there then.
+        // Where nothing fits the names there is nothing to wait for.
+        let mut wait = request.wait;
+        if !wait {
+            let (planner, asked) = (Arc::clone(&self.core), request.clone());
+            let checked = self.core.io()?.spawn_blocking(move || planner.check_restore(&asked));
+            wait = !checked.await.unwrap_or_else(|_| Err(panicked()))?;
+        }
+        if wait {
             let work = move || core.restore(&request, &|| go_on(&core));
             return run_on(&self.core.snapshot_pool, ctx, work).await;
         }
-        // What cannot be restored is told before it is said to have begun; the work plans anew, by what is there then.
-        let (planner, asked) = (Arc::clone(&self.core), request.clone());
-        let checked = self.core.io()?.spawn_blocking(move || planner.check_restore(&asked));
-        checked.await.unwrap_or_else(|_| Err(panicked()))?;
         let begun = Restored {
             snapshot: request.snapshot.clone(),
             ..Restored::default()

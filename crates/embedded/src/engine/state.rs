@@ -194,6 +194,10 @@ pub(crate) struct ShardSlot {
     pub(crate) flushing: AtomicBool,
     /// A background merge is queued or running.
     pub(crate) merging: AtomicBool,
+    /// A writer merges.
+    pub(crate) writer_merging: AtomicBool,
+    /// Documents that writers brought since one of them merged, while there were too many segments.
+    pub(crate) written_unmerged: AtomicU64,
     /// Buffers are being written out to free their memory.
     pub(crate) writing_out: AtomicBool,
     /// Nobody holds an open shard here, but one should be: the ticker, or whoever comes first, opens it.
@@ -208,6 +212,10 @@ pub(crate) struct ShardSlot {
     pub(crate) merge_backoff: Backoff,
     /// Puts off moves after failed ones.
     pub(crate) move_backoff: Backoff,
+    /// Why the last try to move it failed, until one succeeds.
+    pub(crate) move_failure: Mutex<Option<String>>,
+    /// It was said in the log that it waits for room on another device.
+    pub(crate) waits_for_room: AtomicBool,
     /// Nobody knows for certain on which device the catalog has the shard ([`super::Core::settle`]).
     pub(crate) unsettled: AtomicBool,
     /// Held by whoever needs the shard to stay what it is, and alone by whoever exchanges it for its copy.
@@ -260,6 +268,8 @@ impl ShardSlot {
             refreshing: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
             merging: AtomicBool::new(false),
+            writer_merging: AtomicBool::new(false),
+            written_unmerged: AtomicU64::new(0),
             writing_out: AtomicBool::new(false),
             changed: AtomicBool::new(true),
             reopen: AtomicBool::new(false),
@@ -268,6 +278,8 @@ impl ShardSlot {
             flush_backoff: Backoff::new(FLUSH_PAUSE_S_MAX),
             merge_backoff: Backoff::new(MERGE_PAUSE_S_MAX),
             move_backoff: Backoff::new(MOVE_PAUSE_S_MAX),
+            move_failure: Mutex::default(),
+            waits_for_room: AtomicBool::new(false),
             unsettled: AtomicBool::new(false),
             standing_still: RwLock::new(()),
             opening: Mutex::new(()),
@@ -339,6 +351,17 @@ impl ShardSlot {
         if let Ok(Served::Written(previous)) = &*self.shard.swap(Arc::new(shard)) {
             retired.push(Arc::clone(previous));
         }
+    }
+
+    /// Puts a mounted shard in the place of another; false: what is there is not that one any more.
+    pub(crate) fn exchange_mounted(&self, previous: &Arc<MountedShard>, next: Arc<MountedShard>) -> bool {
+        // As in `replace`, whose swap waits for this one.
+        let _retired = self.retired.lock();
+        let is_there = self.mounted().is_some_and(|now| Arc::ptr_eq(&now, previous));
+        if is_there {
+            self.shard.store(Arc::new(Ok(Served::Mounted(next))));
+        }
+        is_there
     }
 
     /// Flushes the shards that were here before, and lets them take nothing more.

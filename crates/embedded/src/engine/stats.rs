@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use firn_engine::RequestContext;
 use firn_engine::admin::{IndexStats, NodeStats, SegmentStats, ShardStats};
 use firn_engine::search::IndexTarget;
-use firn_model::Result;
 use firn_model::names::resolve;
+use firn_model::{ErrorKind, Result};
 
 use super::Core;
 use super::searching::restriction;
@@ -83,11 +83,14 @@ impl Core {
                 self.add_mounted(&mut stats, &shard);
                 return stats;
             }
+            // Of a closed index nobody asks for shards: nothing is wrong with one that does not serve.
+            Err(error) if index.metadata.closed && error.kind() == ErrorKind::IndexClosed => return stats,
             Err(error) => {
                 stats.failure = Some(error.to_string());
                 return stats;
             }
         };
+        stats.move_waits_for = stats.moves_to.and_then(|to| self.why_not_moved(slot, &shard, to));
         let numbers = shard.stats();
         stats.failure = shard.failure().map(|error| error.to_string());
         stats.store_size_bytes = numbers.store_bytes;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use firn_engine::RequestContext;
+use firn_engine::search::SearchRequest;
 use firn_model::Result;
 use firn_model::mapping::Mapping;
 use firn_model::metadata::Metadata;
@@ -14,7 +15,7 @@ use super::Core;
 use super::searching::{Addressed, restriction};
 use super::state::{IndexState, Served, ShardSlot};
 use crate::mounts::Conditions;
-use crate::search::{TenantRestriction, fields_of};
+use crate::search::{ShardSearch, TenantRestriction, fields_of, search_page};
 use crate::segment::ShardSnapshot;
 
 /// Mappings that are kept, by index and tenant; each shares its fields with the index's own.
@@ -47,7 +48,19 @@ impl Kept {
 impl Core {
     /// Gives a tenant's searches the mapping that it knows: any other field is as one that does not exist,
     /// for queries, for wildcards over fields and for errors.
-    pub(super) fn narrow_mappings(&self, addressed: &mut [Addressed]) -> Result<()> {
+    ///
+    /// Where segments were not opened because they hold no match, fields that only they have are not known. That finds
+    /// the same, but it must not refuse what is fine otherwise, nor the other way round: whether a segment is opened tells of
+    /// the values of others. So what is refused with the fields at hand, or with all that there are, is held against
+    /// all fields of the tenant.
+    pub(super) fn narrow_mappings(
+        &self,
+        ctx: &RequestContext,
+        addressed: &mut [Addressed],
+        request: Option<&SearchRequest>,
+        now_ms: i64,
+    ) -> Result<()> {
+        let mut shared: Option<Arc<SearchRequest>> = None;
         for of_index in addressed.chunk_by_mut(|left, right| left.uuid == right.uuid) {
             let searches = of_index.iter().filter_map(|shard| shard.search.as_ref().ok());
             let Some(first) = searches.clone().next() else {
@@ -58,12 +71,54 @@ impl Core {
             };
             let whole = Arc::clone(&first.mapping);
             let snapshots: Vec<_> = searches.map(|search| Arc::clone(&search.snapshot)).collect();
-            let narrowed = self.narrowed(&of_index[0].uuid, &whole, &restriction, &snapshots)?;
+            let mut narrowed = self.narrowed(&of_index[0].uuid, &whole, &restriction, &snapshots)?;
+            if of_index.iter().any(|shard| shard.is_part) {
+                let request = request.map(|request| shared.get_or_insert_with(|| Arc::new(request.clone())));
+                let is_fine = |mapping: &Arc<Mapping>| match &request {
+                    Some(request) => self.is_answered(ctx, first, mapping, request, now_ms),
+                    None => false,
+                };
+                if !(is_fine(&narrowed) && is_fine(&whole)) {
+                    narrowed = self.known_mapping(ctx, self.state().index(&first.snapshot.index)?)?;
+                }
+            }
             for search in of_index.iter_mut().filter_map(|shard| shard.search.as_mut().ok()) {
                 search.mapping = Arc::clone(&narrowed);
             }
         }
         Ok(())
+    }
+
+    /// Whether a search of an empty shard is answered where these are its fields.
+    fn is_answered(
+        &self,
+        ctx: &RequestContext,
+        shard: &ShardSearch,
+        mapping: &Arc<Mapping>,
+        request: &Arc<SearchRequest>,
+        now_ms: i64,
+    ) -> bool {
+        let empty = ShardSearch {
+            snapshot: Arc::new(shard.snapshot.without_segments()),
+            mapping: Arc::clone(mapping),
+            cache: None,
+            ..shard.clone()
+        };
+        let ctx = RequestContext {
+            progress: None,
+            ..ctx.clone()
+        };
+        let limits = self.search_limits();
+        let outcome = search_page(
+            vec![Ok(empty)],
+            Arc::clone(request),
+            &self.search_pool,
+            &ctx,
+            now_ms,
+            limits,
+            None,
+        );
+        outcome.is_ok_and(|(response, _)| response.shards.failures.is_empty())
     }
 
     /// What there is as far as a scope reaches, with the mappings that it may know.

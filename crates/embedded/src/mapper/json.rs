@@ -7,7 +7,7 @@
 use firn_model::{Error, ErrorKind};
 
 /// How deep objects and arrays may nest, as in Elasticsearch.
-pub(super) const DEPTH_MAX: usize = 1000;
+pub(crate) const DEPTH_MAX: usize = 1000;
 
 /// Why a text is no JSON: where, and what.
 #[derive(Debug)]

@@ -23,4 +23,5 @@ mod tests;
 
 pub use self::compiled::CompiledMapping;
 pub use self::document::{DocumentValue, FieldValues, MappedDocument, Members};
+pub(crate) use self::json::DEPTH_MAX as NESTING_MAX;
 pub use self::map::{KEYS_MAX, Mapped, Unmapped, VALUES_MAX, map_document};

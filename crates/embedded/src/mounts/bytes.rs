@@ -5,6 +5,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
@@ -16,8 +17,7 @@ use firn_storage::split::{PartKind, pages};
 use tokio::runtime::Handle;
 
 use super::local::LocalSplit;
-use crate::pool::wait_for_others;
-use crate::splits::reads::note_fetched;
+use crate::splits::reads::{check_far, note_fetched, wait_for_read};
 use crate::splits::{SplitBytes, Wanted};
 
 /// Reads a split from the copy on this node if there is one, else through the shared cache.
@@ -27,7 +27,12 @@ pub(super) struct MountedBytes {
     pub(super) io: Handle,
     /// Where its whole copy is, or will be.
     pub(super) local: Option<Arc<LocalSplit>>,
+    /// Set when it is not where it should be.
+    pub(super) missed: Arc<Missed>,
 }
+
+/// Whether somebody read in vain what a manifest names: another node may have rewritten its snapshot.
+pub(super) type Missed = AtomicBool;
 
 impl fmt::Debug for MountedBytes {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,6 +41,13 @@ impl fmt::Debug for MountedBytes {
 }
 
 impl MountedBytes {
+    fn failed(&self, error: ObjectError) -> Error {
+        if error.kind == ObjectErrorKind::NotFound {
+            self.missed.store(true, Ordering::Release);
+        }
+        failed(error)
+    }
+
     /// Whether a whole copy is here.
     fn is_here(&self) -> bool {
         self.local.as_ref().is_some_and(|local| local.is_whole())
@@ -48,7 +60,7 @@ impl MountedBytes {
         }
         let physical = pages::physical(&logical);
         let read = self.cache.read(&self.object, kind, physical.clone());
-        let bytes = read.await.map_err(failed)?;
+        let bytes = read.await.map_err(|error| self.failed(error))?;
         Ok(pages::payload(physical.start, &bytes, &logical))
     }
 
@@ -65,7 +77,9 @@ impl SplitBytes for MountedBytes {
             return Ok(bytes);
         }
         let physical = pages::physical(&logical);
+        check_far(|| self.cache.missing(&self.object, &[(kind, physical.clone())]).requests == 0)?;
         let read = self.cache.read(&self.object, kind, physical.clone());
+        let read = async { read.await.map_err(|error| self.failed(error)) };
         let bytes = wait_for(&self.io, read)?;
         Ok(pages::payload(physical.start, &bytes, &logical))
     }
@@ -75,7 +89,7 @@ impl SplitBytes for MountedBytes {
             return Ok(());
         }
         let fetched = self.cache.fetch(&self.object, &physical(wanted)).await;
-        fetched.map_err(failed)
+        fetched.map_err(|error| self.failed(error))
     }
 
     fn missing(&self, wanted: &[Wanted]) -> (u64, u64) {
@@ -120,13 +134,13 @@ fn physical(wanted: &[Wanted]) -> Vec<Wanted> {
 }
 
 /// What is at hand comes at once; for the rest others may run meanwhile.
-fn wait_for(io: &Handle, read: impl Future<Output = Result<Bytes, ObjectError>>) -> Result<Bytes> {
+fn wait_for(io: &Handle, read: impl Future<Output = Result<Bytes>>) -> Result<Bytes> {
     let mut read = pin!(read);
     let _inside = io.enter();
     if let Poll::Ready(outcome) = read.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        return outcome.map_err(failed);
+        return outcome;
     }
-    let bytes = wait_for_others(|| io.block_on(read)).map_err(failed)?;
+    let bytes = wait_for_read(io, read)?;
     note_fetched((1, bytes.len() as u64));
     Ok(bytes)
 }

@@ -1,7 +1,7 @@
 //! Brings whole copies of splits to this node, in the background.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use firn_model::{Error, ErrorKind, Result};
@@ -14,11 +14,14 @@ use crate::engine::Core;
 /// Splits that are copied at a time: two keep a network busy while one is verified, and leave most requests to searches.
 const COPIES_MAX: usize = 2;
 
+/// The uuid of an index and the number of a shard.
+type ShardKey = (Arc<str>, u32);
+
 /// Which shards are being copied.
 #[derive(Default)]
 pub(crate) struct Copying {
-    /// By uuid of the index and number.
-    shards: Mutex<HashSet<(Arc<str>, u32)>>,
+    /// Each with the shard that wants the copy.
+    shards: Mutex<HashMap<ShardKey, Weak<MountedShard>>>,
 }
 
 impl Core {
@@ -48,9 +51,10 @@ impl Core {
         let key = (Arc::clone(&shard.uuid), shard.number);
         {
             let mut copying = self.mounts.copying.shards.lock();
-            if copying.len() >= COPIES_MAX || !copying.insert(key.clone()) {
+            if copying.len() >= COPIES_MAX || copying.contains_key(&key) {
                 return;
             }
+            copying.insert(key.clone(), Arc::downgrade(&shard));
         }
         let Ok(io) = self.io().cloned() else { return };
         // Weak, so that a copy keeps no closed engine alive.
@@ -91,13 +95,25 @@ impl Core {
         Ok(())
     }
 
-    /// Whether so much more of a shard may come: its index is still there, and so is room on the device where its copies
+    /// Whether splits are copied for a shard that another has taken the place of.
+    pub(super) fn copies_for_another(&self, shard: &Arc<MountedShard>) -> bool {
+        let copying = self.mounts.copying.shards.lock();
+        let wanting = copying.get(&(Arc::clone(&shard.uuid), shard.number));
+        wanting.is_some_and(|wanting| !std::ptr::eq(wanting.as_ptr(), Arc::as_ptr(shard)))
+    }
+
+    /// Whether so much more of a shard may come: its index is still there and reads the same, and so is room on the device where its copies
     /// lie. A device that fills up while a copy comes ends it.
     fn check_room_for(&self, shard: &MountedShard, bytes: u64) -> Result<()> {
         let gone = || Error::new(ErrorKind::Cancelled, "the index is gone, or the node stops");
         let state = self.state();
         let index = state.index(&shard.index).map_err(|_| gone())?;
-        if self.is_closing() || index.metadata.uuid != *shard.uuid {
+        let slot = index.shards.get(shard.number as usize);
+        let reads_it = |now: Arc<MountedShard>| std::ptr::eq(&*now, shard);
+        if self.is_closing()
+            || index.metadata.uuid != *shard.uuid
+            || !slot.and_then(|slot| slot.mounted()).is_some_and(reads_it)
+        {
             return Err(gone());
         }
         let Some(watch) = self.watch(self.factory.tier_of_mounted(&index.metadata)) else {

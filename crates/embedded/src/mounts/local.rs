@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use firn_model::{Error, ErrorKind, Result};
@@ -27,12 +27,24 @@ pub(super) struct LocalSplit {
     split: SplitRef,
     /// The file is there, as far as anybody knows.
     whole: AtomicBool,
+    /// Bytes that came of the one that is being made.
+    came: AtomicU64,
+}
+
+/// The name of a split's copy.
+pub(super) fn copy_name(split: &SplitRef) -> String {
+    format!("{}.split", split.id)
+}
+
+/// Whether a file is one.
+pub(super) fn is_copy(name: &str) -> bool {
+    name.ends_with(".split")
 }
 
 impl LocalSplit {
     /// The copy in a shard's folder, as an earlier process left it, or none yet.
     pub(super) fn new(folder: &Path, disk: Arc<dyn Disk>, split: &SplitRef) -> Arc<Self> {
-        let path = folder.join(format!("{}.split", split.id));
+        let path = folder.join(copy_name(split));
         // One that cannot be used is made again.
         let whole = matches!(disk.len(&path), Ok(len) if len == split.len);
         Arc::new(Self {
@@ -40,6 +52,7 @@ impl LocalSplit {
             disk,
             split: split.clone(),
             whole: AtomicBool::new(whole),
+            came: AtomicU64::new(0),
         })
     }
 
@@ -58,6 +71,14 @@ impl LocalSplit {
         match self.is_whole() {
             true => self.split.len,
             false => 0,
+        }
+    }
+
+    /// Bytes that came, also of a copy that is still being made.
+    pub(super) fn came(&self) -> u64 {
+        match self.is_whole() {
+            true => self.split.len,
+            false => self.came.load(Ordering::Relaxed),
         }
     }
 
@@ -102,7 +123,10 @@ impl LocalSplit {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         self.disk.create_dir_all(folder)?;
         part.remove()?;
-        self.write(&part.path, store, go_on).await?;
+        if let Err(error) = self.write(&part.path, store, go_on).await {
+            self.came.store(0, Ordering::Relaxed);
+            return Err(error);
+        }
         self.disk.rename(&part.path, &self.path)?;
         self.disk.sync_dir(folder)?;
         self.whole.store(true, Ordering::Release);
@@ -112,6 +136,7 @@ impl LocalSplit {
     async fn write(&self, path: &Path, store: &dyn Objects, go_on: &(dyn Fn() -> Result<()> + Sync)) -> Result<()> {
         let file = self.disk.create_append(path)?;
         let key = self.split.key();
+        self.came.store(0, Ordering::Relaxed);
         for start in (0..self.split.len).step_by(READ_BYTES as usize) {
             go_on()?;
             let end = self.split.len.min(start + READ_BYTES);
@@ -119,6 +144,7 @@ impl LocalSplit {
             pages::verify(self.split.salt, start, &bytes)
                 .map_err(|damage| Error::new(ErrorKind::Repository, format!("object [{key}] is damaged: {damage}")))?;
             file.append(&bytes)?;
+            self.came.fetch_add(end - start, Ordering::Relaxed);
         }
         Ok(file.sync()?)
     }
@@ -161,10 +187,12 @@ mod tests {
 
     use super::*;
 
-    /// A store, a split of three pages that it may have, and the split's bytes.
-    fn store_and_split() -> (Guarded, SplitRef, Bytes) {
+    /// A store, a split of so many pages that it may have, and the split's bytes.
+    fn store_and_split(pages: u64) -> (Guarded, SplitRef, Bytes) {
         let mut writer = PageWriter::new(Vec::new(), 7);
-        writer.write_all(&[5; 3 * pages::PAYLOAD_BYTES as usize]).unwrap();
+        writer
+            .write_all(&vec![5; (pages * pages::PAYLOAD_BYTES) as usize])
+            .unwrap();
         let (bytes, len) = writer.finish().unwrap();
         let split = SplitRef {
             id: "ab".repeat(32),
@@ -192,7 +220,7 @@ mod tests {
 
     #[test]
     fn of_a_copy_that_was_not_made_nothing_stays() {
-        let (store, split, object) = store_and_split();
+        let (store, split, object) = store_and_split(3);
         let disk = SimDisk::new();
         let folder = Path::new("/indices/u/0");
         let copy = LocalSplit::new(folder, Arc::new(disk.clone()), &split);
@@ -219,10 +247,26 @@ mod tests {
         complete(&go_on).unwrap_err();
         assert!(files().is_empty(), "{:?}", files());
         assert!(!copy.is_whole() && copy.read(&(0..10)).is_none());
+        assert_eq!(copy.came(), 0);
 
         disk.set_capacity(u64::MAX);
         complete(&go_on).unwrap();
         assert_eq!(files(), [format!("{}.split", split.id)]);
         assert_eq!(copy.read(&(0..3)).unwrap(), &[5; 3][..]);
+    }
+
+    #[test]
+    fn what_came_of_a_copy_is_told_on_its_way() {
+        let (store, split, object) = store_and_split(READ_BYTES / pages::PAGE_BYTES + 1);
+        block_on(store.write(&split.key(), object, PutMode::Create)).unwrap();
+        let copy = LocalSplit::new(Path::new("/indices/u/0"), Arc::new(SimDisk::new()), &split);
+        let told = parking_lot::Mutex::new(Vec::new());
+        let go_on = || {
+            told.lock().push(copy.came());
+            Ok(())
+        };
+        block_on(copy.complete(&store, &go_on)).unwrap();
+        assert_eq!(*told.lock(), [0, READ_BYTES]);
+        assert_eq!(copy.came(), READ_BYTES + pages::PAGE_BYTES);
     }
 }

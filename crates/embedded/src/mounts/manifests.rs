@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use firn_model::metadata::IndexMetadata;
@@ -23,13 +24,32 @@ const SNAPSHOTS_KEPT: usize = 4;
 /// Indices of snapshots that are kept for the next mount of the same.
 const SOURCES_KEPT: usize = 64;
 
+/// An id of an object: a SHA-256 in hex digits.
+const ID_BYTES: u64 = 64;
+
 /// The shards of an index in a snapshot, by number.
 #[derive(Debug)]
 pub(crate) struct MountedIndex {
     pub(crate) shards: Vec<MountedSegments>,
     /// Tables that have filters of its splits.
     pub(super) tables: Vec<Arc<MountedTable>>,
+    origin: Mutex<Origin>,
     tenant_bytes: OnceLock<Vec<(Arc<str>, u64)>>,
+}
+
+/// Who said what there is to read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Origin {
+    /// The commit of the repository's log that was the newest then; 0: a copy on this node said so.
+    as_of: u64,
+    /// The id of the manifest that the snapshot had; `None`: the copy is of a build that did not keep it.
+    pub(super) snapshot_manifest: Option<String>,
+}
+
+/// A manifest as its repository has it.
+pub(super) struct Fetched {
+    manifest: IndexManifest,
+    origin: Origin,
 }
 
 /// A shard in a snapshot.
@@ -42,7 +62,7 @@ pub(crate) struct MountedSegments {
 }
 
 impl MountedIndex {
-    fn new(manifest: IndexManifest, tables: &MountedTables) -> Self {
+    fn new(manifest: IndexManifest, origin: Origin, tables: &MountedTables) -> Self {
         let mut shards = manifest.shards;
         shards.sort_by_key(|shard| shard.shard);
         let shards = shards.into_iter().map(|shard| {
@@ -56,8 +76,38 @@ impl MountedIndex {
         Self {
             shards: shards.collect(),
             tables: manifest.filters.into_iter().map(|table| tables.get(table)).collect(),
+            origin: Mutex::new(origin),
             tenant_bytes: OnceLock::new(),
         }
+    }
+
+    /// Every segment of every shard.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &Arc<SnapshotSegment>> {
+        self.shards.iter().flat_map(|shard| &shard.segments)
+    }
+
+    /// Who said so last.
+    pub(super) fn origin(&self) -> Origin {
+        self.origin.lock().clone()
+    }
+
+    /// Whether both name the same documents: a snapshot is rewritten when a tenant's events are removed from it.
+    fn reads_the_same(&self, other: &Self) -> bool {
+        let named = |index: &Self| {
+            let shards = index.shards.iter();
+            let named = shards.map(|shard| {
+                let segments = shard.segments.iter();
+                let ids = segments.map(|segment| {
+                    let deletes = segment.deletes.as_ref().map(|deletes| deletes.id.clone());
+                    (segment.split.id.clone(), deletes)
+                });
+                let mut ids: Vec<_> = ids.collect();
+                ids.sort_unstable();
+                (shard.missing, ids)
+            });
+            named.collect::<Vec<_>>()
+        };
+        named(self) == named(other)
     }
 
     /// The part of its splits' bytes that each tenant has, by documents, as far as the manifest names tenants.
@@ -80,11 +130,26 @@ impl MountedIndex {
 }
 
 type Cell<T> = OnceCell<Arc<T>>;
-/// The ids of a snapshot and of an index in it.
-type Key = (String, String);
+/// The ids of a snapshot and of an index in it, and the name of its repository: a repository that was copied has the same
+/// ids, and is rewritten for itself.
+type Key = (String, String, String);
 
 fn key_of(store: &SnapshotStore) -> Key {
-    (store.snapshot_uuid.clone(), store.index_uuid.clone())
+    (
+        store.snapshot_uuid.clone(),
+        store.index_uuid.clone(),
+        store.repository.clone(),
+    )
+}
+
+/// An index in a snapshot that was mounted.
+#[derive(Clone)]
+struct Source {
+    key: Key,
+    /// The id of its manifest.
+    manifest: String,
+    index: Arc<IndexMetadata>,
+    read: Weak<MountedIndex>,
 }
 
 /// See the module.
@@ -96,10 +161,14 @@ pub(crate) struct Manifests {
     /// One that is being read has no value yet; others wait for it.
     reading: Mutex<HashMap<Key, Weak<Cell<MountedIndex>>>>,
     /// What was mounted last, newest at the end: many mounts of one index share its mapping.
-    sources: Mutex<Vec<(Key, Arc<IndexMetadata>)>>,
-    /// The last ones, newest at the end, by id.
+    sources: Mutex<Vec<Source>>,
+    /// The last ones, newest at the end, by the id of the manifest.
     snapshots: Mutex<Vec<(String, Arc<Cell<SnapshotManifest>>)>>,
     tables: MountedTables,
+    /// Held by whoever writes a file.
+    keeping: Mutex<()>,
+    /// A copy was read that nobody has held against its repository yet.
+    unverified: AtomicBool,
 }
 
 impl Manifests {
@@ -113,6 +182,8 @@ impl Manifests {
             sources: Mutex::default(),
             snapshots: Mutex::default(),
             tables: MountedTables::default(),
+            keeping: Mutex::default(),
+            unverified: AtomicBool::new(false),
         }
     }
 
@@ -136,28 +207,38 @@ impl Manifests {
         };
         let index = cell
             .get_or_try_init(|| async {
-                let manifest = match self.read_copy(store) {
-                    Some(manifest) => manifest,
-                    None => {
-                        let manifest = self.fetch_from(store, &*repository()?).await?;
-                        self.keep(store, &manifest);
-                        manifest
-                    }
-                };
-                Ok::<_, Error>(self.share(&key, manifest))
+                if let Some(copy) = self.read_copy(store) {
+                    return Ok::<_, Error>(self.share(&key, &copy));
+                }
+                let fetched = self.fetch_from(store, &*repository()?).await?;
+                let index = self.share(&key, &fetched);
+                self.keep(store, &fetched);
+                Ok(index)
             })
             .await?;
         self.reading.lock().remove(&key);
         Ok(Arc::clone(index))
     }
 
-    /// What all mounts share of a manifest that was read: what others made of it meanwhile, if they did.
-    fn share(&self, key: &Key, manifest: IndexManifest) -> Arc<MountedIndex> {
+    /// What all mounts share of a manifest that was read: what others made of it meanwhile, unless the snapshot was rewritten
+    /// since they read it. Then whoever asked puts shards that read the new one in the place of theirs
+    /// ([`Core::switch_mounts`](crate::engine::Core::switch_mounts)).
+    fn share(&self, key: &Key, read: &Fetched) -> Arc<MountedIndex> {
         let mut indices = self.indices.lock();
-        if let Some(known) = indices.get(key).and_then(Weak::upgrade) {
+        let known = indices.get(key).and_then(Weak::upgrade);
+        if let Some(known) = &known
+            && known.origin.lock().as_of >= read.origin.as_of
+        {
+            return Arc::clone(known);
+        }
+        let index = MountedIndex::new(read.manifest.clone(), read.origin.clone(), &self.tables);
+        if let Some(known) = known
+            && known.reads_the_same(&index)
+        {
+            known.origin.lock().clone_from(&read.origin);
             return known;
         }
-        let index = Arc::new(MountedIndex::new(manifest, &self.tables));
+        let index = Arc::new(index);
         indices.insert(key.clone(), Arc::downgrade(&index));
         index
     }
@@ -174,11 +255,11 @@ impl Manifests {
         };
         let cell = {
             let mut kept = self.snapshots.lock();
-            match kept.iter().position(|(uuid, _)| *uuid == entry.uuid) {
+            match kept.iter().position(|(id, _)| *id == entry.manifest) {
                 Some(place) => Arc::clone(&kept[place].1),
                 None => {
                     let cell = Arc::new(Cell::new());
-                    kept.push((entry.uuid.clone(), Arc::clone(&cell)));
+                    kept.push((entry.manifest.clone(), Arc::clone(&cell)));
                     if kept.len() > SNAPSHOTS_KEPT {
                         kept.remove(0);
                     }
@@ -193,13 +274,20 @@ impl Manifests {
     }
 
     /// The manifest of an index from its repository, with its metadata.
-    pub(crate) async fn fetch_from(&self, store: &SnapshotStore, repository: &Repository) -> Result<IndexManifest> {
+    async fn fetch_from(&self, store: &SnapshotStore, repository: &Repository) -> Result<Fetched> {
         let state = repository.state().await?;
         let snapshot = self.snapshot(repository, &state, &store.snapshot).await?;
+        let named = state.snapshots.get(&store.snapshot);
         let is_other = snapshot.uuid != store.snapshot_uuid;
         let entry = snapshot.indices.get(&store.index).filter(|_| !is_other);
         match entry.filter(|entry| entry.uuid == store.index_uuid) {
-            Some(entry) => repository.index(entry).await,
+            Some(entry) => Ok(Fetched {
+                manifest: repository.index(entry).await?,
+                origin: Origin {
+                    as_of: state.number,
+                    snapshot_manifest: named.map(|named| named.manifest.clone()),
+                },
+            }),
             None => Err(Error::new(
                 ErrorKind::SnapshotMissing,
                 format!(
@@ -217,25 +305,36 @@ impl Manifests {
 
     /// What somebody reads already, or what this node's copy says.
     pub(crate) fn known_here(&self, store: &SnapshotStore) -> Option<Arc<MountedIndex>> {
-        let read = || Some(self.share(&key_of(store), self.read_copy(store)?));
+        let read = || Some(self.share(&key_of(store), &self.read_copy(store)?));
         self.known(store).or_else(read)
     }
 
-    /// An index as it was in its snapshot, to be mounted, with what will be read of it.
+    /// An index as it was in its snapshot, to be mounted, with what will be read of it. `manifest` is the id of what the snapshot
+    /// says of it now.
     pub(crate) async fn source(
         &self,
         store: &SnapshotStore,
+        manifest: &str,
         repository: &Repository,
     ) -> Result<(Arc<IndexMetadata>, Arc<MountedIndex>)> {
         let key = key_of(store);
-        let kept = self.sources.lock().iter().find(|(own, _)| *own == key).cloned();
-        if let (Some((_, source)), Some(known)) = (kept, self.known(store)) {
-            return Ok((source, known));
+        let is_own = |source: &&Source| source.key == key && source.manifest == manifest;
+        let kept = self.sources.lock().iter().find(is_own).cloned();
+        if let Some(kept) = kept
+            && let (Some(read), Some(known)) = (kept.read.upgrade(), self.known(store))
+            && Arc::ptr_eq(&read, &known)
+        {
+            return Ok((kept.index, known));
         }
         let (source, index) = self.fetch(store, repository).await?;
         let mut sources = self.sources.lock();
-        sources.retain(|(own, _)| *own != key);
-        sources.push((key, Arc::clone(&source)));
+        sources.retain(|own| own.key != key);
+        sources.push(Source {
+            key,
+            manifest: manifest.to_owned(),
+            index: Arc::clone(&source),
+            read: Arc::downgrade(&index),
+        });
         if sources.len() > SOURCES_KEPT {
             sources.remove(0);
         }
@@ -248,15 +347,48 @@ impl Manifests {
         store: &SnapshotStore,
         repository: &Repository,
     ) -> Result<(Arc<IndexMetadata>, Arc<MountedIndex>)> {
-        let manifest = self.fetch_from(store, repository).await?;
-        let source = Arc::new(IndexMetadata::from_json(&manifest.index)?);
-        self.keep(store, &manifest);
-        Ok((source, self.share(&key_of(store), manifest)))
+        let fetched = self.fetch_from(store, repository).await?;
+        let source = Arc::new(IndexMetadata::from_json(&fetched.manifest.index)?);
+        let index = self.share(&key_of(store), &fetched);
+        self.keep(store, &fetched);
+        Ok((source, index))
+    }
+
+    /// What mounts are to read from now on, from the repository, with what to [`Manifests::keep`] once they do.
+    pub(super) async fn fetch_anew(
+        &self,
+        store: &SnapshotStore,
+        repository: &Repository,
+    ) -> Result<(Arc<MountedIndex>, Fetched)> {
+        let fetched = self.fetch_from(store, repository).await?;
+        Ok((self.share(&key_of(store), &fetched), fetched))
+    }
+
+    /// Whether a copy was read since this was asked last: it may say what its snapshot was before another node rewrote it.
+    pub(super) fn take_unverified(&self) -> bool {
+        self.unverified.swap(false, Ordering::AcqRel)
+    }
+
+    /// Removes this node's copy of a manifest that is about to be replaced in its repository: a process that ends meanwhile
+    /// asks the repository which of the two it is.
+    pub(super) fn forget_copy(&self, store: &SnapshotStore) -> Result<()> {
+        let _keeping = self.keeping.lock();
+        for name in [file_name(store), file_name_before(store)] {
+            match self.disk.remove_file(&self.folder.join(name)) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
+        }
+        match self.disk.sync_dir(&self.folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            synced => Ok(synced?),
+        }
     }
 
     /// Removes the files that no mounted index needs.
     pub(crate) fn retain<'a>(&self, mounted: impl Iterator<Item = &'a SnapshotStore>) {
-        let wanted: std::collections::HashSet<String> = mounted.map(file_name).collect();
+        let names = mounted.flat_map(|store| [file_name(store), file_name_before(store)]);
+        let wanted: std::collections::HashSet<String> = names.collect();
         let Ok(entries) = self.disk.list(&self.folder) else {
             return;
         };
@@ -266,30 +398,72 @@ impl Manifests {
         }
     }
 
-    fn read_copy(&self, store: &SnapshotStore) -> Option<IndexManifest> {
-        let bytes = self.disk.read(&self.folder.join(file_name(store))).ok()?;
-        let (checksum, json) = bytes.split_first_chunk::<4>()?;
-        match crc32c::crc32c(json) == u32::from_le_bytes(*checksum) {
-            true => serde_json::from_slice(json).ok(),
-            false => None,
+    fn read_copy(&self, store: &SnapshotStore) -> Option<Fetched> {
+        let read = |name: String| self.disk.read(&self.folder.join(name));
+        let bytes = read(file_name(store)).or_else(|_| read(file_name_before(store))).ok()?;
+        let (checksum, body) = bytes.split_first_chunk::<4>()?;
+        if crc32c::crc32c(body) != u32::from_le_bytes(*checksum) {
+            return None;
         }
+        // JSON as it is printed here has no line breaks.
+        let (json, id) = match body.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => (&body[..end], Some(std::str::from_utf8(&body[end + 1..]).ok()?)),
+            None => (body, None),
+        };
+        let manifest = serde_json::from_slice(json).ok()?;
+        self.unverified.store(true, Ordering::Release);
+        Some(Fetched {
+            manifest,
+            origin: Origin {
+                as_of: 0,
+                snapshot_manifest: id.map(str::to_owned),
+            },
+        })
     }
 
-    /// What is there of it and differs is damaged, and replaced. A manifest that cannot be kept is read from the
+    /// The id of the snapshot's manifest that this node's copy is of, without reading all of it; whatever a damaged one has
+    /// there. `None`: there is no copy, or one that does not say.
+    pub(super) fn kept_of(&self, store: &SnapshotStore) -> Option<String> {
+        let path = self.folder.join(file_name(store));
+        let len = self.disk.len(&path).ok()?;
+        let end = self.disk.read_range(&path, len.checked_sub(ID_BYTES + 1)?..len).ok()?;
+        let id = end.strip_prefix(b"\n")?;
+        Some(std::str::from_utf8(id).ok()?.to_owned())
+    }
+
+    /// What is there of it and differs is damaged or of a commit before, and replaced. A manifest that cannot be kept is read from the
     /// repository at the next start.
-    fn keep(&self, store: &SnapshotStore, manifest: &IndexManifest) {
+    pub(super) fn keep(&self, store: &SnapshotStore, fetched: &Fetched) {
+        let Fetched { manifest, origin } = fetched;
+        let _keeping = self.keeping.lock();
+        // Read before the snapshot was rewritten.
+        if self
+            .known(store)
+            .is_some_and(|known| known.origin.lock().as_of > origin.as_of)
+        {
+            return;
+        }
         let path = self.folder.join(file_name(store));
         let written = serde_json::to_vec(manifest)
             .map_err(std::io::Error::from)
-            .and_then(|json| {
-                let mut bytes = crc32c::crc32c(&json).to_le_bytes().to_vec();
-                bytes.extend_from_slice(&json);
+            .and_then(|mut body| {
+                if let Some(id) = &origin.snapshot_manifest {
+                    body.push(b'\n');
+                    body.extend_from_slice(id.as_bytes());
+                }
+                let mut bytes = crc32c::crc32c(&body).to_le_bytes().to_vec();
+                bytes.extend_from_slice(&body);
                 // Many mounts of one index share the file.
                 if self.disk.read(&path).is_ok_and(|kept| kept == bytes) {
                     return Ok(());
                 }
                 self.disk.create_dir_all(&self.folder)?;
-                self.disk.write_atomic(&path, &bytes)
+                self.disk.write_atomic(&path, &bytes)?;
+                // It may say what the snapshot was before it was rewritten.
+                match self.disk.remove_file(&self.folder.join(file_name_before(store))) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                    _ => Ok(()),
+                }
             });
         if let Err(error) = written {
             tracing::warn!(%error, index = store.index, snapshot = store.snapshot, "cannot keep the manifest of a mounted index");
@@ -297,12 +471,21 @@ impl Manifests {
     }
 }
 
+/// Names of repositories are whatever their users like, so their checksum stands for them.
+fn file_name(store: &SnapshotStore) -> String {
+    let repository = crc32c::crc32c(store.repository.as_bytes());
+    let (snapshot, index) = (plain(&store.snapshot_uuid), plain(&store.index_uuid));
+    format!("{snapshot}.{index}.{repository:08x}.mount")
+}
+
+/// As files were called that did not tell repositories apart.
+fn file_name_before(store: &SnapshotStore) -> String {
+    format!("{}.{}.mount", plain(&store.snapshot_uuid), plain(&store.index_uuid))
+}
+
 /// Ids are made of letters, digits, `-` and `_`, as firn draws them; whatever else a repository says is left out, so
 /// that no name leads out of the folder.
-fn file_name(store: &SnapshotStore) -> String {
-    let plain = |id: &str| -> String {
-        let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-        id.chars().filter(is_plain).collect()
-    };
-    format!("{}.{}.mount", plain(&store.snapshot_uuid), plain(&store.index_uuid))
+fn plain(id: &str) -> String {
+    let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    id.chars().filter(is_plain).collect()
 }

@@ -12,6 +12,7 @@ mod ahead;
 mod bytes;
 mod copying;
 mod filtering;
+mod following;
 mod left;
 mod local;
 mod manifests;
@@ -21,9 +22,11 @@ mod pinning;
 mod pruning;
 mod sampling;
 mod shard;
+mod switching;
 mod tables;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
@@ -31,8 +34,9 @@ use firn_storage::regions::{CachedObject, ObjectId, RegionCache, RegionCacheOpti
 use firn_storage::repository::SnapshotSegment;
 use tokio::runtime::Handle;
 
-use self::bytes::MountedBytes;
+use self::bytes::{Missed, MountedBytes};
 pub(crate) use self::copying::Copying;
+use self::following::Following;
 pub(crate) use self::manifests::{Manifests, MountedIndex};
 use self::open_splits::{OpenSplits, SplitKey};
 pub(crate) use self::opening::Opened;
@@ -55,6 +59,11 @@ pub(crate) struct Mounts {
     open: OpenSplits,
     pub(crate) copying: Copying,
     pinned: Pinned,
+    /// Something was not in its repository when somebody read it.
+    missed: Arc<Missed>,
+    following: Following,
+    /// How often shards were put in the place of others that read what their snapshot was before.
+    switched: AtomicU64,
 }
 
 impl Mounts {
@@ -66,6 +75,9 @@ impl Mounts {
             open: OpenSplits::new(config.open_splits_bytes_max),
             copying: Copying::default(),
             pinned: Pinned::default(),
+            missed: Arc::default(),
+            following: Following::new((config.now_ms)()),
+            switched: AtomicU64::new(0),
         }
     }
 
@@ -182,6 +194,7 @@ impl Core {
             cache: Arc::clone(self.mounts.regions()?),
             io: Handle::clone(self.io()?),
             local: shard.copies(&self.config.disk).get(place).cloned(),
+            missed: Arc::clone(&self.mounts.missed),
         }))
     }
 

@@ -115,6 +115,12 @@ impl OpenSplits {
         open.remove(|entry| entry.used_ms < since_ms && !entry.in_use());
     }
 
+    /// Whether somebody reads one of those for which `chosen` is true.
+    pub(super) fn any_in_use(&self, chosen: impl Fn(&SplitKey) -> bool) -> bool {
+        let open = self.open.lock();
+        open.by_key.iter().any(|(key, entry)| chosen(key) && entry.in_use())
+    }
+
     /// Closes those for which `chosen` is true; who reads one goes on.
     pub(super) fn close(&self, chosen: impl Fn(&SplitKey) -> bool) {
         let mut open = self.open.lock();

@@ -1,8 +1,9 @@
 //! From mounted shards to segments: all that a search needs is asked for at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use tokio::runtime::Handle;
 use super::left::Left;
 use super::{Conditions, MountedShard, OpenSplits, SplitKey, key_of, sampling};
 use crate::engine::Core;
-use crate::pool::{wait_for_others, yield_now};
+use crate::pool::{wait_for_far, yield_now};
 use crate::search::NotOpened;
 use crate::segment::{Segment, ShardSnapshot};
 use crate::splits::reads::note_fetched;
@@ -36,6 +37,8 @@ pub(crate) struct Opened {
     pub(crate) snapshot: Option<Arc<ShardSnapshot>>,
     /// The segments that are not in it.
     pub(crate) not_opened: NotOpened,
+    /// Some that may hold a match are not in it, as they did not come within the time of the search.
+    pub(crate) is_late: bool,
 }
 
 /// A segment that has to be opened.
@@ -47,7 +50,8 @@ struct Closed {
 }
 
 impl Core {
-    /// Learns what mounted shards read, where that is not known yet; one outcome for each.
+    /// Learns what mounted shards read, where that is not known yet; one outcome for each. Once the time of the search is over
+    /// it is a timeout for those that are not known yet.
     pub(crate) fn learn_manifests(&self, shards: &[&Arc<MountedShard>], cancel: &Cancel) -> Result<Vec<Result<()>>> {
         let unknown = |shard: &&&Arc<MountedShard>| shard.known().is_none();
         if !shards.iter().any(|shard| unknown(&shard)) {
@@ -63,11 +67,18 @@ impl Core {
         let all = stream::iter(shards.iter().map(|shard| learn(Arc::clone(shard))))
             .buffered(REQUESTS_MAX)
             .collect::<Vec<Result<()>>>();
-        wait_for(self.io()?, cancel, all)
+        match wait_for(self.io()?, cancel, all) {
+            Err(error) if error.kind() == ErrorKind::Timeout => {
+                let known = |shard: &&Arc<MountedShard>| shard.known().map(drop).ok_or_else(|| error.clone());
+                Ok(shards.iter().map(known).collect())
+            }
+            learned => learned,
+        }
     }
 
     /// Opens what can match of mounted shards; one outcome for each. Blocks while footers are fetched, others run
-    /// meanwhile.
+    /// meanwhile. Once the time of the search is over, what is here is opened, and what is not is left out of
+    /// [`Opened::snapshot`], which [`Opened::is_late`] says.
     pub(crate) fn open_mounted(
         &self,
         wanted: &[(Arc<MountedShard>, Arc<Conditions>)],
@@ -76,7 +87,11 @@ impl Core {
         let shards: Vec<&Arc<MountedShard>> = wanted.iter().map(|(shard, _)| shard).collect();
         let learned = self.learn_manifests(&shards, cancel)?;
         let mut left = Left::of(wanted.iter().map(|(shard, conditions)| (shard, conditions)));
-        self.ask_filters(&mut left, cancel)?;
+        match self.ask_filters(&mut left, cancel) {
+            // Then they say nothing.
+            Err(error) if error.kind() == ErrorKind::Timeout => {}
+            asked => asked?,
+        }
         let now_ms = self.now_ms();
         let mut segments: HashMap<SplitKey, Result<Arc<Segment>>> = HashMap::new();
         let mut closed: HashMap<SplitKey, Closed> = HashMap::new();
@@ -112,27 +127,35 @@ impl Core {
             closed.bytes.missing(&[footer])
         };
         let closed = sampling::leave_out(closed, footer, &mut segments);
-        let closed = self.fetch_footers(wanted, closed, cancel)?;
+        let closed = self.fetch_footers(wanted, closed, &mut segments, cancel)?;
         for closed in closed {
             yield_now();
-            cancel.check()?;
+            match cancel.check() {
+                Err(error) if error.kind() != ErrorKind::Timeout => return Err(error),
+                _ => {}
+            }
             let key = closed.key.clone();
             segments.insert(key, self.open_closed(closed, now_ms));
         }
         let outcomes = shards.iter().enumerate().zip(learned);
         Ok(outcomes
-            .map(|((asked, shard), learned)| {
-                learned?;
-                opened(shard, asked, &left, &segments)
+            .map(|((asked, shard), learned)| match learned {
+                Err(error) if error.kind() == ErrorKind::Timeout => Ok(Opened {
+                    snapshot: Some(shard.snapshot(Vec::new())),
+                    is_late: true,
+                    ..Opened::default()
+                }),
+                learned => learned.and_then(|()| opened(shard, asked, &left, &segments)),
             })
             .collect())
     }
 
-    /// Brings the footers and deletes of splits here, all at once.
+    /// Brings the footers and deletes of splits here, all at once. Those that do not come in time are noted in `segments`.
     fn fetch_footers(
         &self,
         wanted: &[(Arc<MountedShard>, Arc<Conditions>)],
         closed: HashMap<SplitKey, Closed>,
+        segments: &mut HashMap<SplitKey, Result<Arc<Segment>>>,
         cancel: &Cancel,
     ) -> Result<Vec<Closed>> {
         if closed.is_empty() {
@@ -165,10 +188,23 @@ impl Core {
                 closed
             }
         };
-        let all = stream::iter(closed.into_values().map(fetch))
-            .buffer_unordered(REQUESTS_MAX)
-            .collect::<Vec<Closed>>();
-        wait_for(self.io()?, cancel, all)
+        let keys: Vec<SplitKey> = closed.keys().cloned().collect();
+        let mut fetched = Vec::with_capacity(closed.len());
+        let mut fetching = stream::iter(closed.into_values().map(fetch)).buffer_unordered(REQUESTS_MAX);
+        let all = async {
+            while let Some(closed) = fetching.next().await {
+                fetched.push(closed);
+            }
+        };
+        match wait_for(self.io()?, cancel, all) {
+            Err(error) if error.kind() == ErrorKind::Timeout => {
+                let came: HashSet<SplitKey> = fetched.iter().map(|closed| closed.key.clone()).collect();
+                let late = keys.into_iter().filter(|key| !came.contains(key));
+                segments.extend(late.map(|key| (key, Err(error.clone()))));
+            }
+            waited => waited?,
+        }
+        Ok(fetched)
     }
 
     fn open_closed(&self, closed: Closed, now_ms: i64) -> Result<Arc<Segment>> {
@@ -183,7 +219,11 @@ impl Core {
                 ),
             ));
         }
-        let deletes = closed.deletes.transpose()?;
+        let deletes = closed.deletes.transpose().inspect_err(|error| {
+            if error.kind() == ErrorKind::Repository {
+                self.mounts.missed.store(true, Ordering::Release);
+            }
+        })?;
         let segment = open_split(&closed.segment.split, closed.bytes, deletes.as_deref())?;
         Ok(self.mounts.open.put(closed.key, Arc::new(segment), bytes, now_ms))
     }
@@ -216,15 +256,18 @@ fn opened(
         ));
     };
     let mut own = Vec::new();
+    let mut is_late = false;
     for (_, segment) in kept(shard, asked, left) {
         match segments.get(&key_of(shard, segment)) {
             Some(Ok(open)) => own.push(Arc::clone(open)),
+            Some(Err(error)) if error.kind() == ErrorKind::Timeout => is_late = true,
             Some(Err(error)) => return Err(error.clone()),
             None => return Err(Error::internal("a split was not opened")),
         }
     }
     Ok(Opened {
-        snapshot: match own.is_empty() && !all.segments.is_empty() {
+        is_late,
+        snapshot: match own.is_empty() && !is_late && !all.segments.is_empty() {
             true => None,
             false => Some(shard.snapshot(own)),
         },
@@ -237,7 +280,7 @@ fn opened(
 
 /// Waits for object stores; others run meanwhile. Fails when the client has gone.
 pub(super) fn wait_for<T>(io: &Handle, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T> {
-    wait_for_others(|| {
+    wait_for_far(|| {
         io.block_on(async {
             let mut work = std::pin::pin!(work);
             loop {

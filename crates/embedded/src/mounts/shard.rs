@@ -1,15 +1,17 @@
 //! A shard that reads a snapshot.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use firn_model::Result;
 use firn_model::ids::AutoId;
 use firn_model::metadata::IndexMetadata;
 use firn_model::settings::SnapshotStore;
 use firn_storage::disk::Disk;
 
-use super::local::LocalSplit;
+use super::local::{LocalSplit, copy_name, is_copy};
 use super::manifests::{MountedIndex, MountedSegments};
 use crate::backoff::Backoff;
 use crate::segment::{Segment, ShardSnapshot};
@@ -83,10 +85,31 @@ impl MountedShard {
         })
     }
 
-    /// Of each segment of which there is to be a whole copy its bytes, and whether the copy is here.
-    pub(crate) fn copied(&self, disk: &Arc<dyn Disk>) -> Vec<(u64, bool)> {
+    /// Removes copies of splits from its folder that it does not read.
+    pub(super) fn remove_other_copies(&self, disk: &Arc<dyn Disk>) -> Result<()> {
+        let (Some(folder), Some(segments)) = (&self.folder, self.segments()) else {
+            return Ok(());
+        };
+        let own: HashSet<String> = segments
+            .segments
+            .iter()
+            .map(|segment| copy_name(&segment.split))
+            .collect();
+        let listed = match disk.list(folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            listed => listed?,
+        };
+        let others = listed.into_iter().map(|entry| entry.name);
+        for name in others.filter(|name| is_copy(name) && !own.contains(name)) {
+            disk.remove_file(&folder.join(name))?;
+        }
+        Ok(disk.sync_dir(folder)?)
+    }
+
+    /// Of each segment of which there is to be a whole copy its bytes, those that came, and whether the copy is here.
+    pub(crate) fn copied(&self, disk: &Arc<dyn Disk>) -> Vec<(u64, u64, bool)> {
         let copies = self.copies(disk).iter();
-        copies.map(|copy| (copy.len(), copy.is_whole())).collect()
+        copies.map(|copy| (copy.len(), copy.came(), copy.is_whole())).collect()
     }
 
     /// When the last copy came that this process made; `None`: it made none.

@@ -17,6 +17,11 @@ pub(crate) struct MountedTable {
 }
 
 impl MountedTable {
+    /// Its id.
+    pub(super) fn id(&self) -> &str {
+        &self.reference.id
+    }
+
     /// The table. One that cannot be opened now may be another time.
     pub(super) async fn opened(
         &self,

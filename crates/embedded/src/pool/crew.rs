@@ -16,6 +16,9 @@ use parking_lot::{Condvar, Mutex};
 /// How long a spare thread stays without work: starting one takes some 50 µs, so once in seconds is nothing.
 pub(super) const SPARE_IDLE: Duration = Duration::from_secs(5);
 
+/// Threads beyond the others, which take the places of those that wait for something far away.
+const AWAY_MAX: usize = 64;
+
 /// The threads of some pools.
 pub(super) struct Crew<T> {
     name: &'static str,
@@ -25,6 +28,8 @@ pub(super) struct Crew<T> {
     /// Of threads that somebody waits for in the end, by number.
     handles: BTreeMap<usize, JoinHandle<()>>,
     alive: usize,
+    /// Threads that only wait for something far away.
+    pub(super) away: usize,
 }
 
 /// How many threads a crew has.
@@ -83,12 +88,13 @@ impl<T> Crew<T> {
             idle: Vec::new(),
             handles: BTreeMap::new(),
             alive: 0,
+            away: 0,
         }
     }
 
     /// Threads that could take a job, whether they were started or not.
     pub(super) fn free(&self) -> usize {
-        self.idle.len() + (self.size.max - self.alive)
+        self.idle.len() + (self.size.max + self.away.min(AWAY_MAX)).saturating_sub(self.alive)
     }
 
     /// Threads that were started and have not ended.

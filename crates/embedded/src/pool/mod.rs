@@ -20,7 +20,7 @@ use firn_model::{Error, ErrorKind, Result};
 
 pub use self::flow::Flow;
 pub(crate) use self::flow::FlowKey;
-pub(crate) use self::workers::{wait_for_others, yield_now};
+pub(crate) use self::workers::{wait_for_far, wait_for_others, yield_now};
 
 use self::crew::{CrewSize, SPARE_IDLE};
 use self::queue::End;

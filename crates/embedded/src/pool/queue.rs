@@ -18,6 +18,8 @@ use super::flow::{Flow, FlowKey};
 /// have only just been served. Also how far behind someone must be for a running job to be interrupted:
 /// far longer than handing over takes, and far shorter than anybody notices.
 pub(super) const HEAD_START_NS: u64 = 1_000_000;
+/// Jobs of one flow and lane that wait for something far away and do not keep it from beginning others.
+pub(super) const AWAY_OF_FLOW_MAX: usize = 16;
 /// The weight whose virtual time is real time.
 const WEIGHT_UNIT: u64 = firn_engine::Scope::WEIGHT_DEFAULT as u64;
 
@@ -53,6 +55,8 @@ struct Lane<T> {
     running: usize,
     /// Jobs that were begun and have not ended: those that run and those that were interrupted.
     unfinished: usize,
+    /// Those of them that wait for something far away.
+    away: usize,
 }
 
 /// A place where a job waits or runs.
@@ -92,11 +96,17 @@ impl<T> Lane<T> {
             turned: VecDeque::new(),
             running: 0,
             unfinished: 0,
+            away: 0,
         }
     }
 
     fn waiting(&self) -> usize {
         self.begun.len() + self.fresh.len() + self.turned.len()
+    }
+
+    /// Begun jobs that keep the flow from beginning others.
+    fn unfinished(&self) -> usize {
+        self.unfinished - self.away.min(AWAY_OF_FLOW_MAX).min(self.unfinished)
     }
 
     fn is_active(&self) -> bool {
@@ -146,12 +156,17 @@ impl<T> FlowState<T> {
     }
 
     fn unfinished(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.unfinished).sum()
+        self.lanes.iter().map(Lane::unfinished).sum()
+    }
+
+    /// Whether jobs of it have not ended, wherever they are.
+    fn is_begun(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.unfinished > 0)
     }
 
     /// What goes first in a lane.
     fn next(&self, lane: usize, allowed: &impl Fn(Candidate<'_, T>) -> bool) -> Option<Next> {
-        let (unfinished, flow_unfinished) = (self.lanes[lane].unfinished, self.unfinished());
+        let (unfinished, flow_unfinished) = (self.lanes[lane].unfinished(), self.unfinished());
         self.lanes[lane].next(|entry| {
             allowed(Candidate {
                 lane,
@@ -225,6 +240,17 @@ impl<T> FairQueue<T> {
     /// A job was begun.
     pub(super) fn begun(&mut self, place: &Place) {
         self.flow(&place.flow).lanes[place.lane].unfinished += 1;
+    }
+
+    /// A job that stopped waits for something far away, so that its flow may begin another.
+    pub(super) fn went_away(&mut self, place: &Place) {
+        self.flow(&place.flow).lanes[place.lane].away += 1;
+    }
+
+    /// It waits no more.
+    pub(super) fn came_back(&mut self, place: &Place) {
+        let lane = &mut self.flow(&place.flow).lanes[place.lane];
+        lane.away = lane.away.saturating_sub(1);
     }
 
     /// A job ended.
@@ -352,7 +378,7 @@ impl<T> FairQueue<T> {
         }
         let start = self.clock.saturating_sub(HEAD_START_NS);
         self.flows
-            .retain(|_, flow| flow.is_active() || flow.unfinished() > 0 || flow.at > start);
+            .retain(|_, flow| flow.is_active() || flow.is_begun() || flow.at > start);
     }
 }
 

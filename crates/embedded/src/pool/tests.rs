@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use firn_engine::Scope;
 use firn_model::tenant::TenantId;
 
-use super::queue::{Candidate, End, FairQueue, Fresh, HEAD_START_NS, Place};
+use super::queue::{AWAY_OF_FLOW_MAX, Candidate, End, FairQueue, Fresh, HEAD_START_NS, Place};
 use super::*;
 
 const MS: u64 = 1_000_000;
@@ -400,6 +400,47 @@ fn the_thread_that_became_idle_last_takes_the_next_job() {
             assert_eq!(next_thread(&pool), *thread);
         }
     }
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_flow_goes_on_while_its_jobs_wait_for_something_far_away() {
+    let config = |name| PoolConfig {
+        name,
+        threads: 1,
+        queue_limit: 100,
+    };
+    let [_write, search] = Pool::sharing("test", 1, [config("write"), config("search")]);
+    let (begin, begun) = channel();
+    let mut far = Vec::new();
+    for _ in 0..AWAY_OF_FLOW_MAX + 2 {
+        let (come, came) = channel::<()>();
+        let begin = begin.clone();
+        let job = move || {
+            begin.send("far").unwrap();
+            wait_for_far(|| came.recv().unwrap());
+        };
+        search.spawn(&tenant("a"), job).unwrap();
+        far.push(come);
+    }
+    // One more than may be away counts as begun, as if it ran; and so another has to wait.
+    for _ in 0..=AWAY_OF_FLOW_MAX {
+        assert_eq!(begun.recv_timeout(PATIENCE), Ok("far"));
+    }
+    let near = begin.clone();
+    search.spawn(&tenant("b"), move || near.send("near").unwrap()).unwrap();
+    assert_eq!(begun.recv_timeout(PATIENCE), Ok("near"), "others go on");
+    assert!(begun.try_recv().is_err(), "no further one of the first flow");
+    far.remove(0).send(()).unwrap();
+    assert_eq!(begun.recv_timeout(PATIENCE), Ok("far"), "it counts no more");
+    drop(begin);
+    for come in far {
+        come.send(()).unwrap();
+    }
+    search.spawn(&tenant("a"), || ()).unwrap();
+    assert!(search.close_within(Duration::from_secs(10)));
+    assert_eq!(search.stats().completed, AWAY_OF_FLOW_MAX as u64 + 4);
 }
 
 fn alive(pool: &Pool) -> usize {

@@ -59,6 +59,8 @@ pub(super) struct Workers {
     /// Entries that wait, for a look without the lock.
     waiting: AtomicUsize,
     slots: usize,
+    /// Whether there may be more threads than slots.
+    has_spares: bool,
     /// Free threads that are kept for flows with no job begun.
     reserved: usize,
     cpu_clock: fn() -> Duration,
@@ -124,20 +126,38 @@ pub(crate) fn yield_now() {
 
 /// Runs `wait`, which only waits for other threads, without keeping anybody from running meanwhile.
 pub(crate) fn wait_for_others<T>(wait: impl FnOnce() -> T) -> T {
+    wait_apart(false, wait)
+}
+
+/// The same for what is far away and may take long: the flow may begin other jobs meanwhile, and they have threads of their own.
+pub(crate) fn wait_for_far<T>(wait: impl FnOnce() -> T) -> T {
+    wait_apart(true, wait)
+}
+
+fn wait_apart<T>(is_far: bool, wait: impl FnOnce() -> T) -> T {
     let place = CURRENT.with_borrow_mut(|current| {
         let current = current.as_mut()?;
         let workers = Arc::clone(&current.workers);
         let mut state = workers.state.lock();
         current.charge(&mut state);
         state.stop(&current.place);
+        let is_away = is_far && workers.has_spares;
+        if is_away {
+            state.crew.away += 1;
+            state.queue.went_away(&current.place);
+        }
         workers.hand_out(&mut state);
         drop(state);
-        Some((workers, current.place.clone()))
+        Some((workers, current.place.clone(), is_away))
     });
     let result = wait();
-    if let Some((workers, place)) = place {
+    if let Some((workers, place, is_away)) = place {
         // At once, although all slots may be taken: its request is nearly done, and it would hold what it has.
         let mut state = workers.state.lock();
+        if is_away {
+            state.crew.away -= 1;
+            state.queue.came_back(&place);
+        }
         state.queue.resumed(&place);
         state.running += 1;
         state.lanes[place.lane].running += 1;
@@ -222,6 +242,7 @@ impl Workers {
             ended: Condvar::new(),
             waiting: AtomicUsize::new(0),
             slots: size.lasting,
+            has_spares: size.max > size.lasting,
             reserved: match size.max > size.lasting {
                 true => size.max / RESERVED_FOR_OTHERS,
                 false => 0,

@@ -1,13 +1,13 @@
 //! From what the segments found to the answer: fetches hits, finishes aggregations.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
 use firn_engine::aggs::{FinishOptions, Partials, WantedHits};
 use firn_engine::search::{
-    Hit, Profile, SearchRequest, SearchResponse, SearchShards, SortBy, TotalHits, TrackTotalHits,
+    Hit, HitShape, Profile, SearchRequest, SearchResponse, SearchShards, SortBy, TotalHits, TrackTotalHits,
 };
 use firn_model::{Error, Result};
 use serde_json::Value;
@@ -109,10 +109,12 @@ impl Answering<'_> {
         }
         let request = self.request;
         let places = rows.iter().map(Row::place).collect();
-        let mut hits = self.fetch(places, &request.shape)?;
+        let fetched = self.fetch(places, &request.shape)?;
         let shows_scores = request.shows_scores();
         let shards: HashMap<u32, usize> = self.tasks.iter().map(|task| (task.order, task.shard)).collect();
-        for (hit, row) in hits.iter_mut().zip(&rows) {
+        let mut hits = Vec::with_capacity(fetched.len());
+        for (hit, row) in fetched.into_iter().zip(&rows) {
+            let Some(mut hit) = hit else { continue };
             let shard = &self.ready[shards[&row.order]];
             hit.score = shows_scores.then(|| shard.constant_score().unwrap_or(row.score));
             if !request.sort.is_empty() {
@@ -125,8 +127,9 @@ impl Answering<'_> {
                     let values = Value::Array(vec![value.clone()]);
                     hit.fields.insert(collapse.field.clone(), values);
                 }
-                self.surroundings().expand(collapse, &value, hit)?;
+                self.surroundings().expand(collapse, &value, &mut hit)?;
             }
+            hits.push(hit);
         }
         Ok(hits)
     }
@@ -139,13 +142,20 @@ impl Answering<'_> {
             ctx: self.ctx,
             now_ms: self.now_ms,
             limits: self.limits.clone(),
+            timed_out: &self.shared.timed_out,
         }
     }
 
-    fn fetch(&self, places: Vec<Place>, shape: &firn_engine::search::HitShape) -> Result<Vec<Hit>> {
+    fn fetch(&self, places: Vec<Place>, shape: &HitShape) -> Result<Vec<Option<Hit>>> {
         let (query, post_filter) = (&self.request.query, self.request.post_filter.as_ref());
-        let shown = Arc::new(Shown::new(shape, self.ready, query, post_filter, self.now_ms)?);
-        fetch::fetch(self.ready, self.tasks, places, &shown, self.pool, &self.shared.memory)
+        let orders: HashSet<u32> = places.iter().map(|place| place.order).collect();
+        let with_hits = self.tasks.iter().filter(|task| orders.contains(&task.order));
+        let with_hits = with_hits.map(|task| task.shard).collect();
+        let shown = Shown::new(shape, self.ready, &with_hits, query, post_filter, self.now_ms)?;
+        let shown = Arc::new(shown);
+        let hits = fetch::fetch(self.ready, self.tasks, places, &shown, self.pool, self.shared)?;
+        self.shared.timed_out.fetch_or(shown.timed_out(), Ordering::Relaxed);
+        Ok(hits)
     }
 
     fn aggregations(&self) -> Result<Value> {
@@ -191,9 +201,9 @@ impl Answering<'_> {
             for page in same {
                 done[page] = true;
                 for row in &wanted[page].rows {
-                    let mut hit = fetched
-                        .next()
-                        .ok_or_else(|| Error::internal("fewer hits were fetched than asked for"))?;
+                    let fetched = fetched.next();
+                    let hit = fetched.ok_or_else(|| Error::internal("fewer hits were fetched than asked for"))?;
+                    let Some(mut hit) = hit else { continue };
                     hit.score = row.score;
                     hit.sort.clone_from(&row.sort);
                     pages[page].push(hit);

@@ -12,10 +12,12 @@ use firn_model::{Error, Result};
 use tantivy::columnar::{Column, ColumnIndex, ColumnType, MonotonicallyMappableToU64, NumericalType};
 use tantivy::{DocId, SegmentReader};
 
+use super::prune::TIMESTAMP;
 use super::strings::StrColumn;
 use super::{paths, presence};
 pub(super) use crate::derived::is_full;
 use crate::schema::Class;
+use crate::segment::Segment;
 use crate::segment_cache::{CACHE, CacheKey};
 use crate::splits::reads::{self, Rows};
 use crate::splits::{RunValues, StoredRuns, read_bytes};
@@ -119,9 +121,39 @@ impl NumColumn {
         Self::open_named(reader, &paths::column_name("num", path))
     }
 
+    /// The instants of a segment to the hour, of which each is so many units; `None`: it keeps none.
+    pub(super) fn open_hours(segment: &Segment, unit: u64) -> Result<Option<Self>> {
+        let Some(runs) = segment.derived.split().and_then(|split| split.hours(unit)) else {
+            return Ok(None);
+        };
+        let opened = once_opened(&segment.reader, "hours", TIMESTAMP, |key| {
+            Ok(Some(Self {
+                column: runs.values(key.clone())?,
+                kind: NumericalType::I64,
+            }))
+        })?;
+        if let Some(opened) = &opened {
+            note_rows(&opened.column);
+        }
+        Ok(opened)
+    }
+
+    /// As [`NumColumn::open`], by who reads no value of it before it is opened again: of a try, none is wanted.
+    pub(super) fn look_at(reader: &SegmentReader, path: &str) -> Result<Option<Self>> {
+        Self::find(reader, &paths::column_name("num", path))
+    }
+
     /// A column by its full name.
     pub(super) fn open_named(reader: &SegmentReader, name: &str) -> Result<Option<Self>> {
-        let opened = once_opened(reader, "num", name, |key| {
+        let opened = Self::find(reader, name)?;
+        if let Some(opened) = &opened {
+            note_rows(&opened.column);
+        }
+        Ok(opened)
+    }
+
+    fn find(reader: &SegmentReader, name: &str) -> Result<Option<Self>> {
+        once_opened(reader, "num", name, |key| {
             let handles = reader.fast_fields().dynamic_column_handles(name).map_err(failed)?;
             let Some(handle) = handles.iter().find(|handle| NUMERIC.contains(&handle.column_type())) else {
                 return Ok(None);
@@ -132,11 +164,31 @@ impl NumColumn {
             };
             let kind = handle.column_type().numerical_type();
             Ok(column.zip(kind).map(|(column, kind)| Self { column, kind }))
-        })?;
-        if let Some(opened) = &opened {
-            note_rows(&opened.column);
-        }
-        Ok(opened)
+        })
+    }
+
+    /// The column of a split of which totals are known, without its documents, by its full name. Nothing is read.
+    pub(super) fn known(reader: &SegmentReader, name: &str) -> Result<Option<(Self, StoredRuns)>> {
+        let handles = reader.fast_fields().dynamic_column_handles(name).map_err(failed)?;
+        let Some(handle) = handles.iter().find(|handle| NUMERIC.contains(&handle.column_type())) else {
+            return Ok(None);
+        };
+        let runs = StoredRuns::behind(handle.file_slice()).filter(|runs| runs.totals().is_some());
+        let known = runs.zip(handle.column_type().numerical_type());
+        Ok(known.map(|(runs, kind)| {
+            let column = runs.without_documents(known_key(reader, name), reader.max_doc());
+            (Self { column, kind }, runs)
+        }))
+    }
+
+    /// Whether raw values are those of `i64`.
+    pub(crate) fn is_i64(&self) -> bool {
+        self.kind == NumericalType::I64
+    }
+
+    /// Whether its values are integers.
+    pub(super) fn is_integer(&self) -> bool {
+        self.kind != NumericalType::F64
     }
 
     /// The value of a raw one.
@@ -275,6 +327,31 @@ pub(super) fn open_strings(reader: &SegmentReader, class: Class, path: &str) -> 
         note_rows(opened.ords());
     }
     Ok(opened)
+}
+
+/// The column of strings of a split of which totals are known. Nothing is read.
+pub(super) fn known_strings(reader: &SegmentReader, class: Class, path: &str) -> Result<Option<StoredRuns>> {
+    let Some(name) = paths::string_column_name(class, path) else {
+        return Ok(None);
+    };
+    let fields = reader.fast_fields();
+    let handle = fields.dynamic_column_handle(&name, ColumnType::Str).map_err(failed)?;
+    let runs = handle.and_then(|handle| StoredRuns::behind(handle.file_slice()));
+    Ok(runs.filter(|runs| runs.totals().is_some()))
+}
+
+/// The strings of such a column, without its documents. Reads the dictionary.
+pub(super) fn strings_without_documents(reader: &SegmentReader, runs: &StoredRuns) -> Result<StrColumn> {
+    let ords = runs.without_documents(known_key(reader, "strings"), reader.max_doc());
+    Ok(StrColumn::new(runs.dictionary()?, ords))
+}
+
+/// A column without documents loads no run, so nothing is kept under its name.
+fn known_key(reader: &SegmentReader, name: &str) -> CacheKey {
+    CacheKey {
+        segment: reader.segment_id(),
+        name: format!("known {name}").into(),
+    }
 }
 
 /// Of a try ([`crate::splits::reads`]), notes what reading the values of the rows at hand would wait for.

@@ -12,6 +12,7 @@ use super::guard::Guard;
 use super::marks::Marks;
 use super::query::text::Kind;
 use super::statistics::{FieldStatistics, Statistics};
+use super::turns::in_turn;
 use super::weight::Compiled;
 use super::{TenantRestriction, field, query};
 use crate::schema;
@@ -74,8 +75,14 @@ impl Compiler<'_> {
 
     /// Compiles a query.
     pub(super) fn compile(&self, query: &Query) -> Result<Compiled> {
-        let scoring = self.scoring();
         self.guard.take_clauses(1)?;
+        let stop = &self.guard.stop;
+        stop.turn()?;
+        Ok(in_turn(self.compile_part(query)?, stop))
+    }
+
+    fn compile_part(&self, query: &Query) -> Result<Compiled> {
+        let scoring = self.scoring();
         match query {
             Query::MatchAll(all) => Ok(Compiled::All.constant(all.boost, scoring)),
             Query::MatchNone => Ok(Compiled::None),

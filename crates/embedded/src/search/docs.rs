@@ -88,6 +88,14 @@ impl Reach {
         }
     }
 
+    /// The documents of which each one's instant has to be looked at.
+    pub(super) fn tested(&self) -> Vec<Range<DocId>> {
+        match self {
+            Self::Runs { runs, .. } => runs.tested().collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// How many rows at most have to be read.
     pub(super) fn row_count(&self, segment: &Segment) -> u64 {
         match self {
@@ -242,6 +250,27 @@ impl Selection {
         match reach {
             Reach::Rows(span) if matches!(self.matches, Matches::All) => Some(span),
             _ => None,
+        }
+    }
+
+    /// Whether every document of the segment matches, and none is deleted.
+    pub(super) fn is_whole(&self, reach: &Reach, segment: &Segment) -> bool {
+        let is_all = match reach {
+            Reach::All { by_terms } => !by_terms,
+            Reach::Rows(span) => span.rows == (0..segment.max_doc),
+            Reach::Nothing | Reach::Runs { .. } => false,
+        };
+        is_all && matches!(self.matches, Matches::All) && segment.deleted_count == 0 && segment.alive.is_none()
+    }
+
+    /// The rows that are known to match without reading any, apart from deleted ones.
+    pub(super) fn certain(&self, reach: &Reach, segment: &Segment) -> Vec<Range<DocId>> {
+        match reach {
+            _ if !matches!(self.matches, Matches::All) => Vec::new(),
+            Reach::Nothing | Reach::All { by_terms: true } | Reach::Runs { by_terms: true, .. } => Vec::new(),
+            Reach::All { by_terms: false } => std::iter::once(0..segment.max_doc).collect(),
+            Reach::Rows(span) => vec![span.rows.clone()],
+            Reach::Runs { runs, .. } => runs.certain().collect(),
         }
     }
 

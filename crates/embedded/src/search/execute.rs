@@ -12,8 +12,7 @@ use parking_lot::Mutex;
 
 use super::answer::Answering;
 use super::collapse::GroupField;
-use super::cost::SearchReads;
-use super::guard::Stop;
+use super::guard::{Deadline, Stop};
 use super::memory::Memory;
 use super::prepare::prepare;
 use super::profile::{Part, ShardTimes, Stopwatch};
@@ -22,13 +21,13 @@ use super::repeat::Asked;
 use super::second_run::second_run;
 use super::segment_run::{self, Known, ShardPlan, Shared, Top, fails_request};
 use super::sort::ShardKey;
-use super::warm::{self, Reading};
+use super::warm;
 use super::whole::Whole;
 use super::{After, FailedShard, SearchLimits, ShardSearch, prune};
 use crate::parallel::run_indexed_within;
 use crate::pool::Pool;
 use crate::segment::Segment;
-use crate::splits::reads::{catch, collect, metered};
+use crate::splits::reads::{catch, metered};
 
 /// Elasticsearch looks at time ranges up front from this many shards on, and reports what it
 /// skipped only then (`pre_filter_shard_size`).
@@ -37,6 +36,8 @@ const PRE_FILTER_SHARDS: usize = 128;
 /// A shard made ready.
 pub(super) struct Ready {
     pub(super) search: ShardSearch,
+    /// The number of its first segment.
+    first_segment: u32,
     /// Whether to stop, for what is compiled later on.
     pub(super) stop: Stop,
     plan: ShardPlan,
@@ -74,13 +75,24 @@ pub(super) fn search(
     check_window(&healthy, &request)?;
     // A shard that fails on the way leaves hits and counts behind that cannot be told apart, so
     // the rest is searched again without it. Failures are damage, and rare.
+    let asking = Asking {
+        request: &request,
+        pool,
+        ctx,
+        now_ms,
+        limits,
+        after,
+    };
+    let mut is_again = false;
     let (mut response, last) = loop {
         ctx.check()?;
         check_failures(shard_total, &healthy, &failures, &request)?;
         if let Some(progress) = &ctx.progress {
             progress.fail(failures.iter().map(FailedShard::named).collect());
         }
-        let attempt = attempt(&healthy, &request, pool, ctx, now_ms, limits.clone(), after)?;
+        let deadline = Deadline::new(ctx, request.timeout, is_again);
+        is_again = true;
+        let attempt = attempt(&healthy, deadline, &asking)?;
         match attempt {
             Attempt::Done(response, last) => break (*response, last),
             Attempt::Failed(failed) => {
@@ -189,23 +201,37 @@ enum Attempt {
     Failed(Vec<FailedShard>),
 }
 
-fn attempt(
-    shards: &[ShardSearch],
-    request: &Arc<SearchRequest>,
-    pool: &Arc<Pool>,
-    ctx: &RequestContext,
+/// What is asked of shards, however often.
+struct Asking<'a> {
+    request: &'a Arc<SearchRequest>,
+    pool: &'a Arc<Pool>,
+    ctx: &'a RequestContext,
     now_ms: i64,
     limits: SearchLimits,
-    after: Option<&After>,
-) -> Result<Attempt> {
+    after: Option<&'a After>,
+}
+
+fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &Asking<'_>) -> Result<Attempt> {
+    let Asking {
+        request,
+        pool,
+        ctx,
+        now_ms,
+        ref limits,
+        after,
+    } = *asking;
     let mut ready = Vec::with_capacity(shards.len());
     let mut tasks = Vec::new();
     let mut failed = Vec::new();
     let mut skipped = 0u32;
     let mut order = 0u32;
-    // A timeout past the end of time is none.
-    let deadline = request.timeout.and_then(|timeout| ctx.started.checked_add(timeout));
-    let memory = Memory::new(limits.memory_bytes_max, limits.node_memory.clone(), ctx.cancel.clone());
+    let node_memory = limits.node_memory.clone();
+    let memory = Memory::until(
+        limits.memory_bytes_max,
+        node_memory,
+        ctx.cancel.clone(),
+        deadline.instant(ctx),
+    );
     let stop = Stop::new(ctx, deadline, &memory);
     let mut timed_out = false;
     let asked = Asked::of(request);
@@ -219,11 +245,13 @@ fn attempt(
         }
         let times = request.profile.then(|| ShardTimes::new(&request.aggs));
         let mut watch = Stopwatch::start(times.as_ref());
-        let prepared = match prepare(shard, request, &asked, now_ms, after, &stop) {
+        let first_segment = order;
+        let prepared = match catch(|| prepare(shard, request, &asked, now_ms, after, &stop)) {
             Ok(prepared) => prepared,
             Err(error) if fails_request(error.kind()) => return Err(error),
             Err(error) if error.kind() == ErrorKind::Timeout => {
                 timed_out = true;
+                order += shard.snapshot.segments.len() as u32;
                 continue;
             }
             Err(error) => {
@@ -255,6 +283,7 @@ fn attempt(
         skipped += u32::from(tasks.len() == before && bounds.is_some());
         ready.push(Ready {
             search: shard.clone(),
+            first_segment,
             stop: stop.clone(),
             plan,
             partials: Mutex::new(request.aggs.empty()),
@@ -269,7 +298,7 @@ fn attempt(
     let reporter = ctx
         .progress
         .as_ref()
-        .map(|progress| Reporter::new(progress, request, &tasks, ready.len(), pool, now_ms, &limits));
+        .map(|progress| Reporter::new(progress, request, &tasks, ready.len(), pool, now_ms, limits));
     let shared = Arc::new(Shared {
         ctx: ctx.clone(),
         deadline,
@@ -303,13 +332,10 @@ fn attempt(
     let all_tasks_read = &Arc::clone(&tasks);
     let mut tasks = tasks;
     if ready.iter().any(|shard| shard.plan.aggs.looks_twice()) {
-        tasks = Arc::new(all_tasks(shards));
+        tasks = Arc::new(all_tasks(&ready));
         second_run(&ready, &tasks, &shared, pool)?;
     }
-    let failed: Vec<FailedShard> = ready
-        .iter()
-        .filter_map(|shard| Some(failed_shard(&shard.search, shard.failure.lock().take()?)))
-        .collect();
+    let failed = failed_of(&ready);
     if !failed.is_empty() {
         return Ok(Attempt::Failed(failed));
     }
@@ -321,10 +347,15 @@ fn attempt(
         pool,
         ctx,
         now_ms,
-        limits,
+        limits: limits.clone(),
         known: known.as_ref().map(|(_, aggregations)| Arc::clone(aggregations)),
     }
     .answer()?;
+    // Those whose hits could not be read.
+    let failed = failed_of(&ready);
+    if !failed.is_empty() {
+        return Ok(Attempt::Failed(failed));
+    }
     if let (Some(whole), None, Some(aggregations)) = (whole, known, &response.aggregations)
         && !response.timed_out
     {
@@ -339,50 +370,17 @@ fn attempt(
 }
 
 /// Whether a segment has to be looked at, where every match is within these bounds of time.
-fn is_searched(plan: &ShardPlan, segment: &Segment, bounds: Option<(i64, i64)>) -> bool {
+pub(super) fn is_searched(plan: &ShardPlan, segment: &Segment, bounds: Option<(i64, i64)>) -> bool {
     let tenant = plan.selection.tenant();
     let in_time = prune::overlaps(prune::time_range_of(segment, tenant), bounds);
     let may_match = !plan.selection.is_none() && !prune::lacks(segment, tenant) && in_time;
     segment.max_doc > segment.deleted_count && (may_match || plan.aggs.wants_zeros())
 }
 
-/// What a search of splits would fetch; nothing is fetched, and nothing is searched.
-pub(super) fn cost(
-    shards: &[ShardSearch],
-    request: &Arc<SearchRequest>,
-    ctx: &RequestContext,
-    now_ms: i64,
-    limits: &SearchLimits,
-) -> Result<SearchReads> {
-    let memory = Memory::new(limits.memory_bytes_max, limits.node_memory.clone(), ctx.cancel.clone());
-    let stop = Stop::new(ctx, None, &memory);
-    let asked = Asked::of(request);
-    let reading = Reading::estimated(request);
-    let mut failure = None;
-    let mut searched = 0;
-    let first = collect(|| {
-        for shard in shards {
-            let (plan, bounds) = match prepare(shard, request, &asked, now_ms, None, &stop) {
-                Ok(prepared) => prepared,
-                Err(error) => {
-                    failure.get_or_insert(error);
-                    continue;
-                }
-            };
-            let segments = shard.snapshot.segments.iter();
-            for segment in segments.filter(|segment| segment.derived.split().is_some()) {
-                if is_searched(&plan, segment, bounds) {
-                    searched += 1;
-                    warm::segment(shard, &plan, segment, &reading);
-                }
-            }
-        }
-    });
-    match failure {
-        // What is only not here yet is no failure: it is what was asked for.
-        Some(error) if first.is_empty() => Err(error),
-        _ => Ok(SearchReads::of(first, searched)),
-    }
+/// The shards that failed on the way.
+fn failed_of(ready: &[Ready]) -> Vec<FailedShard> {
+    let failed = |shard: &Ready| Some(failed_shard(&shard.search, shard.failure.lock().take()?));
+    ready.iter().filter_map(failed).collect()
 }
 
 fn failed_shard(shard: &ShardSearch, error: Error) -> FailedShard {
@@ -416,19 +414,17 @@ fn sort_tasks(tasks: &mut [Task], shard: Option<&Ready>) {
 }
 
 /// Every segment of all shards, also those that the query cannot match in.
-fn all_tasks(shards: &[ShardSearch]) -> Vec<Task> {
-    let segments = shards.iter().enumerate().flat_map(|(shard, search)| {
-        let segments = search.snapshot.segments.iter();
-        segments.map(move |segment| (shard, segment))
-    });
-    (0u32..)
-        .zip(segments)
-        .map(|(order, (shard, segment))| Task {
+fn all_tasks(ready: &[Ready]) -> Vec<Task> {
+    let of_shard = |(shard, ready): (usize, &Ready)| {
+        let segments = ready.search.snapshot.segments.iter();
+        let task = |(order, segment)| Task {
             shard,
             segment: Arc::clone(segment),
             order,
-        })
-        .collect()
+        };
+        (ready.first_segment..).zip(segments).map(task).collect::<Vec<_>>()
+    };
+    ready.iter().enumerate().flat_map(of_shard).collect()
 }
 
 /// Fewer rows are read faster by one thread than others wake up.
@@ -495,7 +491,9 @@ fn run_in(ready: &Arc<Vec<Ready>>, task: &Task, shared: &Shared, step: Step) -> 
     if shard.failure.lock().is_some() {
         return Ok(());
     }
-    shard.fail_with(metered(&shared.ctx.work, || run_task(shared, shard, task, step)))?;
+    let done = metered(&shared.ctx, || run_task(shared, shard, task, step));
+    // What could not be read in time is missing, which is no failure.
+    shard.fail_with(shared.in_time(done).map(|_| ()))?;
     report(ready, task, shared);
     Ok(())
 }

@@ -6,15 +6,17 @@ mod stored;
 
 pub(super) use self::source_fields::{source_path, walk};
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use firn_engine::RequestContext;
 use firn_engine::query::Query;
 use firn_engine::search::{Hit, HitShape};
 use firn_engine::source::SourceFilter;
 use firn_model::ids::AutoId;
-use firn_model::{Error, Result};
+use firn_model::{Error, ErrorKind, Result};
 use serde_json::Value;
 use tantivy::store::StoreReader;
 use tantivy::{DocId, SegmentReader};
@@ -22,17 +24,20 @@ use tantivy::{DocId, SegmentReader};
 pub(crate) use self::stored::Stored;
 use super::column::{NumColumn, failed};
 use super::execute::{Ready, Task};
+use super::guard::Stop;
 use super::highlight::HighlightPlan;
 use super::matched::{Matched, NamedQueries};
 use super::memory::Memory;
 use super::profile::{Part, Stopwatch};
+use super::segment_run::Shared;
 use super::{ShardSearch, warm};
 use crate::parallel::run_indexed;
-use crate::pool::Pool;
+use crate::pool::{Pool, yield_now};
 use crate::schema;
 use crate::segment::Segment;
 use crate::segment_cache::{CACHE, CacheKey};
 use crate::splits::OpenSplit;
+use crate::splits::reads::{catch, collect, metered};
 
 /// Decompressed blocks of the store kept while a segment's hits are read; hits are read in the
 /// order of documents, so one would nearly do.
@@ -47,6 +52,8 @@ const NEAR_DOCS: DocId = 128;
 
 /// Rough bytes of a hit besides its source.
 const HIT_BYTES: usize = 256;
+/// Rough bytes of a string besides its characters.
+const HEAP_BYTES: usize = 32;
 
 /// Where a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,15 +63,16 @@ pub(super) struct Place {
     pub(super) doc: DocId,
 }
 
-/// Reads hits, in the order of `places`. Scores and sort values are the caller's to add.
+/// Reads hits, in the order of `places`. Scores and sort values are the caller's to add. `None`: it could not be read within
+/// the time of the search, which then says so, or its shard failed.
 pub(super) fn fetch(
     ready: &Arc<Vec<Ready>>,
     tasks: &Arc<Vec<Task>>,
     places: Vec<Place>,
     shown: &Arc<Shown>,
     pool: &Arc<Pool>,
-    memory: &Memory,
-) -> Result<Vec<Hit>> {
+    shared: &Shared,
+) -> Result<Vec<Option<Hit>>> {
     let by_order: HashMap<u32, usize> = tasks
         .iter()
         .enumerate()
@@ -93,54 +101,120 @@ pub(super) fn fetch(
         }
     }
     let runs = Arc::new(runs);
-    warm::documents(tasks, &by_order, &places, memory)?;
+    warm::documents(tasks, &by_order, &places, &shared.ctx)?;
     let work = {
-        let (ready, tasks, runs, shown, memory) = (
+        let (ready, tasks, runs, shown) = (
             Arc::clone(ready),
             Arc::clone(tasks),
             Arc::clone(&runs),
             Arc::clone(shown),
-            memory.clone(),
         );
-        move |number: usize| -> Result<Vec<Hit>> {
+        let (ctx, memory) = (shared.ctx.clone(), shared.memory.clone());
+        move |number: usize| -> Result<(Vec<Option<Hit>>, bool)> {
             let run = &runs[number];
             let task = by_order
                 .get(&places[run[0]].order)
                 .map(|&task| &tasks[task])
                 .ok_or_else(|| Error::internal("a hit names a segment that was not searched"))?;
-            let mut watch = Stopwatch::start(ready[task.shard].times());
-            let mut reader = HitReader::open(&ready[task.shard].search, &task.segment, &shown, task.shard)?;
-            let mut hits = Vec::with_capacity(run.len());
-            for &position in run {
-                // Ten thousand small hits are a page like any other, ten thousand large ones are not.
-                memory.take(HIT_BYTES)?;
-                let hit = reader.read(places[position].doc)?;
-                memory.take(hit.source.as_ref().map_or(0, Bytes::len))?;
-                hits.push(hit);
-            }
+            let shard = &ready[task.shard];
+            let mut hits: Vec<Option<Hit>> = run.iter().map(|_| None).collect();
+            let Some(shown_of_shard) = &shown.shards[task.shard] else {
+                return Ok((hits, true));
+            };
+            let mut watch = Stopwatch::start(shard.times());
+            let docs = run.iter().map(|&position| places[position].doc);
+            let read = metered(&ctx, || {
+                catch(|| {
+                    let open = || HitReader::open(shard, &task.segment, &shown, shown_of_shard);
+                    read_in_time(&ctx, &memory, &task.segment, open, docs.zip(&mut hits))
+                })
+            });
             watch.lap(Part::Fetch);
-            Ok(hits)
+            match read {
+                Err(error) if error.kind() == ErrorKind::Timeout => Ok((hits, true)),
+                Err(error) => shard.fail_with(Err(error)).map(|()| (hits, false)),
+                Ok(is_late) => Ok((hits, is_late)),
+            }
         }
     };
-    let outcomes: Vec<Result<Vec<Hit>>> = if threads == 1 {
+    let outcomes: Vec<Result<(Vec<Option<Hit>>, bool)>> = if threads == 1 {
         (0..runs.len()).map(work).collect()
     } else {
         run_indexed(pool, runs.len(), work)
     };
     let mut hits: Vec<Option<Hit>> = (0..count).map(|_| None).collect();
     for (run, outcome) in runs.iter().zip(outcomes) {
-        for (&position, hit) in run.iter().zip(outcome?) {
-            hits[position] = Some(hit);
+        let (of_run, is_late) = outcome?;
+        if is_late {
+            shared.timed_out.store(true, Ordering::Relaxed);
+        }
+        for (&position, hit) in run.iter().zip(of_run) {
+            hits[position] = hit;
         }
     }
-    Ok(hits.into_iter().flatten().collect())
+    Ok(hits)
+}
+
+/// Reads hits of one segment into their places, and says whether some were left out: once the time of the search is over, what
+/// is here is read, and nothing is waited for.
+fn read_in_time<'a>(
+    ctx: &RequestContext,
+    memory: &Memory,
+    segment: &Segment,
+    open: impl Fn() -> Result<HitReader<'a>>,
+    wanted: impl Iterator<Item = (DocId, &'a mut Option<Hit>)>,
+) -> Result<bool> {
+    let is_far = |work: &dyn Fn()| ctx.waiting().is_timed_out() && !collect(work).is_empty();
+    let split = segment.derived.split();
+    if split.is_some() && is_far(&|| drop(open())) {
+        return Ok(true);
+    }
+    let mut reader = open()?;
+    let mut is_late = false;
+    for (doc, place) in wanted {
+        yield_now();
+        if let Some(split) = split
+            && is_far(&|| drop(split.note_document(doc)))
+        {
+            is_late = true;
+            continue;
+        }
+        // Ten thousand small hits are a page like any other, ten thousand large ones are not.
+        memory.take(HIT_BYTES)?;
+        let hit = reader.read(doc)?;
+        memory.take(hit.source.as_ref().map_or(0, Bytes::len) + bytes_beside_source(&hit))?;
+        *place = Some(hit);
+    }
+    Ok(is_late)
+}
+
+/// Rough bytes of what the request asked to be told of a hit; fragments are counted as they are made.
+fn bytes_beside_source(hit: &Hit) -> usize {
+    let names = hit.matched_queries.iter().map(|(name, _)| HEAP_BYTES + name.len());
+    let fields = hit.fields.iter().map(|(name, value)| name.len() + bytes_of(value));
+    names.sum::<usize>() + fields.sum::<usize>()
+}
+
+fn bytes_of(value: &Value) -> usize {
+    let inner = match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(bytes_of).sum(),
+        Value::Object(object) => object
+            .iter()
+            .map(|(name, value)| HEAP_BYTES + name.len() + bytes_of(value))
+            .sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + inner
 }
 
 /// What of hits is shown, resolved against the mappings of the shards.
 pub(super) struct Shown {
     shape: HitShape,
-    /// In the order of the shards.
-    shards: Vec<ShownShard>,
+    /// In the order of the shards; `None`: it is not known in time, or the shard failed over it.
+    shards: Vec<Option<ShownShard>>,
+    /// The time of the search was over before all was highlighted.
+    timed_out: AtomicBool,
 }
 
 struct ShownShard {
@@ -150,28 +224,27 @@ struct ShownShard {
 }
 
 impl Shown {
-    /// `query` is what is highlighted; hits tell which named queries of it and of `post_filter`
+    /// `query` is what is highlighted, in the shards of `with_hits`; hits tell which named queries of it and of `post_filter`
     /// they match.
     pub(super) fn new(
         shape: &HitShape,
         ready: &[Ready],
+        with_hits: &HashSet<usize>,
         query: &Query,
         post_filter: Option<&Query>,
         now_ms: i64,
     ) -> Result<Self> {
         let queries: Vec<&Query> = std::iter::once(query).chain(post_filter).collect();
         let scores = shape.named_query_scores;
-        let one = |shard: &Ready| {
+        let spent = Arc::default();
+        let timed_out = AtomicBool::new(false);
+        let one = |number: usize, shard: &Ready| -> Result<ShownShard> {
+            let highlight = shape.highlight.as_ref().filter(|_| with_hits.contains(&number));
+            let plan = |highlight| HighlightPlan::compile(&shard.search, highlight, query, now_ms, &shard.stop, &spent);
             Ok(ShownShard {
                 named: NamedQueries::compile(&shard.search, &queries, scores, now_ms, &shard.stop)?,
-                highlight: match &shape.highlight {
-                    Some(highlight) => Some(HighlightPlan::compile(
-                        &shard.search,
-                        highlight,
-                        query,
-                        now_ms,
-                        &shard.stop,
-                    )?),
+                highlight: match highlight.map(plan) {
+                    Some(plan) => in_time(plan, &timed_out)?.filter(|plan| !plan.is_empty()),
                     None => None,
                 },
                 fields: source_fields::Fields::new(&shard.search.mapping, &shape.fields)?.and(
@@ -181,8 +254,33 @@ impl Shown {
         };
         Ok(Self {
             shape: shape.clone(),
-            shards: ready.iter().map(one).collect::<Result<_>>()?,
+            shards: ready
+                .iter()
+                .enumerate()
+                .map(|(number, shard)| match one(number, shard) {
+                    Err(error) if error.kind() == ErrorKind::Timeout => Ok(None),
+                    Err(error) => shard.fail_with(Err(error)).map(|()| None),
+                    Ok(shown) => Ok(Some(shown)),
+                })
+                .collect::<Result<_>>()?,
+            timed_out,
         })
+    }
+
+    /// Whether hits lack what would be highlighted in them, because the time of the search is over.
+    pub(super) fn timed_out(&self) -> bool {
+        self.timed_out.load(Ordering::Relaxed)
+    }
+}
+
+/// What was done within the time of the search; `None`, and a note of it, if that is over.
+fn in_time<T>(done: Result<T>, timed_out: &AtomicBool) -> Result<Option<T>> {
+    match done {
+        Err(error) if error.kind() == ErrorKind::Timeout => {
+            timed_out.store(true, Ordering::Relaxed);
+            Ok(None)
+        }
+        other => other.map(Some),
     }
 }
 
@@ -209,6 +307,8 @@ struct HitReader<'a> {
     segment: &'a Segment,
     shape: &'a HitShape,
     shown: &'a ShownShard,
+    stop: &'a Stop,
+    timed_out: &'a AtomicBool,
     documents: Documents<'a>,
     seq_no: Option<NumColumn>,
     version: Option<NumColumn>,
@@ -233,10 +333,10 @@ fn store_of(reader: &SegmentReader) -> Result<Arc<StoreReader>> {
 }
 
 impl<'a> HitReader<'a> {
-    fn open(search: &'a ShardSearch, segment: &'a Segment, shown: &'a Shown, shard: usize) -> Result<Self> {
+    fn open(ready: &'a Ready, segment: &'a Segment, shown: &'a Shown, of_shard: &'a ShownShard) -> Result<Self> {
         let reader = &segment.reader;
-        let shape = &shown.shape;
-        let shown = &shown.shards[shard];
+        let (search, shape, timed_out) = (&ready.search, &shown.shape, &shown.timed_out);
+        let shown = of_shard;
         let needs_store = !shape.no_stored_fields || !shown.fields.is_empty() || shown.highlight.is_some();
         let documents = match segment.derived.split() {
             _ if !needs_store => Documents::Unwanted,
@@ -267,6 +367,8 @@ impl<'a> HitReader<'a> {
             segment,
             shape,
             shown,
+            stop: &ready.stop,
+            timed_out,
         })
     }
 
@@ -287,7 +389,8 @@ impl<'a> HitReader<'a> {
             let source: Value = serde_json::from_slice(&stored.source)?;
             self.shown.fields.read(&source, &mut hit.fields);
             if let Some(highlight) = &self.shown.highlight {
-                highlight.read(doc, &source, &mut hit.highlight)?;
+                let fragments = highlight.read(doc, &source, self.stop);
+                hit.highlight = in_time(fragments, self.timed_out)?.unwrap_or_default();
             }
         }
         self.docvalues.read(doc, &mut hit.fields)?;

@@ -1,6 +1,7 @@
 //! `inner_hits` of `collapse`: for each hit of the page, searches within its group.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use firn_engine::RequestContext;
 use firn_engine::query::{Bool, Query};
@@ -20,6 +21,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) ctx: &'a RequestContext,
     pub(super) now_ms: i64,
     pub(super) limits: SearchLimits,
+    /// Raised when the time of one of them was over.
+    pub(super) timed_out: &'a AtomicBool,
 }
 
 impl Surroundings<'_> {
@@ -42,6 +45,7 @@ impl Surroundings<'_> {
                 self.now_ms,
                 self.limits.clone(),
             )?;
+            self.timed_out.fetch_or(found.timed_out, Ordering::Relaxed);
             let page = InnerPage {
                 total: found.total,
                 max_score: found.max_score,

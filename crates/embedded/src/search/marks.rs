@@ -24,6 +24,19 @@ pub(super) enum Mark {
     Test(Arc<TermTest>),
 }
 
+impl Mark {
+    /// Rough bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let text = |text: &String| size_of::<String>() + text.len();
+        size_of::<Self>()
+            + match self {
+                Self::Term(term) => text(term),
+                Self::Phrase { terms, .. } => terms.iter().map(|(_, term)| text(term)).sum(),
+                Self::Test(_) => 0,
+            }
+    }
+}
+
 /// Whether a term matches.
 pub(super) type TermTest = dyn Fn(&str) -> bool + Send + Sync;
 

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use firn_engine::{Cancel, Watch};
 use firn_model::{Error, ErrorKind, Result};
+
+use crate::pool::yield_now;
 
 /// What all searches of a node may take together (`indices.breaker.total.limit`): a hundred that
 /// are each within their budget must not take a hundred budgets.
@@ -58,13 +61,15 @@ impl NodeMemory {
 ///
 /// Whatever works long has one of these, so it also tells when to stop.
 #[derive(Clone)]
-pub(super) struct Memory(Arc<Inner>);
+pub(crate) struct Memory(Arc<Inner>);
 
 struct Inner {
     used: AtomicU64,
     limit: u64,
     node: Option<Arc<NodeMemory>>,
     cancel: Cancel,
+    /// The same flag, with the time of the search.
+    in_time: Cancel,
 }
 
 impl Drop for Inner {
@@ -89,18 +94,36 @@ impl Drop for Lent<'_> {
 
 impl Memory {
     /// A budget of `limit` bytes for a search that `cancel` ends.
-    pub(super) fn new(limit: u64, node: Option<Arc<NodeMemory>>, cancel: Cancel) -> Self {
+    pub(crate) fn new(limit: u64, node: Option<Arc<NodeMemory>>, cancel: Cancel) -> Self {
+        Self::until(limit, node, cancel, None)
+    }
+
+    /// The same for a search whose time is over at `deadline`.
+    pub(super) fn until(limit: u64, node: Option<Arc<NodeMemory>>, cancel: Cancel, deadline: Option<Instant>) -> Self {
         Self(Arc::new(Inner {
             used: AtomicU64::new(0),
             limit,
             node,
+            in_time: cancel.until(deadline),
             cancel,
         }))
     }
 
+    /// For long work on documents, with no lock held that others want: lets others have their turn, and fails with
+    /// [`ErrorKind::Cancelled`], or with [`ErrorKind::Timeout`], which leaves what was found so far.
+    pub(super) fn pause(&self) -> Result<()> {
+        yield_now();
+        self.0.in_time.check()
+    }
+
+    /// Whether [`Memory::pause`] told somebody that the time is over.
+    pub(super) fn ended_late(&self) -> bool {
+        self.0.in_time.is_timed_out()
+    }
+
     /// Takes `bytes`; [`ErrorKind::CircuitBreaking`] when that is more than there is, and
     /// [`ErrorKind::Cancelled`] when nobody waits for the answer any more.
-    pub(super) fn take(&self, bytes: usize) -> Result<()> {
+    pub(crate) fn take(&self, bytes: usize) -> Result<()> {
         self.0.cancel.check()?;
         let (own, bytes) = (&self.0, bytes as u64);
         take(&own.used, bytes, own.limit).map_err(|wanted| {
@@ -115,6 +138,12 @@ impl Memory {
             }),
             None => Ok(()),
         }
+    }
+
+    /// Takes `bytes` for as long as what is returned lives.
+    pub(super) fn lend(&self, bytes: usize) -> Result<Lent<'_>> {
+        self.take(bytes)?;
+        Ok(Lent { memory: self, bytes })
     }
 
     /// Takes as much again as is taken, for a copy of what was found; `None`: there is no room for one, which is

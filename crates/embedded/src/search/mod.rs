@@ -29,6 +29,7 @@ mod matched;
 mod memory;
 pub(crate) mod narrow;
 mod newest;
+mod own_terms;
 mod owned;
 mod paths;
 mod prepare;
@@ -50,6 +51,7 @@ mod terms_enum;
 mod text;
 mod texts;
 mod time_window;
+mod turns;
 mod warm;
 mod weight;
 mod whole;
@@ -71,8 +73,8 @@ use self::compile::Compiler;
 pub use self::cost::SearchReads;
 pub(crate) use self::fetch::Stored;
 pub use self::fields_in_use::has_values;
-use self::guard::{Guard, Stop};
-use self::memory::Memory;
+use self::guard::{Deadline, Guard, Stop};
+pub(crate) use self::memory::Memory;
 pub use self::memory::NodeMemory;
 pub use self::owned::{count as count_of_tenant, fields_of};
 pub(crate) use self::paths::{column_name, end_of, term as path_term};
@@ -210,13 +212,13 @@ pub fn search_page(
 }
 
 /// Memory for expanding the patterns of an `index_filter`, which picks indices by time or tenant.
-const FILTER_BYTES_MAX: u64 = 16 << 20;
+const FILTER_BYTES_MAX: u64 = 64 << 20;
 
 /// Whether a shard can hold a match of `filter`; false is certain, true a guess.
 pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64, ctx: &RequestContext) -> Result<bool> {
     let guard = Guard::new(&Stop::new(
         ctx,
-        None,
+        Deadline::NONE,
         &Memory::new(FILTER_BYTES_MAX, None, ctx.cancel.clone()),
     ));
     let compiler = shard.compiler(now_ms, &guard);
@@ -240,7 +242,7 @@ pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64, ctx: &Request
 /// What a query means on a shard, as Lucene would write it. Fails where it cannot run.
 pub fn describe(shard: &ShardSearch, query: &Query, now_ms: i64, ctx: &RequestContext) -> Result<String> {
     let memory = Memory::new(FILTER_BYTES_MAX, None, ctx.cancel.clone());
-    let guard = Guard::new(&Stop::new(ctx, None, &memory));
+    let guard = Guard::new(&Stop::new(ctx, Deadline::NONE, &memory));
     let compiler = shard.compiler(now_ms, &guard);
     compiler.compile(query)?;
     compiler.describe(query)
@@ -255,7 +257,7 @@ pub fn cost(
     now_ms: i64,
     limits: &SearchLimits,
 ) -> Result<SearchReads> {
-    execute::cost(shards, request, ctx, now_ms, limits)
+    cost::cost(shards, request, ctx, now_ms, limits)
 }
 
 /// The first page.

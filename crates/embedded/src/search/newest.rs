@@ -125,6 +125,21 @@ pub(super) fn first_rows(plan: &ShardPlan, segment: &Segment, reach: &Reach) -> 
     }
 }
 
+/// The parts of a segment that some ascending rows are in: they are read whole.
+pub(super) fn widened(rows: &[Range<DocId>], max_doc: DocId) -> Vec<Range<DocId>> {
+    let docs = PART_DOCS.max(max_doc.div_ceil(PARTS_MAX));
+    let mut parts: Vec<Range<DocId>> = Vec::new();
+    for run in rows.iter().filter(|run| !run.is_empty()) {
+        let start = run.start / docs * docs;
+        let end = run.end.div_ceil(docs).saturating_mul(docs).min(max_doc);
+        match parts.last_mut() {
+            Some(last) if start <= last.end => last.end = last.end.max(end),
+            _ => parts.push(start..end),
+        }
+    }
+    parts
+}
+
 fn is_descending(plan: &ShardPlan) -> bool {
     plan.keys.first().is_some_and(|key| key.descending)
 }

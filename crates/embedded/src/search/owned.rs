@@ -74,23 +74,6 @@ pub(super) fn ordinals(
     Ok(found)
 }
 
-/// Whether one of a tenant's documents is among those of a term.
-pub(super) fn has_term(segment: &Segment, restriction: &TenantRestriction, term: &tantivy::Term) -> Result<bool> {
-    let index = segment.reader.inverted_index(term.field()).map_err(failed)?;
-    let Some(mut with_term) = index.read_postings(term, IndexRecordOption::Basic)? else {
-        return Ok(false);
-    };
-    let mut found = false;
-    for_each(segment, restriction, |doc| {
-        if with_term.doc() < doc {
-            with_term.seek(doc);
-        }
-        found = with_term.doc() == doc;
-        Ok(!found && with_term.doc() != TERMINATED)
-    })?;
-    Ok(found)
-}
-
 /// Which leaf fields a tenant's documents of a segment have values for, as far as anyone asked. Deleted
 /// documents count: they were the tenant's too.
 #[derive(Default, Clone)]

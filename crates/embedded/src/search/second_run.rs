@@ -53,6 +53,7 @@ fn after_segments(
     let segments: BTreeMap<u32, Arc<Segment>> = own.map(|task| (task.order, Arc::clone(&task.segment))).collect();
     if plan.has_samples() {
         plan.resolve_samples(vec![&mut *partials], &segments, &shared.memory)?;
+        shared.note_late();
     }
     if !plan.has_backgrounds() {
         return Ok(());

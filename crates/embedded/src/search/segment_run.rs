@@ -4,7 +4,6 @@
 use std::cmp::Ordering as Order;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
 
 use firn_engine::RequestContext;
 use firn_engine::aggs::Partials;
@@ -19,6 +18,7 @@ use super::aggs::{Background, Counted, Manner, Plan, Wanted};
 use super::collapse::{Group, GroupField, SegmentGroups};
 use super::column::failed;
 use super::docs::{BLOCK, Docs, Reach, Selection};
+use super::guard::Deadline;
 use super::kept::{Entry, Kept};
 use super::memory::Memory;
 use super::newest;
@@ -88,7 +88,7 @@ pub(super) struct Row {
 /// What all segments of a search share.
 pub(super) struct Shared {
     pub(super) ctx: RequestContext,
-    pub(super) deadline: Option<Instant>,
+    pub(super) deadline: Deadline,
     /// Segments that are searched at a time.
     pub(super) threads_max: usize,
     pub(super) memory: Memory,
@@ -102,6 +102,7 @@ pub(super) struct Shared {
     pub(super) total: AtomicU64,
     /// Some hits were not counted.
     pub(super) total_cut: AtomicBool,
+    /// Something is missing for want of time. What is here is searched all the same, see [`Deadline`].
     pub(super) timed_out: AtomicBool,
     pub(super) terminated: AtomicBool,
     pub(super) top: Mutex<Top>,
@@ -159,15 +160,25 @@ impl Shared {
         }
     }
 
+    /// Whether some aggregation stopped in the middle because the time was over.
+    pub(super) fn note_late(&self) -> bool {
+        let is_late = self.memory.ended_late();
+        if is_late {
+            self.timed_out.store(true, Ordering::Relaxed);
+        }
+        is_late
+    }
+
     /// Whether the work should stop with what it has; an error if the client went away. Others may have
     /// their turn meanwhile, so no lock may be held.
     pub(super) fn should_stop(&self) -> Result<bool> {
         yield_now();
         self.ctx.check()?;
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        let is_over = self.deadline.is_over(&self.ctx);
+        if is_over {
             self.timed_out.store(true, Ordering::Relaxed);
         }
-        Ok(self.timed_out.load(Ordering::Relaxed))
+        Ok(is_over)
     }
 }
 
@@ -208,6 +219,18 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
             times.segment_from_statistics();
         }
         shared.count(count_alive(segment, rows.rows.clone()));
+        watch.lap(Part::Aggregate);
+        return Ok(Some(partials));
+    }
+    if alone
+        && plan.selection.is_whole(&reach, segment)
+        && let Some(whole) = plan.aggs.of_whole(segment)?
+    {
+        if let Some(times) = times {
+            times.segment_from_statistics();
+        }
+        shared.count(segment.max_doc.into());
+        let partials = whole.finish(segment, order, &shared.memory, plan.single_segment)?;
         watch.lap(Part::Aggregate);
         return Ok(Some(partials));
     }
@@ -280,11 +303,15 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         }
         if let Some(aggs) = &mut aggs {
             aggs.put_scores(&docs.docs, &docs.scores, plan.constant_score.unwrap_or_default());
-            match times {
-                Some(times) => aggs.collect_timed(&docs.docs, &zeros[..docs.docs.len()], times)?,
-                None => aggs.collect(&docs.docs, &zeros[..docs.docs.len()])?,
-            }
+            let collected = match times {
+                Some(times) => aggs.collect_timed(&docs.docs, &zeros[..docs.docs.len()], times),
+                None => aggs.collect(&docs.docs, &zeros[..docs.docs.len()]),
+            };
             watch.lap(Part::Aggregate);
+            // In the middle of a block; what it found so far stays.
+            if shared.in_time(collected)?.is_none() {
+                break;
+            }
         }
         if let Some(filter) = &mut post_filter {
             docs.keep(|doc, _| {
@@ -321,7 +348,8 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         watch.lap(Part::Collect);
     }
     let partials = aggs.map(|aggs| aggs.finish()).transpose()?;
-    if let (Some(repeatable), Some(partials), Some(coverage), true) = (repeatable, &partials, coverage, docs.finished) {
+    let is_whole = !shared.note_late() && docs.finished;
+    if let (Some(repeatable), Some(partials), Some(coverage), true) = (repeatable, &partials, coverage, is_whole) {
         repeatable.put(segment, coverage, plan.single_segment, matched, partials);
     }
     watch.lap(Part::Finish);

@@ -9,6 +9,7 @@ use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
 
 use super::field::{self, Field, Meta, Target, parse_ip_or_block};
+use super::own_terms::OwnTerms;
 use super::{ShardSearch, TenantRestriction, column, owned, paths};
 use crate::schema::{self, Class};
 use crate::segment::Segment;
@@ -89,6 +90,8 @@ impl<'a> FoundTerms<'a> {
             (Some(tenant), Some(strings)) => Some(owned::ordinals(segment, tenant, strings)?),
             _ => None,
         };
+        let own_terms = OwnTerms::new(segment, tenant)?;
+        let ctx = self.ctx;
         // Whether a value is to be seen at all: of a tenant's values those that its documents have.
         let is_seen = |value: &[u8]| -> Result<bool> {
             match (tenant, &strings, &own) {
@@ -97,9 +100,11 @@ impl<'a> FoundTerms<'a> {
                     .dictionary()
                     .term_ord(value)?
                     .is_some_and(|ordinal| own.contains(&ordinal))),
-                (Some(tenant), _, _) => match (paths::term_field(field.class), std::str::from_utf8(value)) {
+                (Some(_), _, _) => match (paths::term_field(field.class), std::str::from_utf8(value)) {
                     (Some((terms, _)), Ok(text)) => {
-                        owned::has_term(segment, tenant, &paths::term(terms, &field.path, text))
+                        let index = reader.inverted_index(terms).map_err(column::failed)?;
+                        let term = index.get_term_info(&paths::term(terms, &field.path, text))?;
+                        term.map_or(Ok(false), |term| own_terms.contain(&index, &term, &|| ctx.check()))
                     }
                     _ => Ok(false),
                 },

@@ -196,6 +196,18 @@ impl Runs {
         left.iter().map(|run| run.start..run.end)
     }
 
+    /// The documents of the runs that are left and of which some may be outside of the window.
+    pub(super) fn tested(&self) -> impl Iterator<Item = Range<DocId>> + '_ {
+        let left = &self.runs[self.current.min(self.runs.len())..];
+        left.iter().filter(|run| run.is_partial).map(|run| run.start..run.end)
+    }
+
+    /// The documents of the runs that are left and of which all are in the window.
+    pub(super) fn certain(&self) -> impl Iterator<Item = Range<DocId>> + '_ {
+        let left = &self.runs[self.current.min(self.runs.len())..];
+        left.iter().filter(|run| !run.is_partial).map(|run| run.start..run.end)
+    }
+
     /// How many rows are left.
     pub(super) fn row_count(&self) -> u64 {
         let left = &self.runs[self.current.min(self.runs.len())..];

@@ -15,11 +15,12 @@ use firn_model::{ErrorKind, Result};
 
 use super::ShardSearch;
 use super::column::{NumColumn, failed, open_strings};
+use super::docs::Reach;
 use super::execute::{Ready, Task};
 use super::fetch::Place;
 use super::field::{self, Target};
-use super::memory::Memory;
 use super::newest;
+use super::prune::TIMESTAMP;
 use super::segment_run::ShardPlan;
 use crate::schema::Class;
 use crate::segment::Segment;
@@ -63,8 +64,7 @@ pub(super) fn reaches(ready: &[Ready], tasks: &[Task], ctx: &RequestContext) -> 
     }
     bring_in_time(ctx, || {
         for task in &remote {
-            let selection = &ready[task.shard].plan().selection;
-            let _ = on_rows(&Rows::Of(Arc::default()), || selection.reach(&task.segment));
+            let _ = reach(ready[task.shard].plan(), &task.segment);
         }
     })
 }
@@ -95,6 +95,8 @@ pub(super) struct Reading {
     columns: Vec<String>,
     /// Only to find the first hits.
     hits_only: bool,
+    /// Aggregations over all that match, and nothing else.
+    aggs_only: bool,
     /// Nothing is fetched, so what matches is never known: all that may be read counts.
     is_estimate: bool,
 }
@@ -104,6 +106,7 @@ impl Reading {
         Self {
             columns: columns(request),
             hits_only: request.aggs.fields().is_empty() && request.size > 0,
+            aggs_only: request.size == 0 && request.min_score.is_none() && request.terminate_after == 0,
             is_estimate: false,
         }
     }
@@ -123,12 +126,27 @@ const FEW_DOCS: usize = 1024;
 /// than what is fetched in vain: a column has four runs at most.
 const DOCS_WORTH_A_ROUND: u32 = 4 * RUN_ROWS;
 
+/// Tries what of a segment has to be looked at.
+pub(super) fn reach(plan: &ShardPlan, segment: &Segment) -> Result<Reach> {
+    on_rows(&Rows::Of(Arc::default()), || plan.selection.reach(segment))
+}
+
 /// Tries what searching a segment begins with. Whatever fails here fails again where it counts.
 pub(super) fn segment(shard: &ShardSearch, plan: &ShardPlan, segment: &Segment, reading: &Reading) {
     let nothing = Rows::Of(Arc::default());
-    let Ok(reach) = on_rows(&nothing, || plan.selection.reach(segment)) else {
+    let Ok(reach) = reach(plan, segment) else {
         return;
     };
+    if reading.aggs_only && plan.post_filter.is_none() && plan.selection.is_whole(&reach, segment) {
+        // What fails is waited for, and is all that is.
+        match on_rows(&nothing, || plan.aggs.of_whole(segment)) {
+            Ok(None) => {}
+            Ok(Some(_)) | Err(_) => return,
+        }
+    }
+    // Instants that a window cuts are read to find out which documents match.
+    let tested = Rows::Of(reach.tested().into());
+    let _ = on_rows(&tested, || NumColumn::open(&segment.reader, TIMESTAMP));
     let in_reach = reach.docs().map_or(Rows::All, |docs| Rows::Of(docs.into()));
     let first = match reading.hits_only && plan.may_read_newest_first() {
         true => newest::first_rows(plan, segment, &reach),
@@ -149,14 +167,18 @@ pub(super) fn segment(shard: &ShardSearch, plan: &ShardPlan, segment: &Segment, 
     for path in &reading.columns {
         let _ = on_rows(&rows, || open_column(shard, segment, path));
     }
+    let _ = on_rows(&rows, || {
+        plan.aggs.try_date_histograms(segment);
+        Ok(())
+    });
     if let Some(weight) = &plan.post_filter {
         let _ = on_rows(&rows, || weight.scorer(&segment.reader, 1.0).map(drop).map_err(failed));
     }
 }
 
-/// The fields whose columns a search reads.
+/// The fields whose columns a search reads, beside those of date histograms.
 fn columns(request: &SearchRequest) -> Vec<String> {
-    let mut paths = request.aggs.fields();
+    let mut paths = request.aggs.fields_beside_date_histograms();
     for key in &request.sort {
         if let SortBy::Field(path) = &key.by {
             paths.push(path.clone());
@@ -168,7 +190,7 @@ fn columns(request: &SearchRequest) -> Vec<String> {
     paths
 }
 
-fn open_column(shard: &ShardSearch, segment: &Segment, path: &str) -> Result<()> {
+pub(super) fn open_column(shard: &ShardSearch, segment: &Segment, path: &str) -> Result<()> {
     let Target::Field(field) = field::resolve(&shard.mapping, path) else {
         return Ok(());
     };
@@ -184,12 +206,12 @@ fn open_column(shard: &ShardSearch, segment: &Segment, path: &str) -> Result<()>
     }
 }
 
-/// The documents at these places.
+/// The documents at these places, as far as they come within the time of the search.
 pub(super) fn documents(
     tasks: &[Task],
     by_order: &HashMap<u32, usize>,
     places: &[Place],
-    memory: &Memory,
+    ctx: &RequestContext,
 ) -> Result<()> {
     let segment = |place: &Place| by_order.get(&place.order).map(|&task| &tasks[task].segment);
     let remote: Vec<_> = places
@@ -199,7 +221,7 @@ pub(super) fn documents(
     if remote.is_empty() {
         return Ok(());
     }
-    bring(&|| memory.take(0), || {
+    bring_in_time(ctx, || {
         for (split, doc) in &remote {
             let _ = split.note_document(*doc);
         }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::docs::Reach;
 use super::execute::{Ready, Task};
 use crate::request_cache::{Answer, Found, Name, Part, ShardCache};
+use crate::splits::reads::catch;
 
 /// The name of a request's answer.
 pub(super) struct Whole<'a> {
@@ -41,7 +42,10 @@ impl<'a> Whole<'a> {
         }
         let mut parts = Vec::with_capacity(tasks.len());
         for task in tasks {
-            let reach = ready[task.shard].plan().selection.reach(&task.segment)?;
+            // What is not here, or cannot be read, is told by the search.
+            let Ok(reach) = catch(|| ready[task.shard].plan().selection.reach(&task.segment)) else {
+                return Ok(None);
+            };
             match (reach.coverage(), reach) {
                 (Some(coverage), _) => parts.push(Part::new(&task.segment, coverage)),
                 (None, Reach::Nothing) => {}

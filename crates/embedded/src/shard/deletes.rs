@@ -39,6 +39,16 @@ impl DeleteSet {
         self.count
     }
 
+    /// The same documents in a segment of `max_doc` documents from which others were dropped, by their new ids.
+    pub(crate) fn without(&self, dropped: &DeleteSet, max_doc: u32) -> DeleteSet {
+        let ranks = Ranks::new(dropped, max_doc);
+        let mut left = DeleteSet::default();
+        for doc in self.since(dropped) {
+            left.insert(ranks.rank(doc));
+        }
+        left
+    }
+
     /// Ids in `self` that are not in `older`, ascending.
     pub(super) fn since(&self, older: &DeleteSet) -> Vec<u32> {
         let mut docs = Vec::new();
@@ -50,6 +60,28 @@ impl DeleteSet {
             }
         }
         docs
+    }
+
+    /// Its documents as runs of neighbours, first and one past the last, ascending: where documents lie by tenant those of one
+    /// are few.
+    pub(crate) fn runs(&self) -> Vec<(u32, u32)> {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for doc in self.since(&DeleteSet::default()) {
+            match runs.last_mut() {
+                Some((_, end)) if *end == doc => *end += 1,
+                _ => runs.push((doc, doc + 1)),
+            }
+        }
+        runs
+    }
+
+    /// From [`Self::runs`].
+    pub(crate) fn from_runs(runs: &[(u32, u32)]) -> Self {
+        let mut set = Self::default();
+        for doc in runs.iter().flat_map(|(start, end)| *start..*end) {
+            set.insert(doc);
+        }
+        set
     }
 
     /// The complement within `0..max_doc`, as Tantivy has it; `None`: nothing is deleted.
@@ -155,5 +187,18 @@ mod tests {
             (ranks.rank(0), ranks.rank(4), ranks.rank(65), ranks.rank(129)),
             (0, 3, 63, 127)
         );
+        set.insert(4);
+        assert_eq!(set.runs(), [(3, 5), (64, 65), (130, 131)]);
+        let again = DeleteSet::from_runs(&set.runs());
+        assert_eq!((again.to_bytes(), again.count()), (set.to_bytes(), 4));
+        let set = older.clone();
+        let deleted = DeleteSet::from_bytes(&[0b1_1001, 0, 0, 0, 0, 0, 0, 0], 131).unwrap();
+        let moved = deleted.without(&set, 131);
+        assert_eq!(
+            moved.since(&DeleteSet::default()),
+            [0, 3],
+            "3 is dropped, so 4 moves up"
+        );
+        assert_eq!(set.without(&set, 131).count(), 0);
     }
 }

@@ -206,6 +206,7 @@ impl Shard {
             let mut state = self.state.lock();
             state.check_running()?;
             let sealed = Self::seal_all(&mut state);
+            state.flags.set_showing(true);
             state.flags.set_dirty(false);
             let segments = state
                 .segments
@@ -226,6 +227,7 @@ impl Shard {
             Ok(()) => self.publish(&mut state, &cut),
             Err(_) => state.flags.set_dirty(true),
         }
+        state.flags.set_showing(false);
         shown
     }
 

@@ -81,14 +81,14 @@ pub(super) enum Purpose {
 }
 
 impl Shard {
-    pub(super) fn merge_one(&self) -> Result<bool> {
+    pub(super) fn merge_one(&self, docs_max: u32) -> Result<bool> {
         let Some(_merging) = self.merge_lock.try_lock() else {
             return Ok(false);
         };
         let chosen = {
             let state = self.state.lock();
             state.check_running()?;
-            choose(&state, &self.config)
+            choose(&state, &self.config, docs_max)
         };
         if chosen.is_empty() {
             return Ok(false);

@@ -31,6 +31,7 @@ mod tenant_file;
 #[cfg(test)]
 mod tests;
 mod versions;
+mod without;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -237,9 +238,9 @@ impl Shard {
         self.refresh_now()
     }
 
-    /// Whether a refresh would show something new.
+    /// Whether a refresh would show something new, or one that is under way will.
     pub fn needs_refresh(&self) -> bool {
-        self.flags.is_dirty()
+        self.flags.is_behind()
     }
 
     /// Writes the buffers out as segments to free their memory, without making them searchable.
@@ -266,7 +267,12 @@ impl Shard {
 
     /// Picks and runs at most one merge; false if none is worth it. Long; never blocks writes.
     pub fn merge_tick(&self) -> Result<bool> {
-        self.merge_one()
+        self.merge_one(u32::MAX)
+    }
+
+    /// The same, if what it would make has at most so many documents.
+    pub fn merge_small(&self, docs_max: u32) -> Result<bool> {
+        self.merge_one(docs_max)
     }
 
     /// Merges down to at most `max_segments` segments, or only rewrites segments with deletes.
@@ -313,6 +319,11 @@ impl Shard {
             merge_ms_total: counter(&counters.merge_ms),
             merges_current: counter(&counters.merges_current),
         }
+    }
+
+    /// How many segments it has, those not yet searched among them. Cheap.
+    pub fn segment_count(&self) -> usize {
+        self.state.lock().segments.len()
     }
 
     /// Memory of the write buffers, bytes. Cheap.

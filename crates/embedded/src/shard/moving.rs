@@ -17,6 +17,7 @@ use super::Shard;
 use super::commit::{CommitPoint, CommittedSegment, damaged, read_deletes, segment_dir, segments_dir};
 use super::config::ShardConfig;
 use super::live::OpenSegment;
+use super::recovery::open_wal;
 use crate::directory::FileSum;
 
 /// Bytes that are written between two looks whether to go on.
@@ -83,6 +84,8 @@ impl ShardCopy {
             disk.remove_dir_all(&segment_dir(dir, *merged_away))?;
         }
         disk.sync_dir(&segments)?;
+        // The log is there before the commit point that names it: without one the copy would be taken for damaged.
+        drop(open_wal(&self.target, 0, &mut |_, _| Ok(()))?);
         let point = CommitPoint {
             wal_generation: FIRST_WAL,
             ..committed

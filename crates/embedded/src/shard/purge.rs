@@ -107,7 +107,12 @@ impl Shard {
 
 /// The documents of a segment that name a tenant, alive or deleted, ascending. With `before_ms` only
 /// those whose instants are all before it.
-fn documents_of(open: &OpenSegment, tenant_field: &str, tenant: &str, before_ms: Option<i64>) -> Result<Vec<u32>> {
+pub(super) fn documents_of(
+    open: &OpenSegment,
+    tenant_field: &str,
+    tenant: &str,
+    before_ms: Option<i64>,
+) -> Result<Vec<u32>> {
     let mut docs = Vec::new();
     for field in [fields().kw, fields().kw_terms] {
         let index = open.reader.inverted_index(field).map_err(tantivy_error)?;

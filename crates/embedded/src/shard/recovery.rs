@@ -174,7 +174,8 @@ impl Shard {
     }
 }
 
-fn open_wal(
+/// Opens the log of a shard, from the generation on that its commit point names; 0: there is none.
+pub(super) fn open_wal(
     config: &ShardConfig,
     from_generation: u64,
     replay: &mut dyn FnMut(&[u8], u64) -> Result<()>,

@@ -24,6 +24,8 @@ pub(super) struct Flags {
     pub(super) is_stopped: AtomicBool,
     /// Something changed since the cut of the last refresh.
     pub(super) dirty: AtomicBool,
+    /// A refresh has made its cut and does not show it yet.
+    pub(super) showing: AtomicBool,
     /// Segments or deletes changed since the last commit point.
     pub(super) commit_needed: AtomicBool,
     /// Operations since the last commit point.
@@ -41,6 +43,16 @@ impl Flags {
 
     pub(super) fn set_dirty(&self, dirty: bool) {
         self.dirty.store(dirty, Ordering::Release);
+    }
+
+    pub(super) fn set_showing(&self, showing: bool) {
+        self.showing.store(showing, Ordering::Release);
+    }
+
+    /// Whether something changed that the snapshot lacks.
+    pub(super) fn is_behind(&self) -> bool {
+        // `showing` is set before `dirty` goes, and goes after the snapshot has come.
+        self.is_dirty() || self.showing.load(Ordering::Acquire)
     }
 
     pub(super) fn need_commit(&self) {

@@ -1,8 +1,6 @@
 //! Making a snapshot: segments become splits, manifests name them, one commit shows all.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +14,6 @@ use firn_storage::repository::{
     Added, IndexManifest, MissingShard, Repository, ShardManifest, SnapshotEntry, SnapshotManifest, SnapshotOutcome,
     SnapshotSegment, Writing,
 };
-use firn_storage::split::SplitRef;
 
 use super::known::{Known, known};
 use super::running::{Running, RunningList};
@@ -25,10 +22,7 @@ use super::{Use, Work, aborted, check_operator, status};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
 use crate::shard::FrozenSegment;
-use crate::splits::write_split;
 
-/// Bytes gathered before a split is written on.
-const WRITE_BUFFER_BYTES: usize = 1 << 20;
 /// Times that what a snapshot relied on may be swept before it gives up.
 const SWEPT_MAX: usize = 16;
 
@@ -168,20 +162,24 @@ impl Core {
         let io = self.io()?;
         let repository = &plan.repository;
         let running = &plan.running;
-        let held = self.hold(plan)?;
+        let mut held = self.hold(plan)?;
         let metadata = self.metadata_of(&plan.indices);
         let mut basis = writing.basis.clone();
         let names = plan.indices.iter().map(|index| index.name.to_string());
         let mut known = io.block_on(known(repository, basis.state(), names))?;
+        // What was read back and found damaged is written again, under the same name as it is called by its content: whoever
+        // reads meanwhile reads one or the other, two who write write the same, and all that name it have it whole.
+        known.forget(&self.repositories.verifications.damaged_in(&basis.state().uuid));
         for _ in 0..SWEPT_MAX {
             let mut needed = HashSet::new();
-            let indices = self.write_shards(plan, &held, &mut known, &mut needed)?;
+            let indices = self.write_shards(plan, &basis.state().uuid, &mut held, &mut known, &mut needed)?;
             let segments = indices.values().flatten().flat_map(|shard| &shard.segments);
             let splits = segments.map(|segment| &segment.split);
             if !io.block_on(known.has_all(repository, splits))? {
                 continue;
             }
-            self.make_tables(repository, running, &indices, &mut known)?;
+            let go_on = || running.cancel.check().map_err(|_| aborted(running));
+            self.make_tables(repository, &go_on, &indices, &mut known)?;
             needed.extend(known.tables.values().flatten().map(|table| table.key()));
             let manifest = self.manifest(plan, &metadata, &held, &indices, &known)?;
             needed.extend(manifest.indices.values().map(|index| index.key()));
@@ -273,21 +271,38 @@ impl Core {
     fn write_shards(
         &self,
         plan: &Plan,
-        held: &[HeldShard],
+        uuid: &str,
+        held: &mut [HeldShard],
         known: &mut Known,
         needed: &mut HashSet<String>,
     ) -> Result<BTreeMap<String, Vec<ShardManifest>>> {
         let mut indices: BTreeMap<String, Vec<ShardManifest>> = BTreeMap::new();
         for shard in held {
-            let manifest = match &shard.segments {
-                Ok(segments) => self.write_shard(plan, shard, segments, known)?,
-                Err(_) => ShardManifest {
-                    shard: shard.number,
-                    next_seq_no: 0,
-                    segments: Vec::new(),
-                    missing: true,
+            let written = match &shard.segments {
+                Ok(segments) => match self.write_shard(plan, uuid, shard, segments, known) {
+                    Err(error) if error.kind() == ErrorKind::ShardDamaged => Err(error.with_index(&*shard.index.name)),
+                    other => Ok(Some(other?)),
                 },
+                Err(_) => Ok(None),
             };
+            let written = match written {
+                // Only now it shows: the rest is saved nevertheless.
+                Err(error) if plan.running.request.partial => {
+                    plan.running.note(&shard.index.name, shard.number, |status| {
+                        status.stage = ShardStage::Failure;
+                        status.reason = Some(error.to_string());
+                    });
+                    shard.segments = Err(error);
+                    None
+                }
+                written => written?,
+            };
+            let manifest = written.unwrap_or(ShardManifest {
+                shard: shard.number,
+                next_seq_no: 0,
+                segments: Vec::new(),
+                missing: true,
+            });
             for segment in &manifest.segments {
                 needed.insert(segment.split.key());
                 needed.extend(segment.deletes.as_ref().map(|deletes| deletes.key()));
@@ -300,6 +315,7 @@ impl Core {
     fn write_shard(
         &self,
         plan: &Plan,
+        uuid: &str,
         shard: &HeldShard,
         segments: &[FrozenSegment],
         known: &mut Known,
@@ -323,11 +339,9 @@ impl Core {
             let split = match known.splits.get(&segment.id()) {
                 Some(split) => split.clone(),
                 None => {
-                    let split = self.upload_split(repository, segment, running)?;
-                    running.note(&shard.index.name, shard.number, |status| {
-                        status.processed.files += 1;
-                        status.processed.bytes += segment.size_bytes();
-                    });
+                    let of_shard = (&*shard.index.name, shard.number);
+                    let split = self.upload_split(repository, segment, running, of_shard)?;
+                    self.repositories.verifications.forget(uuid, &split.key());
                     known.seen.insert(split.key());
                     known.splits.insert(segment.id(), split.clone());
                     split
@@ -349,24 +363,6 @@ impl Core {
             segments: parts,
             missing: false,
         })
-    }
-
-    fn upload_split(&self, repository: &Repository, segment: &FrozenSegment, running: &Running) -> Result<SplitRef> {
-        let scratch = Scratch::new(&self.config.path_data, &self.repositories.fresh_uuid())?;
-        self.disk_watch.check(&running.name)?;
-        let mut out = BufWriter::with_capacity(WRITE_BUFFER_BYTES, File::create(&scratch.path)?);
-        let stop = || running.cancel.check().map_err(|_| aborted(running));
-        let split = write_split(segment, &mut out, &stop)?;
-        out.flush()?;
-        drop(out);
-        let uploaded = self
-            .io()?
-            .block_on(repository.store().upload(&split.key(), &scratch.path));
-        uploaded.map_err(|error| {
-            let reason = format!("[{}:{}] cannot write a split", running.repository, running.name);
-            Error::new(Error::from(error.clone()).kind(), reason).caused_by(error)
-        })?;
-        Ok(split)
     }
 
     /// Writes the manifests of the indices and says what the snapshot holds.
@@ -467,6 +463,27 @@ fn freeze(slot: &ShardSlot) -> Result<(u64, Vec<FrozenSegment>)> {
 /// A file that is gone with its owner; what a crash leaves is removed at the next start.
 pub(super) struct Scratch {
     pub(super) path: PathBuf,
+}
+
+/// A folder like that.
+pub(super) struct ScratchFolder {
+    pub(super) path: PathBuf,
+}
+
+impl ScratchFolder {
+    /// An empty folder among the scratch files.
+    pub(super) fn new(path_data: &Path, name: &str) -> Result<Self> {
+        let path = scratch_dir(path_data).join(name);
+        std::fs::create_dir_all(&path)?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for ScratchFolder {
+    fn drop(&mut self) {
+        // What stays goes at the next start.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
 }
 
 impl Scratch {

@@ -273,7 +273,7 @@ impl Core {
             (format!("{repository}:{}", entry.name), id)
         });
         // First, so that whoever mounts one from now on is told so.
-        let removal = self.repositories.uses.remove(ids.collect())?;
+        let removal = self.repositories.uses.take(ids.collect(), Work::Deletion)?;
         for index in self.state().metadata.indices.values() {
             let Some(store) = &index.settings.snapshot else {
                 continue;
@@ -303,6 +303,20 @@ impl Core {
             deleted_objects: objects,
             deleted_bytes: bytes,
         })
+    }
+
+    /// The same, and lets the shared cache go, which may have what was removed. How many objects were not looked at, because
+    /// somebody is writing.
+    pub(crate) async fn remove_leftovers(&self, repository: &str) -> Result<u64> {
+        let (repository, _used) = self.repository_for(repository, Work::Cleanup)?;
+        let (_, young) = repository.cleanup_and_count().await?;
+        // The process that left them may have read them through the cache.
+        if let (0, Ok(regions)) = (young, self.mounts.regions()) {
+            let regions = Arc::clone(regions);
+            // It writes its journal.
+            tokio::task::block_in_place(|| regions.clear(None));
+        }
+        Ok(young)
     }
 
     /// Makes a snapshot of some indices of another.

@@ -11,17 +11,22 @@ mod manage;
 mod remount;
 mod restore;
 mod restores;
+mod rewrite;
+mod rewritten;
 mod running;
 mod select;
 mod status;
 mod tables;
 mod tenant;
+mod uploading;
 mod uses;
+mod verify;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use firn_engine::RequestContext;
+use firn_engine::snapshot::RunningSnapshot;
 use firn_model::repository::{RepositoryMetadata, snapshot_missing};
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::object::{Guarded, ObjectStores, Objects};
@@ -32,11 +37,17 @@ use tokio::runtime::Handle;
 pub(crate) use self::create::scratch_dir;
 pub(crate) use self::remount::check_holds_events;
 use self::restores::Restores;
+pub(crate) use self::restores::Restoring;
+use self::rewritten::Rewritten;
 use self::running::{Running, RunningList};
 use self::uses::Uses;
 pub(crate) use self::uses::{Reading, Use, Work};
+use self::verify::Verifications;
 use crate::engine::Core;
 use crate::engine::ids::fresh_uuid;
+
+/// Fails once work that takes long should stop.
+type GoOn<'a> = &'a dyn Fn() -> Result<()>;
 
 /// A registered repository that was used.
 #[derive(Clone)]
@@ -54,8 +65,11 @@ pub(crate) struct Repositories {
     /// By name.
     open: Mutex<HashMap<String, Opened>>,
     running: Arc<RunningList>,
+    verifications: Verifications,
     pub(crate) restores: Restores,
     pub(crate) uses: Arc<Uses>,
+    /// What was made of splits for the deletion of a tenant.
+    rewritten: Mutex<Rewritten>,
     /// Repositories that somebody still works with, whatever became of their registration.
     instances: Arc<Instances>,
     random: Arc<Mutex<fastrand::Rng>>,
@@ -69,8 +83,10 @@ impl Repositories {
             io,
             open: Mutex::default(),
             running: Arc::default(),
+            verifications: Verifications::default(),
             restores: Restores::default(),
             uses: Arc::default(),
+            rewritten: Mutex::default(),
             instances: Arc::default(),
             random: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))),
         }
@@ -79,10 +95,27 @@ impl Repositories {
     /// Stops what is being made: the process ends.
     pub(crate) fn stop(&self) {
         self.running.0.lock().iter().for_each(|running| running.cancel.cancel());
+        self.verifications.stop();
     }
 
     fn fresh_uuid(&self) -> String {
         fresh_uuid(&mut self.random.lock())
+    }
+
+    /// Whether a split that says nothing of its tenants may hold events of one.
+    pub(crate) fn is_unknown(&self, tenant: &str, split: &str) -> bool {
+        self.rewritten.lock().is_unknown(tenant, split)
+    }
+
+    /// Those that are being made, wherever.
+    fn running_now(&self) -> Vec<RunningSnapshot> {
+        let running = self.running.0.lock();
+        let one = |running: &Arc<Running>| RunningSnapshot {
+            repository: running.repository.clone(),
+            snapshot: running.name.clone(),
+            start_ms: running.start_ms,
+        };
+        running.iter().map(one).collect()
     }
 
     fn running_in(&self, repository: &str) -> Vec<Arc<Running>> {

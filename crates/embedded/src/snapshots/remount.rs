@@ -2,6 +2,7 @@
 //! settings. Restoring one mounts the origin again, if it is there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use firn_engine::snapshot::RestoreSnapshot;
 use firn_model::metadata::IndexMetadata;
@@ -86,6 +87,7 @@ impl Core {
             ..store.clone()
         };
         let (_, manifest) = self.mounts.manifests.fetch(&store, repository).await?;
+        self.switch_mounts(&store, &manifest, Duration::ZERO);
         Ok(Some(Origin { store, manifest }))
     }
 }

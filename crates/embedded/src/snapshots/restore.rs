@@ -20,10 +20,10 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use regex::Regex;
 
-use super::Work;
 use super::create::{Scratch, is_mounted};
 use super::restores::IndexRestore;
 use super::select::select;
+use super::{GoOn, Work};
 use crate::engine::Core;
 use crate::mounts::MountedIndex;
 use crate::shard::{RestoredSegment, Shard, ShardConfig};
@@ -50,9 +50,6 @@ fn is_fixed(setting: &str, is_mounted: bool) -> bool {
     let says_where = setting.starts_with(STORE_SETTINGS) && !setting.starts_with(STORE_CACHE_SETTINGS);
     FIXED_SETTINGS.contains(&setting) || is_mounted && says_where
 }
-
-/// Fails once a restore should stop.
-type GoOn<'a> = &'a dyn Fn() -> Result<()>;
 
 /// What a restore makes, decided before anything is written.
 struct Plan {
@@ -85,6 +82,7 @@ impl Core {
             .sum();
         let missing = plan.indices.iter().flat_map(|(_, manifest)| &manifest.shards);
         Ok(Restored {
+            done: true,
             snapshot: request.snapshot.clone(),
             indices: plan.indices.iter().map(|(index, _)| index.name.clone()).collect(),
             total_shards,
@@ -110,6 +108,11 @@ impl Core {
                 (index, manifest, restores.begin(index, manifest, from, self.now_ms()))
             })
             .collect();
+        let _listed = self.repositories.restores.list(
+            plan.indices.iter().map(|(index, _)| Arc::clone(index)).collect(),
+            plan.data_streams.clone(),
+            begun.iter().map(|(_, _, progress)| Arc::clone(progress)).collect(),
+        );
         for (index, manifest, progress) in begun {
             for shard in &manifest.shards {
                 let config = self.factory.shard_config(index, shard.shard)?;
@@ -158,7 +161,7 @@ impl Core {
 
     /// Brings a split to a file, every page of it verified: also those of parts that a restored segment makes
     /// anew, since a repository that is damaged should be known.
-    fn download(
+    pub(super) fn download(
         &self,
         repository: &Repository,
         segment: &SnapshotSegment,
@@ -199,12 +202,14 @@ impl Core {
         })
     }
 
-    /// Whether a snapshot can be restored as things are now. Blocks while the repository is read.
-    pub(crate) fn check_restore(&self, request: &RestoreSnapshot) -> Result<()> {
+    /// Fails where a snapshot cannot be restored as things are now, and says whether it has any index to restore. Blocks
+    /// while the repository is read.
+    pub(crate) fn check_restore(&self, request: &RestoreSnapshot) -> Result<bool> {
         let repository = self.repository(&request.repository)?;
         let state = self.io()?.block_on(repository.state())?;
         let (entry, _reading) = self.read_snapshot(&repository, &state, &request.snapshot, Work::Restore)?;
-        self.plan_restore(&repository, &entry, request).map(|_| ())
+        let plan = self.plan_restore(&repository, &entry, request)?;
+        Ok(!plan.indices.is_empty())
     }
 
     fn plan_restore(&self, repository: &Repository, entry: &SnapshotEntry, request: &RestoreSnapshot) -> Result<Plan> {
@@ -256,7 +261,7 @@ impl Core {
                     request,
                     &format!(
                         "cannot restore index [{}] because an open index with same name already exists in the cluster. Either \
-                     close or delete the existing index or restore the index under a different name by providing a rename \
+                     delete the existing index or restore the index under a different name by providing a rename \
                      pattern and replacement name",
                         index.name
                     ),
@@ -389,9 +394,6 @@ fn wanted(manifest: &SnapshotManifest, request: &RestoreSnapshot) -> Result<Want
                 indices.insert(name.to_owned());
             }
         }
-    }
-    if indices.is_empty() && !request.indices.is_empty() && !request.ignore_unavailable {
-        return Err(Error::index_not_found(request.indices.join(",")));
     }
     Ok(Wanted { indices, data_streams })
 }

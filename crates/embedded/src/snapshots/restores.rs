@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use firn_engine::recovery::{Recovered, RecoverySource, ShardRecovery};
-use firn_model::metadata::IndexMetadata;
+use firn_model::metadata::{Command, DataStream, IndexMetadata};
 use firn_storage::repository::IndexManifest;
 use parking_lot::Mutex;
 
@@ -14,7 +14,33 @@ const RESTORES_KEPT: usize = 1000;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Restores(Mutex<VecDeque<Arc<IndexRestore>>>);
+pub(crate) struct Restores {
+    /// By index, the last ones.
+    last: Mutex<VecDeque<Arc<IndexRestore>>>,
+    /// Those whose indices nobody can see yet.
+    not_shown: Mutex<Vec<Arc<Restoring>>>,
+}
+
+/// A restore in the list of those under way. Dropped when its indices can be seen, or will never be.
+pub(super) struct Listed<'a> {
+    restores: &'a Restores,
+    own: Arc<Restoring>,
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        let mut not_shown = self.restores.not_shown.lock();
+        not_shown.retain(|other| !Arc::ptr_eq(other, &self.own));
+    }
+}
+
+/// The indices of a restore that ends for all of them at once.
+pub(crate) struct Restoring {
+    indices: Vec<Arc<IndexMetadata>>,
+    data_streams: Vec<Arc<DataStream>>,
+    /// Those that have files to bring.
+    parts: Vec<Arc<IndexRestore>>,
+}
 
 /// One index.
 pub(crate) struct IndexRestore {
@@ -57,7 +83,7 @@ impl Restores {
             uuid: index.uuid.clone(),
             shards: Mutex::new(shards.collect()),
         });
-        let mut restores = self.0.lock();
+        let mut restores = self.last.lock();
         restores.push_back(Arc::clone(&restore));
         if restores.len() > RESTORES_KEPT {
             restores.pop_front();
@@ -67,22 +93,54 @@ impl Restores {
 
     /// Takes indices out whose restore failed, by their uuids.
     pub(super) fn forget(&self, uuids: &[String]) {
-        self.0.lock().retain(|restore| !uuids.contains(&restore.uuid));
+        self.last.lock().retain(|restore| !uuids.contains(&restore.uuid));
     }
 
     /// How a shard was restored; `None`: it was not, as far as this process knows.
     pub(crate) fn of_shard(&self, uuid: &str, shard: u32) -> Option<ShardRecovery> {
-        let restores = self.0.lock();
+        let restores = self.last.lock();
         let own = restores.iter().find(|restore| restore.uuid == uuid)?;
         let shards = own.shards.lock();
         shards.iter().find(|recovery| recovery.shard == shard).cloned()
     }
 
-    /// Those under way whose index nobody can see yet.
-    pub(crate) fn under_way(&self) -> Vec<ShardRecovery> {
-        let restores = self.0.lock();
-        let all = restores.iter().flat_map(|restore| restore.shards.lock().clone());
-        all.filter(|recovery| recovery.stop_ms.is_none()).collect()
+    /// Lists a restore whose indices nobody can see yet.
+    pub(super) fn list(
+        &self,
+        indices: Vec<Arc<IndexMetadata>>,
+        data_streams: Vec<Arc<DataStream>>,
+        parts: Vec<Arc<IndexRestore>>,
+    ) -> Listed<'_> {
+        let own = Arc::new(Restoring {
+            indices,
+            data_streams,
+            parts,
+        });
+        self.not_shown.lock().push(Arc::clone(&own));
+        Listed { restores: self, own }
+    }
+
+    /// Those whose indices nobody can see yet.
+    pub(crate) fn not_shown(&self) -> Vec<Arc<Restoring>> {
+        self.not_shown.lock().clone()
+    }
+}
+
+impl Restoring {
+    /// What will show its indices.
+    pub(crate) fn command(&self) -> Command {
+        Command::AddIndices {
+            indices: self.indices.clone(),
+            data_streams: self.data_streams.clone(),
+            global: None,
+        }
+    }
+
+    /// How far the shards of one of its indices are; none if it is not its own.
+    pub(crate) fn shards_of(&self, index: &str) -> Vec<ShardRecovery> {
+        let own = self.indices.iter().find(|own| own.name == index);
+        let part = own.and_then(|own| self.parts.iter().find(|part| part.uuid == own.uuid));
+        part.map_or_else(Vec::new, |part| part.shards.lock().clone())
     }
 }
 

@@ -18,10 +18,9 @@ use firn_storage::repository::{Repository, ShardManifest};
 use firn_storage::split::{SplitFilter, SplitRef, pages};
 use futures_util::{StreamExt, stream};
 
-use super::aborted;
+use super::GoOn;
 use super::create::Scratch;
 use super::known::Known;
-use super::running::Running;
 use crate::engine::Core;
 
 /// Tables that an index names. With more of them all its splits go into a new one.
@@ -44,7 +43,7 @@ impl Core {
     pub(super) fn make_tables(
         &self,
         repository: &Repository,
-        running: &Running,
+        go_on: GoOn<'_>,
         indices: &BTreeMap<String, Vec<ShardManifest>>,
         known: &mut Known,
     ) -> Result<()> {
@@ -61,9 +60,9 @@ impl Core {
             tables.insert(name.clone(), kept);
         }
         for some in parts(untold) {
-            running.cancel.check().map_err(|_| aborted(running))?;
-            let made = self.make_table(repository, running, &some);
-            running.cancel.check().map_err(|_| aborted(running))?;
+            go_on()?;
+            let made = self.make_table(repository, go_on, &some);
+            go_on()?;
             match made {
                 Ok(table) => {
                     let names: BTreeSet<&str> = some.values().flat_map(|(_, names)| names).copied().collect();
@@ -110,9 +109,9 @@ impl Core {
         }
     }
 
-    fn make_table(&self, repository: &Repository, running: &Running, splits: &Untold<'_>) -> Result<FilterTableRef> {
+    fn make_table(&self, repository: &Repository, go_on: GoOn<'_>, splits: &Untold<'_>) -> Result<FilterTableRef> {
         let scratch = || Scratch::new(&self.config.path_data, &self.repositories.fresh_uuid());
-        self.disk_watch.check(&running.name)?;
+        self.disk_watch.check(repository.name())?;
         let (read, written) = (scratch()?, scratch()?);
         let groups = self
             .io()?
@@ -123,7 +122,7 @@ impl Core {
         for ((field, slices), places) in &groups {
             let columns: Vec<u32> = places.iter().map(|place| place.split).collect();
             writer.add(field, *slices, &columns, |column, slice| {
-                running.cancel.check().map_err(|_| aborted(running))?;
+                go_on()?;
                 places[column].slice(&file, slice, *slices)
             })?;
         }

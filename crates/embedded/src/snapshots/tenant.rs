@@ -2,91 +2,163 @@
 //! tenant, so nothing but manifests is read.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use firn_engine::snapshot::{HoldingSnapshot, TenantSnapshots};
-use firn_model::Result;
-use firn_storage::repository::{IndexManifest, Repository};
+use firn_engine::snapshot::{HoldingSnapshot, TenantSnapshots, UnreadSnapshots};
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::repository::{IndexEntry, IndexManifest, Repository, SnapshotEntry, SnapshotManifest};
+use firn_storage::split::SplitRef;
 
 use crate::engine::Core;
 
-/// What an index manifest holds of a tenant; `None`: certainly nothing.
-fn held_by(manifest: &IndexManifest, tenant: &str) -> Option<u64> {
+/// Manifests of snapshots, and of indices, in memory at a time.
+const SNAPSHOTS_READ: usize = 256;
+const INDICES_READ: usize = 32;
+
+/// Whether a split of an index holds events of a tenant; `None`: its manifest does not say.
+pub(super) fn holds(manifest: &IndexManifest, split: &SplitRef, tenant: &str) -> Option<bool> {
     let by_tenant = manifest
         .index
         .pointer("/settings/index.tenant.field")
         .is_some_and(|field| !field.is_null());
-    let parts = manifest
-        .segments()
-        .filter_map(|(_, segment)| match &segment.split.tenants {
-            Some(_) => segment.split.tenant(tenant).map(|part| u64::from(part.docs)),
-            None => by_tenant.then_some(0),
-        });
-    parts.fold(None, |all, part| Some(all.unwrap_or(0) + part))
+    match &split.tenants {
+        Some(_) => Some(split.tenant(tenant).is_some()),
+        None if by_tenant => None,
+        None => Some(false),
+    }
 }
 
 impl Core {
     /// The snapshots of every registered repository that hold events of a tenant.
     pub(crate) async fn snapshots_of_tenant(&self, tenant: &str) -> Result<TenantSnapshots> {
+        // First: what ends meanwhile is in the log when that is read.
+        let running = self.repositories.running_now();
         let mut found = TenantSnapshots::default();
-        let names: Vec<String> = self.state().metadata.repositories.keys().cloned().collect();
-        for name in names {
+        let state = self.state();
+        let repositories: Vec<_> = state.metadata.repositories.clone().into_iter().collect();
+        for (name, metadata) in repositories {
             let looked = match self.repository(&name) {
-                Ok(repository) => look_through(&repository, tenant, &mut found).await,
+                Ok(repository) => {
+                    // One that was empty then has told its uuid to those who mounted from it.
+                    let mounted = state.metadata.indices.values();
+                    let stores = mounted.filter_map(|index| index.settings.snapshot.as_deref());
+                    let mut uuids = stores
+                        .filter(|store| store.repository == name && !store.repository_uuid.is_empty())
+                        .map(|store| store.repository_uuid.as_str());
+                    let uuid = metadata.uuid.as_deref().or_else(|| uuids.next());
+                    self.look_through(&repository, uuid, tenant, &mut found).await
+                }
                 Err(error) => Err(error),
             };
             if let Err(error) = looked {
-                found.unread.push((name, error.to_string()));
+                found.unread.push(unread(name, metadata.is_readonly(), &error));
             }
+        }
+        found.running = running;
+        if !found.holding.iter().any(|held| !held.is_readonly) {
+            self.repositories.rewritten.lock().forget_all();
         }
         Ok(found)
     }
+
+    async fn look_through(
+        &self,
+        repository: &Repository,
+        registered: Option<&str>,
+        tenant: &str,
+        found: &mut TenantSnapshots,
+    ) -> Result<()> {
+        let state = repository.state().await?;
+        // A device that is not mounted looks like an empty repository.
+        if registered.is_some_and(|uuid| uuid != state.uuid) {
+            return Err(Error::new(
+                ErrorKind::Unavailable,
+                format!(
+                    "[{}] what lies there is not the repository that was registered",
+                    repository.name()
+                ),
+            ));
+        }
+        let entries: Vec<SnapshotEntry> = state.snapshots.values().cloned().collect();
+        // Snapshots share what did not change between them; each manifest is read once, and nothing kept of it.
+        let mut held: BTreeMap<String, Result<Option<u64>>> = BTreeMap::new();
+        for some in entries.chunks(SNAPSHOTS_READ) {
+            let snapshots = repository.manifests(some.to_vec()).await;
+            let mut unknown = BTreeMap::new();
+            for (_, manifest) in &snapshots {
+                for index in manifest.iter().flat_map(|manifest| manifest.indices.values()) {
+                    if !held.contains_key(&index.manifest) {
+                        unknown.insert(index.manifest.clone(), index.clone());
+                    }
+                }
+            }
+            let unknown: Vec<IndexEntry> = unknown.into_values().collect();
+            for some in unknown.chunks(INDICES_READ) {
+                for (entry, manifest) in repository.index_manifests(some.to_vec()).await {
+                    let own = manifest.map(|manifest| self.held_by(&manifest, tenant));
+                    held.insert(entry.manifest, own);
+                }
+            }
+            for (entry, manifest) in snapshots {
+                note(repository, &entry, manifest, &held, found);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many documents an index has of a tenant; `None`: certainly none.
+    fn held_by(&self, manifest: &IndexManifest, tenant: &str) -> Option<u64> {
+        let splits = manifest.segments().map(|(_, segment)| &segment.split);
+        let holding = splits.filter(|split| self.may_hold(manifest, split, tenant));
+        let parts = holding.map(|split| split.tenant(tenant).map_or(0, |part| u64::from(part.docs)));
+        parts.fold(None, |all, part| Some(all.unwrap_or(0) + part))
+    }
 }
 
-async fn look_through(repository: &Arc<Repository>, tenant: &str, found: &mut TenantSnapshots) -> Result<()> {
-    let state = repository.state().await?;
-    let snapshots = repository.manifests(state.snapshots.values().cloned().collect()).await;
-    // Snapshots share what did not change between them; each manifest is read once.
-    let mut entries = BTreeMap::new();
-    for (_, manifest) in &snapshots {
-        for index in manifest.iter().flat_map(|manifest| manifest.indices.values()) {
-            entries.insert(index.manifest.clone(), index.clone());
+fn unread(place: String, is_readonly: bool, error: &Error) -> UnreadSnapshots {
+    UnreadSnapshots {
+        place,
+        error: error.to_string(),
+        may_answer: !is_readonly && error.kind() != ErrorKind::Repository,
+    }
+}
+
+/// Adds what a snapshot holds, or that it cannot be read.
+fn note(
+    repository: &Repository,
+    entry: &SnapshotEntry,
+    manifest: Result<SnapshotManifest>,
+    held: &BTreeMap<String, Result<Option<u64>>>,
+    found: &mut TenantSnapshots,
+) {
+    let place = format!("{}:{}", repository.name(), entry.name);
+    let manifest = match manifest {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            found.unread.push(unread(place, repository.is_readonly(), &error));
+            return;
+        }
+    };
+    let mut holding = HoldingSnapshot {
+        repository: repository.name().to_owned(),
+        snapshot: entry.name.clone(),
+        is_readonly: repository.is_readonly(),
+        indices: Vec::new(),
+        documents: 0,
+    };
+    for (name, index) in &manifest.indices {
+        match held.get(&index.manifest) {
+            Some(Ok(Some(documents))) => {
+                holding.indices.push(name.clone());
+                holding.documents += documents;
+            }
+            Some(Err(error)) => {
+                let place = format!("{place}/{name}");
+                found.unread.push(unread(place, repository.is_readonly(), error));
+            }
+            Some(Ok(None)) | None => {}
         }
     }
-    let read = repository.index_manifests(entries.into_values().collect()).await;
-    let held: BTreeMap<String, Result<Option<u64>>> = read
-        .into_iter()
-        .map(|(entry, manifest)| (entry.manifest, manifest.map(|manifest| held_by(&manifest, tenant))))
-        .collect();
-    for (entry, manifest) in snapshots {
-        let place = format!("{}:{}", repository.name(), entry.name);
-        let manifest = match manifest {
-            Ok(manifest) => manifest,
-            Err(error) => {
-                found.unread.push((place, error.to_string()));
-                continue;
-            }
-        };
-        let mut holding = HoldingSnapshot {
-            repository: repository.name().to_owned(),
-            snapshot: entry.name.clone(),
-            is_readonly: repository.is_readonly(),
-            indices: Vec::new(),
-            documents: 0,
-        };
-        for (name, index) in &manifest.indices {
-            match held.get(&index.manifest) {
-                Some(Ok(Some(documents))) => {
-                    holding.indices.push(name.clone());
-                    holding.documents += documents;
-                }
-                Some(Err(error)) => found.unread.push((format!("{place}/{name}"), error.to_string())),
-                Some(Ok(None)) | None => {}
-            }
-        }
-        if !holding.indices.is_empty() {
-            found.holding.push(holding);
-        }
+    if !holding.indices.is_empty() {
+        found.holding.push(holding);
     }
-    Ok(())
 }

@@ -4,7 +4,7 @@
 //! first and looks at the metadata then; whoever mounts one says so here first and until the metadata tells of it. So
 //! one of the two always sees the other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use firn_model::{Error, ErrorKind, Result};
@@ -16,6 +16,7 @@ pub(crate) enum Work {
     Snapshot,
     Clone,
     Deletion,
+    Rewriting,
     Cleanup,
     Restore,
     Mount,
@@ -29,10 +30,27 @@ impl Work {
             Self::Snapshot => "snapshot is in progress",
             Self::Clone => "snapshot clone is in progress",
             Self::Deletion => "snapshot deletion is in progress",
+            Self::Rewriting => "removal of a tenant's events from a snapshot is in progress",
             Self::Cleanup => "repository clean up is in progress",
             Self::Restore => "snapshot restore is in progress",
             Self::Mount => "snapshot mount is in progress",
             Self::Analysis => "repository analysis is in progress",
+        }
+    }
+
+    /// What happens to a snapshot that nobody may begin to read.
+    fn changes_snapshot(self) -> &'static str {
+        match self {
+            Self::Rewriting => "while events of a deleted tenant are removed from it",
+            _ => "while it is being deleted",
+        }
+    }
+
+    /// What cannot be done with a snapshot that somebody reads.
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Rewriting => "remove events of a deleted tenant from",
+            _ => "delete",
         }
     }
 
@@ -63,8 +81,8 @@ struct Tables {
     changing: BTreeSet<String>,
     /// Snapshots that are read.
     reads: Vec<(u64, SnapshotId, Work)>,
-    /// Snapshots that are removed.
-    removals: BTreeSet<SnapshotId>,
+    /// Snapshots that are removed or rewritten.
+    removals: BTreeMap<SnapshotId, Work>,
 }
 
 impl Tables {
@@ -86,7 +104,7 @@ pub(super) struct Changing(Arc<Uses>, String);
 #[derive(Debug)]
 pub(crate) struct Reading(Arc<Uses>, u64);
 
-/// Snapshots are removed, until this is dropped.
+/// Snapshots are removed or rewritten, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Removal(Arc<Uses>, Vec<SnapshotId>);
 
@@ -121,10 +139,10 @@ impl Uses {
     /// Begins to read a snapshot; [`ErrorKind::SnapshotInProgress`] while it is removed.
     pub(crate) fn read(self: &Arc<Self>, name: &str, id: SnapshotId, work: Work) -> Result<Reading> {
         let mut tables = self.0.lock();
-        if tables.removals.contains(&id) {
+        if let Some(work) = tables.removals.get(&id) {
             return Err(Error::new(
                 ErrorKind::SnapshotInProgress,
-                format!("[{name}] cannot be used while it is being deleted"),
+                format!("[{name}] cannot be used {}", work.changes_snapshot()),
             ));
         }
         let number = tables.number();
@@ -132,24 +150,25 @@ impl Uses {
         Ok(Reading(Arc::clone(self), number))
     }
 
-    /// Begins to remove snapshots, all or none, each with how it is called; [`ErrorKind::SnapshotInProgress`] while
-    /// somebody reads one, or removes it.
-    pub(super) fn remove(self: &Arc<Self>, snapshots: Vec<(String, SnapshotId)>) -> Result<Removal> {
+    /// Begins to remove or rewrite snapshots, all or none, each with how it is called;
+    /// [`ErrorKind::SnapshotInProgress`] while somebody reads one, removes or rewrites it.
+    pub(super) fn take(self: &Arc<Self>, snapshots: Vec<(String, SnapshotId)>, work: Work) -> Result<Removal> {
         let mut tables = self.0.lock();
         for (name, id) in &snapshots {
             let read = tables.reads.iter().find(|(_, read, _)| read == id);
-            let why = match read {
-                Some((_, _, work)) => work.needs_snapshot(),
-                None if tables.removals.contains(id) => "that is being deleted already",
-                None => continue,
+            let why = match (read, tables.removals.get(id)) {
+                (Some((_, _, work)), _) => work.needs_snapshot(),
+                (None, Some(Work::Rewriting)) => Work::Rewriting.changes_snapshot(),
+                (None, Some(_)) => "that is being deleted already",
+                (None, None) => continue,
             };
             return Err(Error::new(
                 ErrorKind::SnapshotInProgress,
-                format!("[{name}] cannot delete snapshot {why}"),
+                format!("[{name}] cannot {} snapshot {why}", work.verb()),
             ));
         }
         let ids: Vec<SnapshotId> = snapshots.into_iter().map(|(_, id)| id).collect();
-        tables.removals.extend(ids.iter().cloned());
+        tables.removals.extend(ids.iter().map(|id| (id.clone(), work)));
         Ok(Removal(Arc::clone(self), ids))
     }
 }
@@ -225,7 +244,7 @@ mod tests {
         let uses = Arc::new(Uses::default());
         let both = || vec![("r:a".to_owned(), id("a")), ("r:b".to_owned(), id("b"))];
         let reading = uses.read("r:b", id("b"), Work::Mount).unwrap();
-        let refused = uses.remove(both()).unwrap_err();
+        let refused = uses.take(both(), Work::Deletion).unwrap_err();
         assert_eq!(
             refused.reason(),
             "[r:b] cannot delete snapshot while an index is being mounted from it"
@@ -234,9 +253,21 @@ mod tests {
         // None of them is held back by what was refused.
         drop(uses.read("r:a", id("a"), Work::Clone).unwrap());
         drop(reading);
-        let removal = uses.remove(both()).unwrap();
-        assert!(uses.read("r:b", id("b"), Work::Mount).is_err() && uses.remove(both()).is_err());
+        let removal = uses.take(both(), Work::Deletion).unwrap();
+        assert!(uses.read("r:b", id("b"), Work::Mount).is_err() && uses.take(both(), Work::Deletion).is_err());
         drop(removal);
+        let rewriting = uses.take(both(), Work::Rewriting).unwrap();
+        let refused = uses.read("r:b", id("b"), Work::Mount).unwrap_err();
+        assert_eq!(
+            refused.reason(),
+            "[r:b] cannot be used while events of a deleted tenant are removed from it"
+        );
+        let refused = uses.take(both(), Work::Deletion).unwrap_err();
+        assert_eq!(
+            refused.reason(),
+            "[r:a] cannot delete snapshot while events of a deleted tenant are removed from it"
+        );
+        drop(rewriting);
         uses.read("r:b", id("b"), Work::Mount).unwrap();
     }
 }

@@ -15,7 +15,8 @@ use tantivy::HasLen;
 use tantivy::directory::error::{DeleteError, OpenReadError, OpenWriteError};
 use tantivy::directory::{Directory, FileHandle, OwnedBytes, WatchCallback, WatchHandle, WritePtr};
 
-use super::columns::{ColumnTable, ColumnsFile};
+use super::columns::{ColumnTable, ColumnsFile, Hours};
+use super::totals::Totals;
 use super::{SplitBytes, names, reads};
 
 thread_local! {
@@ -35,23 +36,40 @@ pub(crate) struct SplitFiles {
     pub(super) bytes: Arc<dyn SplitBytes>,
     /// Where columns are; `None`: as Tantivy wrote them.
     pub(super) columns: Option<ColumnTable>,
+    /// Where the instants to the hour are.
+    pub(super) hours: Option<Hours>,
+    /// What is known of whole columns.
+    pub(super) totals: Option<Totals>,
 }
 
 impl SplitFiles {
-    /// With the table of columns that the footer has, if it has one.
-    pub(super) fn new(footer: Footer, bytes: Arc<dyn SplitBytes>) -> Result<Self> {
-        let part = footer.part(names::COLUMN_RUNS).map(|(_, part)| part.len);
-        let table = footer.inline.get(names::COLUMN_TABLE).zip(part);
-        let columns = match table.map(|(table, len)| ColumnTable::decode(table, len)) {
-            Some(None) => {
-                return Err(Error::new(
-                    ErrorKind::Repository,
-                    "the footer of a split is damaged: its table of columns does not fit",
-                ));
-            }
-            columns => columns.flatten(),
+    /// With the tables that the footer has, of so many documents.
+    pub(super) fn new(footer: Footer, bytes: Arc<dyn SplitBytes>, docs: u32) -> Result<Self> {
+        let table = |inline: &str, part: &str| {
+            let (_, part) = footer.part(part)?;
+            footer.inline.get(inline).map(|table| (table, part.len))
         };
-        Ok(Self { footer, bytes, columns })
+        let damaged = |what: &str| {
+            let reason = format!("the footer of a split is damaged: its table of {what} does not fit");
+            Error::new(ErrorKind::Repository, reason)
+        };
+        let columns = table(names::COLUMN_TABLE, names::COLUMN_RUNS)
+            .map(|(table, len)| ColumnTable::decode(table, len).ok_or_else(|| damaged("columns")))
+            .transpose()?;
+        let hours = table(names::HOUR_TABLE, names::HOURS)
+            .map(|(table, len)| Hours::decode(table, len).ok_or_else(|| damaged("hours")))
+            .transpose()?;
+        let column_count = columns.as_ref().map_or(0, ColumnTable::column_count);
+        let totals = table(names::TOTAL_TABLE, names::TOTALS)
+            .map(|(table, len)| Totals::decode(table, column_count, docs.into(), len).ok_or_else(|| damaged("totals")))
+            .transpose()?;
+        Ok(Self {
+            footer,
+            bytes,
+            columns,
+            hours,
+            totals,
+        })
     }
 
     /// A range of a part.
@@ -86,6 +104,8 @@ impl SplitFiles {
 #[derive(Debug, Clone)]
 pub(super) struct SplitDirectory {
     pub(super) files: Arc<SplitFiles>,
+    /// The file of this name, as it is shown.
+    pub(super) meta: Vec<u8>,
 }
 
 /// Bytes of the footer, or read ones.
@@ -180,6 +200,9 @@ impl Directory for SplitDirectory {
     }
 
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
+        if name_of(path) == names::META {
+            return Ok(self.meta.clone());
+        }
         match self.files.footer.inline.get(name_of(path)) {
             Some(bytes) => Ok(bytes.to_vec()),
             None => Err(OpenReadError::FileDoesNotExist(path.to_path_buf())),

@@ -12,6 +12,7 @@ mod bytes;
 mod columns;
 mod directory;
 mod document;
+mod extent;
 mod filters;
 mod lengths;
 mod open;
@@ -19,6 +20,7 @@ pub(crate) mod reads;
 mod recorder;
 mod restore;
 mod terms;
+mod totals;
 mod write;
 
 pub use self::bytes::{SplitBytes, Wanted, WholeSplit};
@@ -29,6 +31,7 @@ pub use self::filters::{ID_FIELD, shared_hash, value_hash};
 pub(crate) use self::open::OpenSplit;
 pub use self::open::open_split;
 pub(crate) use self::restore::restore_segment;
+pub(crate) use self::totals::{ColumnTotals, Counted, Measure};
 pub use self::write::write_split;
 
 /// Names of what a split holds; Tantivy's files go by their extension.
@@ -39,6 +42,10 @@ mod names {
     /// Tantivy's file of columns, which is made of the next one.
     pub(super) const COLUMNS: &str = "fast";
     pub(super) const COLUMN_RUNS: &str = "columns";
+    /// Instants to the hour.
+    pub(super) const HOURS: &str = "hours";
+    /// What is measured by the values of columns.
+    pub(super) const TOTALS: &str = "totals";
     pub(super) const FIELD_NORMS: &str = "fieldnorm";
     /// Blocks of documents; in the folder of a segment, Tantivy's store.
     pub(super) const STORE: &str = "store";
@@ -48,7 +55,11 @@ mod names {
     pub(super) const ID_FILTER: &str = "ids.filter";
     // Only in the footer:
     pub(super) const META: &str = "meta.json";
+    pub(super) const STORE_GROUPS: &str = "store.groups";
+    /// What formats 1 and 2 have instead.
     pub(super) const STORE_SAMPLES: &str = "store.samples";
     pub(super) const TIME_ZONES: &str = "time.zones";
     pub(super) const COLUMN_TABLE: &str = "columns.table";
+    pub(super) const HOUR_TABLE: &str = "hours.table";
+    pub(super) const TOTAL_TABLE: &str = "totals.table";
 }

@@ -1,19 +1,22 @@
 //! From an object to a segment.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use firn_model::{Error, ErrorKind, Result};
-use firn_storage::split::blocks::{Block, BlockPlace, Samples};
+use firn_storage::split::block_index::{BlockPlace, Group, Places};
+use firn_storage::split::blocks::Block;
 use firn_storage::split::{Footer, PartKind, SplitRef};
 use parking_lot::Mutex;
+use serde_json::Value;
+use tantivy::index::SegmentId;
 use tantivy::schema::Field;
 use tantivy::{DocId, Index, SegmentReader};
 
 use super::about::About;
 use super::directory::{SplitDirectory, SplitFiles};
-use super::{SplitBytes, SplitDocument, lengths, names};
+use super::{SplitBytes, SplitDocument, StoredRuns, lengths, names};
 use crate::analysis;
 use crate::derived::{Derived, Zones};
 use crate::lengths::PathLengths;
@@ -23,12 +26,18 @@ use crate::shard::{DeleteSet, TENANTS_FILE, decode_tenants};
 /// What of a split is read otherwise than of a segment on disk.
 #[derive(Debug)]
 pub(crate) struct OpenSplit {
-    files: Arc<SplitFiles>,
-    about: About,
-    samples: Samples,
+    /// The segment that it was made from.
+    made_from: String,
+    pub(super) files: Arc<SplitFiles>,
+    pub(super) about: About,
+    pub(super) places: Places,
     zones: Option<Arc<Zones>>,
     /// The block that was unpacked last: hits are read in the order of documents.
     block: Mutex<Option<(BlockPlace, Block)>>,
+    /// The places that were looked up last.
+    group: Mutex<Option<Group>>,
+    /// See [`OpenSplit::document_bytes_max`].
+    pub(super) largest_document: OnceLock<u64>,
 }
 
 /// Opens a split, reading its footer. `deletes` are those of [`crate::shard::FrozenSegment::deletes`]. Blocks the
@@ -40,8 +49,7 @@ pub fn open_split(split: &SplitRef, bytes: Arc<dyn SplitBytes>, deletes: Option<
     let about: About = serde_json::from_value(footer.about.clone()).map_err(|error| damaged(&error.to_string()))?;
     let docs = about.segment.docs;
     let inline = |name: &str| footer.inline.get(name);
-    let samples = inline(names::STORE_SAMPLES).ok_or_else(|| damaged("it has no index of documents"))?;
-    let samples = Samples::decode(samples)?;
+    let places = places(&footer)?;
     let zones = match inline(names::TIME_ZONES) {
         Some(bytes) => Some(Zones::decode(bytes, docs).ok_or_else(|| damaged("its zones do not fit"))?),
         None => None,
@@ -54,7 +62,10 @@ pub fn open_split(split: &SplitRef, bytes: Arc<dyn SplitBytes>, deletes: Option<
         Some(bytes) => DeleteSet::from_bytes(bytes, docs).ok_or_else(|| damaged("its deletes do not fit"))?,
         None => DeleteSet::default(),
     };
-    let files = Arc::new(SplitFiles::new(footer, bytes)?);
+    let files = Arc::new(SplitFiles::new(footer, bytes, docs)?);
+    if files.hours.as_ref().is_some_and(|hours| hours.rows() != docs) {
+        return Err(damaged("its hours do not fit"));
+    }
     let reader = open_reader(&files, split)?;
     if reader.max_doc() != docs {
         return Err(damaged(&format!(
@@ -77,20 +88,26 @@ pub fn open_split(split: &SplitRef, bytes: Arc<dyn SplitBytes>, deletes: Option<
         derived: Arc::new(Derived::of_split(
             &reader,
             OpenSplit {
+                made_from: split.segment.clone(),
                 files,
                 about,
-                samples,
+                places,
                 zones: zones.map(Arc::new),
                 block: Mutex::new(None),
+                group: Mutex::new(None),
+                largest_document: OnceLock::new(),
             },
         )),
         reader,
     })
 }
 
+/// Gives the segment an id of its own. What was computed from a segment is kept by id: the segment on disk that the split
+/// was made from, and the same split in another repository, must not be read where this one is asked.
 fn open_reader(files: &Arc<SplitFiles>, split: &SplitRef) -> Result<SegmentReader> {
     let directory = SplitDirectory {
         files: Arc::clone(files),
+        meta: meta_of(files, SegmentId::generate_random()).ok_or_else(|| damaged(split, "it names no segment"))?,
     };
     // Tantivy panics over some kinds of damage.
     let opened = catch_unwind(AssertUnwindSafe(|| {
@@ -110,6 +127,27 @@ fn open_reader(files: &Arc<SplitFiles>, split: &SplitRef) -> Result<SegmentReade
     }
 }
 
+/// What Tantivy reads of an index first, with another id of its only segment.
+fn meta_of(files: &SplitFiles, id: SegmentId) -> Option<Vec<u8>> {
+    let stored = files.footer.inline.get(names::META)?;
+    let mut meta: Value = serde_json::from_slice(stored).ok()?;
+    let segment = meta.pointer_mut("/segments/0/segment_id")?;
+    *segment = id.uuid_string().into();
+    serde_json::to_vec(&meta).ok()
+}
+
+/// Where documents are, whichever way a footer says it.
+pub(super) fn places(footer: &Footer) -> Result<Places> {
+    let lacking = || Error::new(ErrorKind::Repository, "a split has no index of documents");
+    let (_, index) = footer.part(names::STORE_INDEX).ok_or_else(lacking)?;
+    let inline = |name: &str| footer.inline.get(name);
+    match (inline(names::STORE_GROUPS), inline(names::STORE_SAMPLES)) {
+        (Some(groups), _) => Places::decode(groups, index.len),
+        (None, Some(samples)) => Places::decode_samples(samples),
+        (None, None) => Err(lacking()),
+    }
+}
+
 pub(super) fn damaged(split: &SplitRef, what: &str) -> Error {
     Error::new(
         ErrorKind::Repository,
@@ -118,9 +156,24 @@ pub(super) fn damaged(split: &SplitRef, what: &str) -> Error {
 }
 
 impl OpenSplit {
+    /// The id of the segment that the split was made from, which the open one does not have.
+    pub(crate) fn made_from(&self) -> &str {
+        &self.made_from
+    }
+
     /// Zones of `@timestamp`, if each document has one.
     pub(crate) fn zones(&self) -> Option<&Arc<Zones>> {
         self.zones.as_ref()
+    }
+
+    /// The instants of `@timestamp` to the hour, if each document has one and an hour is so many units.
+    pub(crate) fn hours(&self, unit: u64) -> Option<StoredRuns> {
+        StoredRuns::hours(&self.files, unit)
+    }
+
+    /// Whether anything is known of whole columns.
+    pub(crate) fn has_totals(&self) -> bool {
+        self.files.totals.is_some()
     }
 
     /// Documents with a value in the column of strings of a path.
@@ -139,6 +192,12 @@ impl OpenSplit {
             .transpose()
     }
 
+    /// Bytes of all stored documents.
+    pub(crate) fn document_bytes(&self) -> u64 {
+        let part = self.files.footer.part(names::STORE);
+        part.map_or(0, |(_, part)| part.len)
+    }
+
     /// A stored document.
     pub(crate) fn document(&self, doc: DocId) -> Result<SplitDocument> {
         let record = self.record(doc)?;
@@ -152,14 +211,28 @@ impl OpenSplit {
 
     /// Notes what reading a document waits for ([`super::reads`]).
     pub(crate) fn note_document(&self, doc: DocId) -> Result<()> {
-        if let (Some((index, _)), Some((store, _))) = (
-            self.files.footer.part(names::STORE_INDEX),
-            self.files.footer.part(names::STORE),
-        ) {
-            let piece = self.files.read(index, &self.samples.piece(doc))?;
-            self.files.note(store, &self.samples.block(doc, &piece)?.bytes)?;
+        let place = self.place(doc)?;
+        self.files.note(self.part(names::STORE)?, &place.bytes)
+    }
+
+    /// Where the block of a document is.
+    fn place(&self, doc: DocId) -> Result<BlockPlace> {
+        let known = self.group.lock().as_ref().and_then(|group| group.block(doc));
+        if let Some(place) = known {
+            return Ok(place);
         }
-        Ok(())
+        let piece = self
+            .files
+            .read(self.part(names::STORE_INDEX)?, &self.places.piece(doc))?;
+        let group = self.places.group(doc, &piece)?;
+        let place = group.block(doc).ok_or_else(no_documents)?;
+        *self.group.lock() = Some(group);
+        Ok(place)
+    }
+
+    fn part(&self, name: &str) -> Result<usize> {
+        let found = self.files.footer.part(name);
+        found.map(|(part, _)| part).ok_or_else(no_documents)
     }
 
     fn record(&self, doc: DocId) -> Result<Bytes> {
@@ -168,15 +241,14 @@ impl OpenSplit {
         {
             return block.record(doc - place.records.start);
         }
-        let part = |name: &str| {
-            let found = self.files.footer.part(name);
-            found.ok_or_else(|| Error::new(ErrorKind::Repository, "a split holds no documents"))
-        };
-        let piece = self.files.read(part(names::STORE_INDEX)?.0, &self.samples.piece(doc))?;
-        let place = self.samples.block(doc, &piece)?;
-        let block = Block::unpack(&self.files.read(part(names::STORE)?.0, &place.bytes)?)?;
+        let place = self.place(doc)?;
+        let block = Block::unpack(&self.files.read(self.part(names::STORE)?, &place.bytes)?)?;
         let record = block.record(doc - place.records.start)?;
         *self.block.lock() = Some((place, block));
         Ok(record)
     }
+}
+
+fn no_documents() -> Error {
+    Error::new(ErrorKind::Repository, "a split lacks documents")
 }

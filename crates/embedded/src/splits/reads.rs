@@ -10,16 +10,18 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_engine::Work;
+use firn_engine::{Cancel, RequestContext};
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::split::PartKind;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use super::{SplitBytes, Wanted};
-use crate::pool::wait_for_others;
+use crate::pool::wait_for_far;
 
 /// Dependent rounds of requests before a piece of work begins; what is missing then is read one by one. A
 /// dashboard takes three: terms, postings and columns, and what aggregations look up.
@@ -31,6 +33,8 @@ thread_local! {
     /// Requests and bytes that the work of this thread had to wait for.
     static FETCHED: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
     static COLLECTED: RefCell<Option<Reads>> = const { RefCell::new(None) };
+    /// What ends the waiting of this thread's work.
+    static WAITING: RefCell<Option<Cancel>> = const { RefCell::new(None) };
     static ROWS: RefCell<Rows> = const { RefCell::new(Rows::All) };
 }
 
@@ -74,11 +78,13 @@ impl Reads {
         let Some(io) = self.by_split.iter().find_map(|(bytes, _)| bytes.io().cloned()) else {
             return Ok(());
         };
+        // Nothing is begun that nobody waits for.
+        check()?;
         for (bytes, ranges) in &self.by_split {
             let wanted: Vec<Wanted> = ranges.iter().map(|(kind, start, end)| (*kind, *start..*end)).collect();
             note_fetched(bytes.missing(&wanted));
         }
-        wait_for_others(|| {
+        wait_for_far(|| {
             io.block_on(async {
                 let mut fetches = JoinSet::new();
                 for (bytes, wanted) in self.into_wanted() {
@@ -140,16 +146,52 @@ pub(crate) fn note_fetched((requests, bytes): (u64, u64)) {
     FETCHED.set((requests_before + requests, bytes_before + bytes));
 }
 
-/// Does some work, and counts what this thread has to wait for meanwhile as part of the request's. Within another call
-/// it is counted here alone.
-pub(crate) fn metered<T>(work: &Work, job: impl FnOnce() -> T) -> T {
+/// Does some work of a request. What this thread has to wait for meanwhile is counted as part of the request's, and is not
+/// waited for any longer than [`RequestContext::waiting`] says. Within another call it is counted here alone.
+pub(crate) fn metered<T>(ctx: &RequestContext, job: impl FnOnce() -> T) -> T {
+    /// Puts back what was, also where a read unwinds.
+    struct Before(Option<Cancel>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            WAITING.set(self.0.take());
+        }
+    }
     let before = FETCHED.take();
+    let waiting = Before(WAITING.replace(Some(ctx.waiting().clone())));
     let outcome = job();
+    drop(waiting);
     let (requests, bytes) = FETCHED.replace(before);
     if requests > 0 {
-        work.add_fetched(requests, bytes);
+        ctx.work.add_fetched(requests, bytes);
     }
     outcome
+}
+
+/// Waits for one read, as long as the work of this thread may. Others run meanwhile.
+pub(crate) fn wait_for_read<T>(io: &Handle, read: impl Future<Output = Result<T>>) -> Result<T> {
+    let waiting = WAITING.with_borrow(Clone::clone);
+    wait_for_far(|| {
+        io.block_on(async {
+            let mut read = pin!(read);
+            loop {
+                if let Ok(outcome) = tokio::time::timeout(LOOK_EVERY, read.as_mut()).await {
+                    return outcome;
+                }
+                if let Some(waiting) = &waiting {
+                    waiting.check()?;
+                }
+            }
+        })
+    })
+}
+
+/// Fails where the work of this thread waits no longer and what it reads is not at hand: then no request is begun.
+pub(crate) fn check_far(is_at_hand: impl FnOnce() -> bool) -> Result<()> {
+    let waiting = WAITING.with_borrow(Clone::clone);
+    match waiting {
+        Some(waiting) if waiting.is_over() && !is_at_hand() => waiting.check(),
+        _ => Ok(()),
+    }
 }
 
 /// Whether this thread only finds out what it would have to wait for.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use firn_model::{Error, Result};
 use firn_storage::disk::Disk;
-use firn_storage::split::blocks::{Block, Samples};
+use firn_storage::split::block_index::Group;
+use firn_storage::split::blocks::Block;
 use firn_storage::split::{Footer, PartKind, SplitRef};
 use tantivy::directory::{Directory, TerminatingWrite};
 use tantivy::index::SegmentComponent;
@@ -16,7 +17,7 @@ use tantivy::{Index, TantivyDocument};
 use super::about::About;
 use super::columns;
 use super::directory::SplitFiles;
-use super::open::damaged;
+use super::open::{damaged, places};
 use super::write::COPIED;
 use super::{SplitBytes, SplitDocument, names, terms};
 use crate::directory::DiskDirectory;
@@ -42,7 +43,7 @@ pub(crate) fn restore_segment(
     let footer = Footer::decode(logical.start, &bytes.read(PartKind::Footer, logical)?)?;
     let about: About =
         serde_json::from_value(footer.about.clone()).map_err(|error| damaged(split, &error.to_string()))?;
-    let files = SplitFiles::new(footer, bytes)?;
+    let files = SplitFiles::new(footer, bytes, about.segment.docs)?;
     let directory = DiskDirectory::create(disk, dir)?;
     for (name, _) in COPIED {
         if let Some((part, found)) = files.footer.part(name) {
@@ -114,8 +115,8 @@ fn write_documents(
     stop: &dyn Fn() -> Result<()>,
 ) -> Result<()> {
     let lost = || damaged(split, "it lacks documents");
-    let samples = files.footer.inline.get(names::STORE_SAMPLES).ok_or_else(lost)?;
-    let samples = Samples::decode(samples)?;
+    let places = places(&files.footer)?;
+    let mut group: Option<Group> = None;
     let (index_part, _) = files.footer.part(names::STORE_INDEX).ok_or_else(lost)?;
     let (store_part, _) = files.footer.part(names::STORE).ok_or_else(lost)?;
     let index = Index::open(directory.clone()).map_err(failed)?;
@@ -131,8 +132,15 @@ fn write_documents(
         if next.is_multiple_of(LOOK_DOCS) {
             stop()?;
         }
-        let piece = files.read(index_part, &samples.piece(next))?;
-        let place = samples.block(next, &piece)?;
+        let known = group.as_ref().and_then(|group| group.block(next));
+        let place = match known {
+            Some(place) => place,
+            None => {
+                let piece = files.read(index_part, &places.piece(next))?;
+                let own = group.insert(places.group(next, &piece)?);
+                own.block(next).ok_or_else(lost)?
+            }
+        };
         let block = Block::unpack(&files.read(store_part, &place.bytes)?)?;
         if place.records.start != next || block.count() != place.records.end - next {
             return Err(lost());

@@ -22,7 +22,7 @@ use super::directory::owned;
 
 /// Bytes of keys of a page: of a split of a million documents the index is some tens of KB then, which come with the mount where
 /// splits are few, and looking a term up fetches two or three pages of the object.
-const PAGE_BYTES: usize = 8 << 10;
+const PAGE_BYTES: usize = 6 << 10;
 /// What says of what kind a dictionary is, at its end.
 const KIND_BYTES: usize = 4;
 

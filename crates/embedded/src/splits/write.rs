@@ -2,19 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use firn_model::{Error, Result};
-use firn_storage::split::blocks::{BlockIndex, BlockWriter};
+use firn_storage::split::block_index::BlockIndex;
+use firn_storage::split::blocks::BlockWriter;
 use firn_storage::split::{PartKind, SplitRef, SplitTenant, SplitWriter, salt_of_segment};
 use tantivy::columnar::{ColumnType, ColumnarReader, DynamicColumn};
 use tantivy::directory::FileSlice;
 use tantivy::directory::footer::Footer;
 
 use super::about::About;
+use super::columns::{ColumnTable, Hours};
 use super::directory::owned;
-use super::{SplitDocument, columns, filters, lengths, names, recorder, terms};
+use super::{SplitDocument, columns, filters, lengths, names, recorder, terms, totals};
 use crate::derived::Zones;
 use crate::schema::{IGNORED, fields};
 use crate::search::{NumColumn, Stored, TIMESTAMP, docs_with_value};
@@ -31,8 +34,13 @@ pub(super) const COPIED: [(&str, PartKind); 5] = [
 /// Parts no longer than this are in the footer as well: a page that is there already is nearer than one that
 /// has to be asked for.
 const SMALL_BYTES: u64 = 4 << 10;
-/// The index of stored documents, if it is no longer than this.
-const SMALL_INDEX_BYTES: u64 = 8 << 10;
+/// The index of stored documents, if it is no longer than this, as it is with up to some nine million events: without it
+/// each first look at a document waits for one request more.
+const SMALL_INDEX_BYTES: u64 = 128 << 10;
+/// Dictionaries of columns whose values are counted are in the footer up to so many bytes, the shortest first: with them
+/// the most frequent values are named without a request.
+const SMALL_DICTIONARIES_BYTES: u64 = 16 << 10;
+const HOUR_MS: i64 = 3_600_000;
 /// Bytes copied between two looks at whether to stop.
 const COPY_BYTES: usize = 1 << 20;
 /// What the names of columns of strings begin with, and what separates the levels of their paths.
@@ -51,12 +59,12 @@ pub fn write_split(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn()
     let mut writer = SplitWriter::new(out, salt);
     let (_, index) = writer.part(names::STORE, PartKind::Store, |out| write_documents(segment, out, stop))?;
     writer.part(names::STORE_INDEX, PartKind::Store, |out| {
-        Ok(out.write_all(&index.entries)?)
+        Ok(out.write_all(&index.groups)?)
     })?;
-    let index_len = index.entries.len() as u64;
+    let index_len = index.groups.len() as u64;
     if index_len <= SMALL_INDEX_BYTES {
         writer.hot(names::STORE_INDEX, std::iter::once(0..index_len).collect(), |_| {
-            Ok(index.entries.clone())
+            Ok(index.groups.clone())
         })?;
     }
     let mut files = segment.files.clone();
@@ -74,7 +82,11 @@ pub fn write_split(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn()
             continue;
         };
         if name == names::COLUMNS {
-            write_columns(&mut writer, file, stop)?;
+            let table = write_columns(&mut writer, file, stop)?;
+            if file.len() as u64 > SMALL_BYTES {
+                write_totals(&mut writer, file, segment.docs(), &table, stop)?;
+            }
+            write_hours(&mut writer, segment, stop)?;
             continue;
         }
         writer.part(name, kind, |out| copy(file, out, stop))?;
@@ -102,7 +114,7 @@ pub fn write_split(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn()
         }
     }
     writer.inline(names::STORE, empty_store(segment)?);
-    writer.inline(names::STORE_SAMPLES, index.samples);
+    writer.inline(names::STORE_GROUPS, index.places);
     if let Some(zones) = time_zones(segment)? {
         writer.inline(names::TIME_ZONES, zones.encode().into());
     }
@@ -130,7 +142,37 @@ pub fn write_split(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn()
     })
 }
 
-fn write_columns<W: Write>(writer: &mut SplitWriter<W>, file: &Bytes, stop: &dyn Fn() -> Result<()>) -> Result<()> {
+/// Instants to the hour, which are small: most often they are written in one go.
+fn write_hours<W: Write>(
+    writer: &mut SplitWriter<W>,
+    segment: &FrozenSegment,
+    stop: &dyn Fn() -> Result<()>,
+) -> Result<()> {
+    let column = NumColumn::open(&segment.reader, TIMESTAMP)?;
+    let Some(column) = column.filter(|column| column.is_i64() && !segment.meta.is_nanos) else {
+        return Ok(());
+    };
+    let mut bytes = Vec::new();
+    let Some(hours) = Hours::write(&column.column, HOUR_MS, &mut bytes, stop)? else {
+        return Ok(());
+    };
+    writer.part(names::HOURS, PartKind::Columns, |out| Ok(out.write_all(&bytes)?))?;
+    writer.inline(names::HOUR_TABLE, hours.encode().into());
+    let bytes = Bytes::from(bytes);
+    if bytes.len() as u64 <= SMALL_BYTES {
+        let all = std::iter::once(0..bytes.len() as u64).collect();
+        writer.hot(names::HOURS, all, |range| {
+            Ok(bytes.slice(range.start as usize..range.end as usize))
+        })?;
+    }
+    Ok(())
+}
+
+fn write_columns<W: Write>(
+    writer: &mut SplitWriter<W>,
+    file: &Bytes,
+    stop: &dyn Fn() -> Result<()>,
+) -> Result<ColumnTable> {
     let table = if file.len() as u64 <= SMALL_BYTES {
         let mut bytes = Vec::new();
         let table = columns::write(file, &mut bytes, stop)?;
@@ -148,7 +190,44 @@ fn write_columns<W: Write>(writer: &mut SplitWriter<W>, file: &Bytes, stop: &dyn
         table
     };
     writer.inline(names::COLUMN_TABLE, table.encode().into());
-    Ok(())
+    Ok(table)
+}
+
+/// What is known of whole columns, and the dictionaries that name what is counted.
+fn write_totals<W: Write>(
+    writer: &mut SplitWriter<W>,
+    file: &Bytes,
+    docs: u32,
+    table: &ColumnTable,
+    stop: &dyn Fn() -> Result<()>,
+) -> Result<()> {
+    let mut bytes = Vec::new();
+    let totals = totals::write(file, docs, &mut bytes, stop)?;
+    writer.part(names::TOTALS, PartKind::Columns, |out| Ok(out.write_all(&bytes)?))?;
+    writer.inline(names::TOTAL_TABLE, totals.encode().into());
+    let bytes = Bytes::from(bytes);
+    if bytes.len() as u64 <= SMALL_BYTES {
+        let all = std::iter::once(0..bytes.len() as u64).collect();
+        writer.hot(names::TOTALS, all, |range| {
+            Ok(bytes.slice(range.start as usize..range.end as usize))
+        })?;
+    }
+    let mut dictionaries: Vec<(Range<u64>, Range<u64>)> =
+        totals.counted().filter_map(|number| table.dictionary(number)).collect();
+    dictionaries.sort_by_key(|(range, _)| (range.end - range.start, range.start));
+    let mut left = SMALL_DICTIONARIES_BYTES;
+    dictionaries.retain(|(range, _)| {
+        let len = range.end - range.start;
+        let fits = len <= left;
+        left -= if fits { len } else { 0 };
+        fits
+    });
+    let ranges = dictionaries.iter().map(|(range, _)| range.clone()).collect();
+    writer.hot(names::COLUMN_RUNS, ranges, |range| {
+        let found = dictionaries.iter().find(|(own, _)| *own == range);
+        let (_, place) = found.ok_or_else(|| Error::internal("two dictionaries of a split touch"))?;
+        Ok(file.slice(place.start as usize..place.end as usize))
+    })
 }
 
 fn file<'a>(segment: &'a FrozenSegment, extension: &str) -> Option<&'a Bytes> {

@@ -14,6 +14,7 @@ use firn_model::metadata::Command;
 use firn_model::tier::Tier;
 use firn_model::{ErrorKind, Result};
 
+use super::no_tier;
 use crate::engine::Core;
 use crate::engine::state::{IndexState, Served, ShardSlot};
 use crate::pool::Flow;
@@ -59,6 +60,7 @@ impl Core {
             let started = Instant::now();
             let moved = core.move_shard(&next.index, &next.slot, next.to);
             next.slot.move_backoff.note(moved.is_ok(), Instant::now());
+            *next.slot.move_failure.lock() = moved.as_ref().err().map(ToString::to_string);
             match moved {
                 Ok(()) => {
                     let took_ms = started.elapsed().as_millis() as u64;
@@ -81,7 +83,7 @@ impl Core {
         state.written_slots().find_map(|(index, slot)| {
             let to = self.move_of(index, slot.number)?;
             let shard = slot.shard().ok().filter(|shard| shard.failure().is_none())?;
-            let fits = slot.move_backoff.is_over(now) && self.has_room_for(to, &shard);
+            let fits = slot.move_backoff.is_over(now) && self.finds_room(index, slot, &shard, to);
             fits.then(|| Move {
                 index: Arc::clone(index),
                 slot: Arc::clone(slot),
@@ -90,12 +92,58 @@ impl Core {
         })
     }
 
-    /// Whether a device stays below its low watermark with a shard more.
-    fn has_room_for(&self, tier: Tier, shard: &Shard) -> bool {
+    /// Whether a device stays below its low watermark with a shard more. The log says when one begins to wait for that,
+    /// and when it ends.
+    fn finds_room(&self, index: &IndexState, slot: &ShardSlot, shard: &Shard, to: Tier) -> bool {
+        let lacks = self.lacks_room(shard, to);
+        let has_waited = slot.waits_for_room.swap(lacks.is_some(), Ordering::AcqRel);
+        let (index, number, tier) = (&*index.name, slot.number, to.name());
+        match &lacks {
+            Some(reason) if !has_waited => {
+                tracing::warn!(index, shard = number, tier, reason, "a shard waits to be moved");
+            }
+            None if has_waited => tracing::info!(index, shard = number, tier, "there is room for a shard again"),
+            _ => {}
+        }
+        lacks.is_none()
+    }
+
+    /// Why a shard does not go where it belongs; `None`: it does, or is in a row.
+    pub(crate) fn why_not_moved(&self, slot: &ShardSlot, shard: &Shard, to: Tier) -> Option<String> {
+        if let Some(error) = shard.failure() {
+            return Some(format!("the shard does not serve: {error}"));
+        }
+        self.lacks_room(shard, to).or_else(|| {
+            let failure = slot.move_failure.lock();
+            failure
+                .as_ref()
+                .map(|error| format!("the last try failed, and is made again: {error}"))
+        })
+    }
+
+    /// Why a device has no room for a shard more below its low watermark.
+    fn lacks_room(&self, shard: &Shard, to: Tier) -> Option<String> {
         let stats = shard.stats();
+        let needed = stats.store_bytes + stats.wal_bytes + stats.buffer_bytes;
         let low = *self.tiers.low.lock();
-        let room = self.watch(tier).map_or(0, |watch| watch.room_below(low));
-        room > stats.store_bytes + stats.wal_bytes + stats.buffer_bytes
+        let Some(watch) = self.watch(to) else {
+            return Some(no_tier(to).to_string());
+        };
+        let room = watch.room_below(low);
+        (room <= needed).then(|| {
+            let space = watch.space();
+            let place = format!(
+                "data path [{}] of tier [{to}] has [{}] of [{}] bytes free",
+                watch.path().display(),
+                space.available_bytes,
+                space.total_bytes
+            );
+            let which = "low watermark cluster.routing.allocation.disk.watermark.low";
+            match room {
+                0 => format!("{place} and is above the {which} [{low}], where nothing is moved to"),
+                room => format!("{place}, of which [{room}] may be written below the {which} [{low}]: a shard of [{needed}] does not fit"),
+            }
+        })
     }
 
     /// Moves a shard. It lies on one device or on the other when this returns, whatever came of it.

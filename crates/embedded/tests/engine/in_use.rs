@@ -114,7 +114,13 @@ fn a_repository_is_not_changed_while_a_snapshot_is_made() {
     // Who registers again what is there disturbs nobody.
     put(&node, "r", "fs", slow, true).unwrap();
     remove(&node, &["slow"]).unwrap();
-    put(&node, "r", "fs", json!({"location": "backups"}), false).unwrap();
+    // The snapshot that was broken off lets go a moment after it is gone.
+    let since = Instant::now();
+    while let Err(error) = put(&node, "r", "fs", json!({"location": "backups"}), false) {
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        assert!(since.elapsed() < Duration::from_secs(20), "{error}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     snapshot(&node, "first", "logs").unwrap();
     unregister(&node, "r").unwrap();
 }

@@ -82,7 +82,7 @@ fn cache_stats(node: &Node) -> SharedCacheStats {
     stats.expect("a cache")
 }
 
-fn files_below(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();

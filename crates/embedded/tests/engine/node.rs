@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use firn_embedded::{Embedded, EmbeddedConfig};
@@ -18,6 +19,23 @@ use serde_json::Value;
 
 /// The tests' clock starts here and stands still unless told otherwise: 2026-01-01T00:00:00Z.
 pub(crate) const START_MS: i64 = 1_767_225_600_000;
+
+/// Opens an engine. The one before it in the same folder may have a thread that still ends a read, and with it a file
+/// that only one process may have: a real one is dead by then.
+fn open_once_free(config: &EmbeddedConfig) -> Result<Arc<Embedded>> {
+    let waiting = Instant::now();
+    loop {
+        match Embedded::open(config.clone()) {
+            Err(error) if error.to_string().contains("is in use by another process") => {
+                if waiting.elapsed() > Duration::from_secs(20) {
+                    return Err(error);
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened => return opened,
+        }
+    }
+}
 
 /// A running engine. The folder goes with it.
 pub(crate) struct Node {
@@ -61,7 +79,7 @@ impl Node {
         config.space = Some(Arc::new(|| Ok((1 << 40, 1 << 39))));
         change(&mut config);
         Ok(Self {
-            engine: Embedded::open(config)?,
+            engine: open_once_free(&config)?,
             clock,
             folder,
             runtime: tokio::runtime::Builder::new_current_thread()

@@ -156,6 +156,35 @@ fn a_profile_tells_what_filters_left_out() {
         counts.pruned_by_filter >= counts.total - 2 && counts.read <= 2,
         "{counts:?}"
     );
+    // Each mount of a snapshot tells of itself, whatever others are searched beside it.
+    mount_as(&node, "again", Storage::SharedCache).unwrap();
+    mount_as(&node, "copied", Storage::FullCopy).unwrap();
+    for storage in ["frozen,again", "again,copied,frozen"] {
+        let body = json!({"size": 0, "profile": true, "query": needle});
+        let request = SearchRequest::parse(target(storage), Some(&body)).unwrap();
+        let shards = node
+            .run(node.engine.search(&ctx(), request))
+            .unwrap()
+            .profile
+            .unwrap()
+            .shards;
+        assert_eq!(shards.len(), storage.split(',').count());
+        for shard in shards {
+            let own = shard.segments;
+            assert_eq!(
+                (own.total, own.pruned_by_filter),
+                (counts.total, counts.pruned_by_filter),
+                "{}",
+                shard.index
+            );
+        }
+    }
+    // What nobody has opens nothing, and the shard that says so says why.
+    let none = profile(json!({"size": 0, "profile": true, "query": {"term": {"ip": "9.9.9.9"}}}));
+    assert_eq!(
+        (none.total, none.pruned_by_filter, none.read),
+        (counts.total, counts.total, 0)
+    );
     // In a score all documents of the shard count, as they do before they are frozen.
     let scored = json!({"profile": true, "query": needle});
     assert_eq!(profile(scored).pruned_by_filter, 0);
@@ -277,6 +306,28 @@ fn a_tenant_learns_no_value_of_others_from_counts() {
     assert_eq!(counts(address(3)).0, 5);
     // An address that nobody has, and one that another tenant has.
     assert_eq!(counts("9.9.9.9".to_owned()), counts(address(103)));
+    // Nor from what is refused: fields of a tenant are known where none of its events is looked at, and no others are.
+    let outcome = |ip: &str, asked: &Value| {
+        let mut body = json!({"query": {"term": {"ip": ip}}, "size": 0});
+        body.as_object_mut().unwrap().extend(asked.as_object().unwrap().clone());
+        let request = SearchRequest::parse(target("frozen-*"), Some(&body)).unwrap();
+        let answer = node.run(node.engine.search(&small, request));
+        answer
+            .map(|found| (total(&found), found.shards.failures.len()))
+            .map_err(|error| error.reason().to_owned())
+    };
+    for (asked, is_fine) in [
+        (json!({"sort": ["kind"]}), true),
+        (json!({"collapse": {"field": "kind"}}), true),
+        (json!({"sort": ["nowhere"]}), false),
+        (json!({"collapse": {"field": "nowhere"}}), false),
+        (json!({"aggs": {"a": {"sum": {"field": "kind"}}}}), false),
+    ] {
+        let nobody = outcome("9.9.9.9", &asked);
+        assert_eq!(nobody, outcome(&address(103), &asked), "{asked}");
+        let is_answered = matches!(nobody, Ok((0, 0)));
+        assert_eq!(is_answered, is_fine, "{asked}: {nobody:?}");
+    }
     let body = json!({"query": {"term": {"ip": address(103)}}, "size": 0, "profile": true});
     let request = SearchRequest::parse(target("frozen-*"), Some(&body)).unwrap();
     let profile = node.run(node.engine.search(&small, request)).unwrap().profile.unwrap();

@@ -58,6 +58,29 @@ fn a_get_knows_versions_and_what_is_searchable() {
 }
 
 #[test]
+fn many_documents_are_one_request_to_memory() {
+    let node = Node::with(|config| config.search_memory_bytes_max = 4 << 20);
+    node.write(index("logs", "a", json!({"text": "x".repeat(1 << 20)})));
+    let get = |context: &RequestContext, count: usize| {
+        let request = GetRequest {
+            index: "logs".to_owned(),
+            id: "a".to_owned(),
+            routing: None,
+            realtime: true,
+            version: None,
+        };
+        node.run(node.engine.get(context, vec![request; count]))
+    };
+    assert_eq!(get(&ctx(), 1).unwrap().len(), 1);
+    let error = get(&ctx(), 100).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CircuitBreaking, "{error}");
+    assert_eq!(get(&ctx(), 1).unwrap().len(), 1, "what was taken is given back");
+    let gone = RequestContext::new();
+    gone.cancel.cancel();
+    assert_eq!(get(&gone, 1).unwrap_err().kind(), ErrorKind::Cancelled);
+}
+
+#[test]
 fn a_search_whose_client_is_gone_stops() {
     let node = Node::new();
     node.write(index("logs", "a", json!({"n": 1})));

@@ -64,7 +64,7 @@ fn with_repository(repositories: &Path) -> Node {
     node
 }
 
-fn request(name: &str, indices: &str) -> CreateSnapshot {
+pub(crate) fn request(name: &str, indices: &str) -> CreateSnapshot {
     CreateSnapshot {
         repository: "r".to_owned(),
         name: name.to_owned(),
@@ -540,7 +540,7 @@ fn snapshots_that_hold_events_of_a_tenant_are_named() {
     let held = |tenant: &str| {
         let tenant = TenantId::parse(tenant).unwrap();
         let found = node.run(node.engine.snapshots_of_tenant(&ctx(), &tenant)).unwrap();
-        assert_eq!(found.unread, []);
+        assert!(found.unread.is_empty(), "{found:?}");
         let holding = found.holding.into_iter();
         holding
             .map(|held| (held.snapshot, held.indices.join(","), held.documents))
@@ -589,4 +589,40 @@ fn what_is_gone_of_an_older_snapshot_is_written_again_for_the_next() {
     let other = with_repository(folder.path());
     restore(&other, restore_request("second", &[])).unwrap();
     check_restored(&other, "logs", &made);
+}
+
+#[test]
+fn a_partial_snapshot_saves_what_is_not_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = node_with(folder.path());
+    register_unverified(&node, json!({"location": "backups"}));
+    for name in ["bad", "good"] {
+        node.create(name, json!({})).unwrap();
+        node.write(index(name, "1", json!({"text": "some words"})));
+        node.flush(name);
+        if name == "bad" {
+            for path in crate::mount_damage::files_below(node.path()) {
+                if path.extension().is_some_and(|extension| extension == "store") {
+                    let mut bytes = std::fs::read(&path).unwrap();
+                    bytes[3] ^= 1;
+                    std::fs::write(&path, bytes).unwrap();
+                }
+            }
+        }
+    }
+    let whole = snapshot(&node, "whole", "*").unwrap_err();
+    assert_eq!(whole.kind(), ErrorKind::ShardDamaged);
+    assert_eq!(whole.index(), Some("bad"));
+    let partial = CreateSnapshot {
+        partial: true,
+        ..request("partial", "*")
+    };
+    let made = node.run(node.engine.create_snapshot(&ctx(), partial)).unwrap();
+    assert_eq!(made.state, SnapshotState::Partial);
+    assert_eq!((made.total_shards, made.successful_shards), (2, 1));
+    assert_eq!((made.failures.len(), made.failures[0].index.as_str()), (1, "bad"));
+    let mut restore = restore_request("partial", &["good"]);
+    restore.rename = Some(("good".to_owned(), "again".to_owned()));
+    node.run(node.engine.restore_snapshot(&ctx(), restore)).unwrap();
+    assert_eq!(node.count("again", all()), 1);
 }

@@ -211,12 +211,21 @@ fn nothing_moves_to_a_device_that_is_nearly_full() {
         (stats[0].shards[0].tier, stats[0].shards[0].moves_to),
         (Tier::Hot, Some(Tier::Warm))
     );
+    let why = stats[0].shards[0].move_waits_for.clone().expect("a reason");
+    let path = folder.path().join("warm").display().to_string();
+    assert!(
+        why.starts_with(&format!("data path [{path}] of tier [warm] has [")),
+        "{why}"
+    );
+    assert!(why.contains("is above the low watermark"), "{why}");
     // An operator may change his mind.
     node.execute(Command::PutClusterSettings {
         settings: json!({"cluster.routing.allocation.disk.watermark.low": "0b"}),
     })
     .unwrap();
     assert_eq!(settled(&node, "logs"), [Tier::Warm]);
+    let stats = node.run(node.engine.stats(&ctx(), target("logs"))).unwrap();
+    assert_eq!(stats[0].shards[0].move_waits_for, None);
     let devices = node.run(node.engine.node_stats(&ctx())).unwrap().devices;
     let shards: Vec<_> = devices.iter().map(|device| (device.tier, device.shards)).collect();
     assert_eq!(shards, [(Tier::Hot, 0), (Tier::Warm, 1), (Tier::Cold, 0)]);

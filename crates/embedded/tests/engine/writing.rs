@@ -1,5 +1,8 @@
 //! Writing: what each operation does, and in which order.
 
+use std::sync::Barrier;
+use std::thread;
+
 use firn_engine::document::{BulkRequest, Effect, Expectation, Refresh};
 use firn_engine::source::SourceFilter;
 use firn_engine::{Engine, ErrorKind};
@@ -201,6 +204,38 @@ fn an_idle_index_is_refreshed_by_its_first_search() {
 }
 
 #[test]
+fn searches_that_come_while_the_first_one_refreshes_wait_for_it() {
+    let node = Node::new();
+    for round in 0..20 {
+        let name = format!("logs-{round}");
+        let items = (0..1_000)
+            .map(|n| {
+                index(
+                    &name,
+                    &n.to_string(),
+                    json!({"n": n, "text": format!("event {n} of many")}),
+                )
+            })
+            .collect();
+        node.bulk(items);
+        let start = Barrier::new(6);
+        let everything = json!({"size": 0, "track_total_hits": true});
+        let counts: Vec<u64> = thread::scope(|scope| {
+            let ask = |_| {
+                scope.spawn(|| {
+                    start.wait();
+                    let found = node.search(&name, everything.clone()).unwrap();
+                    found.total.unwrap().value
+                })
+            };
+            let askers: Vec<_> = (0..6).map(ask).collect();
+            askers.into_iter().map(|asker| asker.join().unwrap()).collect()
+        });
+        assert_eq!(counts, [1_000; 6], "round {round}");
+    }
+}
+
+#[test]
 fn new_fields_of_one_bulk_agree_or_are_kept_as_they_are() {
     let node = Node::new();
     let responses = node.bulk(vec![
@@ -382,4 +417,27 @@ fn concurrent_writers_may_bring_the_same_new_fields() {
     assert_eq!(node.count("logs", json!({"exists": {"field": "f7"}})), 4 * 8);
     let metadata = node.run(node.engine.metadata(&ctx())).unwrap();
     assert_eq!(metadata.indices["logs"].mapping.total_fields(), 26);
+}
+
+#[test]
+fn who_writes_faster_than_segments_are_merged_merges_them() {
+    let node = Node::new();
+    node.create("logs", json!({"settings": {"refresh_interval": "-1"}}))
+        .unwrap();
+    let segments = || {
+        let stats = node
+            .run(Engine::stats(&*node.engine, &ctx(), crate::node::target("logs")))
+            .unwrap();
+        stats[0].shards[0].segments.len()
+    };
+    let mut most = 0;
+    for bulk in 0..400 {
+        let items = (0..100).map(|n| add("logs", json!({"n": bulk * 100 + n}))).collect();
+        let responses = node.bulk_with(items, Refresh::Now);
+        assert!(responses.iter().all(|response| response.result.is_ok()));
+        most = most.max(segments());
+    }
+    // Each bulk made one; the clock's merges, one a second, would leave most of them.
+    assert!(most <= 200, "{most} segments");
+    assert_eq!(node.count("logs", json!({"match_all": {}})), 40_000);
 }

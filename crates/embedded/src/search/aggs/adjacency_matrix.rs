@@ -9,9 +9,13 @@ use tantivy::query::{Scorer, Weight};
 
 use super::super::column::failed;
 use super::super::compile::Compiler;
+use super::super::memory::Memory;
 use super::buckets::Buckets;
 use super::filters::matches;
 use super::{Collector, Level, Scope};
+
+/// Pairs that are counted at once, apart from those of one document.
+const PENDING_MAX: usize = 1 << 14;
 
 /// `adjacency_matrix`, resolved.
 pub(super) struct AdjacencyMatrixPlan {
@@ -41,6 +45,7 @@ impl AdjacencyMatrixPlan {
             scorers,
             part: self.part.clone(),
             found: Vec::new(),
+            memory: scope.memory.clone(),
             buckets: Buckets::new(Some(width), sub, scope.memory),
         }))
     }
@@ -50,6 +55,7 @@ struct AdjacencyMatrixCollector {
     scorers: Vec<Box<dyn Scorer>>,
     part: AdjacencyMatrix,
     found: Vec<u64>,
+    memory: Memory,
     /// By first filter times their number plus second filter.
     buckets: Buckets,
 }
@@ -57,13 +63,20 @@ struct AdjacencyMatrixCollector {
 impl Collector for AdjacencyMatrixCollector {
     fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()> {
         let count = self.scorers.len() as u64;
+        let mut pending = 0;
         for (&doc, &parent) in docs.iter().zip(buckets) {
+            if pending > PENDING_MAX {
+                self.memory.pause()?;
+                self.buckets.flush()?;
+                pending = 0;
+            }
             self.found.clear();
             for (number, scorer) in (0u64..).zip(&mut self.scorers) {
                 if matches(scorer.as_mut(), doc) {
                     self.found.push(number);
                 }
             }
+            pending += self.found.len() * (self.found.len() + 1) / 2;
             for (position, first) in self.found.iter().enumerate() {
                 for second in &self.found[position..] {
                     self.buckets.push(doc, parent, first * count + second);

@@ -16,9 +16,11 @@ use super::super::memory::Memory;
 use super::super::texts::Texts;
 use super::source::{self, Source};
 use super::table::Mixer;
+use super::whole::{KnownValues, ReadColumn, ReadValues};
 use super::{Collector, Scope};
 use crate::schema::Class;
 use crate::search::StrColumn;
+use crate::segment::Segment;
 
 /// `cardinality`, resolved.
 pub(super) struct CardinalityPlan {
@@ -56,6 +58,35 @@ impl CardinalityPlan {
             empty: part.sketch(),
             missing,
         })
+    }
+
+    /// The counted column of a whole segment, if what is known of it tells; nothing is read.
+    pub(super) fn known_of_whole(&self, segment: &Segment) -> Result<Option<KnownValues>> {
+        KnownValues::find(&self.source, segment)
+    }
+
+    /// The values of a column that are known to have documents; so many documents have none.
+    pub(super) fn of_whole(&self, values: ReadValues, without: u64) -> Result<Sketch> {
+        let mut sketch = self.empty.clone();
+        if let (Some(missing), true) = (self.missing, without > 0) {
+            sketch.insert(missing);
+        }
+        let present = values.counts.iter().filter(|(_, docs)| *docs > 0).map(|(raw, _)| *raw);
+        match &values.column {
+            ReadColumn::Numbers(column) => {
+                let numeric = self.source.numeric();
+                present.for_each(|raw| {
+                    sketch.insert(hash_number(&numeric, column.number(raw)));
+                });
+            }
+            ReadColumn::Strings(strings) => {
+                let ordinals: Vec<u64> = present.collect();
+                strings.dictionary().sorted_ords_to_term_cb(&ordinals, |term| {
+                    sketch.insert(hash_bytes(term));
+                })?;
+            }
+        }
+        Ok(sketch)
     }
 
     pub(super) fn open(&self, scope: Scope) -> Result<Box<dyn Collector>> {

@@ -2,7 +2,9 @@
 //!
 //! A segment keeps the first `size` keys of the page that it has met, so memory is bounded by the
 //! size of a page however many keys there are. Most documents are passed over by comparing their
-//! key with the last of those kept, and already by its first part.
+//! key with the last of those kept, and already by its first part. The keys of one document are put together in
+//! order, from the first one after the page before, and none after the last one that is kept: however many there are,
+//! a document costs no more than a page.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use tantivy::{DocId, Score};
 use super::super::compile::Compiler;
 use super::super::memory::Memory;
 use super::components::{Component, ComponentPlan, Place};
-use super::multi_terms::{Combinations, resolve};
+use super::multi_terms::{Combinations, PAUSE_EVERY, resolve};
 use super::score_board::ScoreBoard;
 use super::{Collector, Level, Scope};
 
@@ -122,6 +124,8 @@ impl CompositePlan {
             order: self.order.clone(),
             page: Page::default(),
             combinations: Combinations::default(),
+            encoded: Vec::new(),
+            rounds: 0,
             waiting: Vec::new(),
             waiting_max: WAITING_MIN,
             taken: 0,
@@ -142,6 +146,10 @@ struct CompositeCollector {
     order: CompositeOrder,
     page: Page,
     combinations: Combinations,
+    /// The values of a component of one document.
+    encoded: Vec<u128>,
+    /// Combinations met.
+    rounds: usize,
     /// Documents and the numbers of their keys, for the level below. Which keys stay is known only
     /// in the end.
     waiting: Vec<(DocId, u32, Score)>,
@@ -218,9 +226,13 @@ impl Page {
 }
 
 impl CompositeCollector {
+    fn is_untidy(&self) -> bool {
+        self.page.counts.len() > 2 * self.size + WAITING_MIN || self.waiting.len() > self.waiting_max
+    }
+
     /// Forgets waiting documents whose keys were pushed out.
     fn tidy(&mut self) -> Result<()> {
-        if self.page.counts.len() > 2 * self.size + WAITING_MIN || self.waiting.len() > self.waiting_max {
+        if self.is_untidy() {
             let numbers = self.page.renumber();
             self.waiting
                 .retain_mut(|(_, number, _)| match numbers[*number as usize] {
@@ -232,6 +244,11 @@ impl CompositeCollector {
                 });
             self.waiting_max = WAITING_MIN.max(self.waiting.len() * 2);
         }
+        self.pay()
+    }
+
+    /// Counts what is kept as memory of the search.
+    fn pay(&mut self) -> Result<()> {
         let bytes = self.waiting.capacity() * size_of::<(DocId, u32, Score)>()
             + self.page.counts.capacity() * 8
             + self.page.keys.len() * (64 + 16 * self.components.len());
@@ -259,8 +276,14 @@ impl Collector for CompositeCollector {
             self.combinations.clear();
             let first_max = self.page.first_max(self.size);
             for (place, (component, direction)) in self.components.iter_mut().enumerate() {
+                // Ascending, so that the combinations are.
                 let values = component.values_at(position);
-                let encoded = values.iter().map(|value| direction.encode(*value));
+                self.encoded.clear();
+                self.encoded.extend(values.iter().map(|value| direction.encode(*value)));
+                if !direction.ascending {
+                    self.encoded.reverse();
+                }
+                let encoded = self.encoded.iter().copied();
                 match (values.is_empty(), &self.missing[place]) {
                     // What cannot be on the page by its first part is not put together at all.
                     (false, _) if place == 0 => self
@@ -271,18 +294,30 @@ impl Collector for CompositeCollector {
                     (true, None) => self.combinations.add([]),
                 }
             }
-            while let Some(key) = self.combinations.next() {
-                if !self.after.is_empty() && *key <= *self.after {
-                    continue;
+            if !self.after.is_empty() {
+                self.combinations.skip_past(&self.after);
+            }
+            loop {
+                self.rounds += 1;
+                if self.rounds.is_multiple_of(PAUSE_EVERY) {
+                    self.memory.pause()?;
+                    self.pay()?;
                 }
+                let Some(key) = self.combinations.next() else {
+                    break;
+                };
+                // Those that follow are further behind.
                 let Some(number) = self.page.number(key, self.size) else {
-                    continue;
+                    break;
                 };
                 self.page.counts[number as usize] += 1;
                 if has_sub {
                     let score = scores.as_mut().map_or(0.0, |scores| scores.of(doc));
                     self.waiting.push((doc, number, score));
                 }
+            }
+            if self.is_untidy() {
+                self.tidy()?;
             }
         }
         self.tidy()
@@ -344,7 +379,9 @@ impl CompositeCollector {
             if let Some(board) = &self.scores {
                 board.put(&docs, &scores, 0.0);
             }
-            sub.collect(&docs, &buckets)?;
+            if !sub.collect_in_time(&docs, &buckets)? {
+                break;
+            }
         }
         self.memory.give(std::mem::take(&mut self.taken));
         sub.finish(self.page.counts.len())

@@ -21,9 +21,11 @@ use super::source::{self, Source, unsupported};
 use super::table::Table;
 use super::{Collector, Level, Scope};
 use crate::derived::Zones;
+use crate::segment::Segment;
 
 /// Up to so many intervals between the first and the last date of a segment are laid out at once.
 const STARTS_MAX: usize = 1 << 16;
+const HOUR_MS: i64 = 3_600_000;
 /// Rough bytes of a bucket that is handed on.
 const BUCKET_BYTES: usize = 100;
 
@@ -76,12 +78,8 @@ impl HistogramPlan {
     }
 
     pub(super) fn open(&self, scope: Scope, sub: Level) -> Result<Box<dyn Collector>> {
-        let column = match &self.source {
-            Source::Numbers { path, .. } => NumColumn::open(&scope.segment.reader, path)?,
-            _ => None,
-        };
+        let (column, starts) = self.read(scope.segment)?;
         let units_per_ms = self.source.numeric().units_per_ms();
-        let starts = Starts::new(&self.rounding, column.as_ref(), units_per_ms, self.missing_ms);
         Ok(Box::new(HistogramCollector {
             table: Table::new(starts.width(), !sub.is_empty(), scope.memory),
             multivalued: column
@@ -112,6 +110,29 @@ impl HistogramPlan {
 }
 
 impl HistogramPlan {
+    /// Opens what is read of a segment, and lays its intervals out. Where all of them begin with an hour, the hour of an
+    /// instant tells its interval.
+    fn read(&self, segment: &Segment) -> Result<(Option<NumColumn>, Starts)> {
+        let Source::Numbers { path, .. } = &self.source else {
+            return Ok((None, Starts::new(&self.rounding, None, 1, self.missing_ms)));
+        };
+        let units_per_ms = self.source.numeric().units_per_ms();
+        let column = NumColumn::look_at(&segment.reader, path)?;
+        let starts = Starts::new(&self.rounding, column.as_ref(), units_per_ms, self.missing_ms);
+        if path == TIMESTAMP && starts.are_hours() && column.as_ref().is_some_and(NumColumn::is_i64) {
+            let unit = HOUR_MS * units_per_ms;
+            if let Some(hours) = NumColumn::open_hours(segment, unit as u64)? {
+                return Ok((Some(hours), starts));
+            }
+        }
+        Ok((NumColumn::open(&segment.reader, path)?, starts))
+    }
+
+    /// Opens what is read of a segment, only for what that waits for.
+    pub(super) fn try_reading(&self, segment: &Segment) -> Result<()> {
+        self.read(segment).map(drop)
+    }
+
     /// Counts rows that are ordered by time; `None`: what is asked is not about their order.
     pub(super) fn count_rows(&self, rows: &OrderedRows, memory: &Memory) -> Result<Option<Partial>> {
         let by_time = matches!(&self.source, Source::Numbers { path, .. } if path == TIMESTAMP);
@@ -190,6 +211,16 @@ impl Starts {
             };
         }
         Self::Listed(starts)
+    }
+
+    /// Whether every interval begins with an hour.
+    fn are_hours(&self) -> bool {
+        let is_hour = |ms: &i64| ms.rem_euclid(HOUR_MS) == 0;
+        match self {
+            Self::Even { first, width, .. } => is_hour(first) && is_hour(width),
+            Self::Listed(starts) => starts.iter().all(is_hour),
+            Self::Free(_) => false,
+        }
     }
 
     fn width(&self) -> Option<u64> {

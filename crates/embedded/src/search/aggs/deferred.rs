@@ -219,7 +219,9 @@ impl Node {
             let buckets: Vec<u32> = block.iter().map(|(_, bucket, _)| *bucket).collect();
             let block_scores: Vec<Score> = block.iter().map(|(_, _, score)| *score).collect();
             scores.put(&ids, &block_scores, 0.0);
-            level.collect(&ids, &buckets)?;
+            if !level.collect_in_time(&ids, &buckets)? {
+                break;
+            }
         }
         level.finish(bucket_count)
     }

@@ -9,10 +9,13 @@ use super::super::column::{self, NumColumn, ValueBlock};
 use super::super::compile::Compiler;
 use super::super::field::{Numeric, Target};
 use super::super::memory::Memory;
+use super::super::paths;
 use super::super::prune::TIMESTAMP;
 use super::counted::OrderedRows;
 use super::source::{self, Source};
 use super::{Collector, Scope, paced};
+use crate::segment::Segment;
+use crate::splits::{ColumnTotals, Measure, StoredRuns};
 
 /// A metric, resolved.
 pub(super) struct MetricPlan {
@@ -87,6 +90,95 @@ impl MetricPlan {
             partial.add(numeric.value(rows.as_f64(rows.rows.start)));
         }
         Some(Partial::Metric(partial))
+    }
+
+    /// Answers over all documents of a segment, if what is known of the column tells; nothing is read.
+    pub(super) fn of_whole(&self, segment: &Segment) -> Result<Option<MetricPartial>> {
+        let reader = &segment.reader;
+        let mut partial = MetricPartial::new(self.format.clone());
+        if let (Source::Strings { class, path, .. }, true) = (&self.source, self.counts_only) {
+            let runs = column::known_strings(reader, *class, path)?;
+            let totals = runs.as_ref().and_then(StoredRuns::totals);
+            return Ok(totals
+                .filter(|totals| self.misses_nothing(totals, segment))
+                .map(|totals| {
+                    partial.count = totals.values;
+                    partial
+                }));
+        }
+        let Some((column, runs)) = self.known_numbers(segment)? else {
+            return Ok(None);
+        };
+        let totals = runs.totals().filter(|totals| self.misses_nothing(totals, segment));
+        let measure = totals.map(|totals| Measure {
+            count: totals.values,
+            min: column.column.min_value(),
+            max: column.column.max_value(),
+            sum: totals.sum.unwrap_or_default(),
+        });
+        Ok(measure.map(|measure| self.measured(&column, &measure)))
+    }
+
+    /// Whether no document lacks a value in place of which another one counts.
+    fn misses_nothing(&self, totals: &ColumnTotals, segment: &Segment) -> bool {
+        self.missing.is_none() || totals.docs == u64::from(segment.max_doc)
+    }
+
+    /// The column of numbers of a segment, if what is known of it is enough.
+    fn known_numbers(&self, segment: &Segment) -> Result<Option<(NumColumn, StoredRuns)>> {
+        let Source::Numbers { path, numeric } = &self.source else {
+            return Ok(None);
+        };
+        let known = NumColumn::known(&segment.reader, &paths::column_name("num", path))?;
+        Ok(known.filter(|(column, runs)| {
+            let values = &column.column.values;
+            // Minus zero and zero are one number of which either may be the smallest.
+            let is_zero = |raw| column.as_f64(raw) == 0.0 && !column.is_integer();
+            let has_extremes = !is_zero(values.min_value()) && !is_zero(values.max_value());
+            let is_stored = !matches!(numeric, Numeric::Scaled(_) | Numeric::DateNanos(_));
+            let has_sum = is_stored && runs.totals().is_some_and(|totals| totals.sum.is_some());
+            self.counts_only || has_extremes && (self.extremes_only || has_sum)
+        }))
+    }
+
+    /// The column that it measures of the documents of each value of another one, if that is known.
+    pub(super) fn known_by(&self, segment: &Segment, by: &StoredRuns) -> Result<Option<(NumColumn, StoredRuns)>> {
+        if self.missing.is_some() {
+            return Ok(None);
+        }
+        let known = self.known_numbers(segment)?;
+        Ok(known.filter(|(column, other)| {
+            // Of some values either end may be zero.
+            let has_extremes = self.counts_only || column.is_integer();
+            has_extremes && by.measures(other)
+        }))
+    }
+
+    /// What was measured of its column.
+    pub(super) fn measured(&self, column: &NumColumn, measure: &Measure) -> MetricPartial {
+        let mut partial = MetricPartial::new(self.format.clone());
+        partial.count = measure.count;
+        if !self.counts_only && measure.count > 0 {
+            let numeric = self.source.numeric();
+            partial.min = numeric.value(column.as_f64(measure.min));
+            partial.max = numeric.value(column.as_f64(measure.max));
+            partial.sum = measure.sum as f64;
+        }
+        partial
+    }
+
+    /// A collector of what was measured by parent bucket, which takes no documents.
+    pub(super) fn finished(&self, states: Vec<MetricPartial>, memory: &Memory) -> Box<dyn Collector> {
+        Box::new(MetricCollector {
+            values: None,
+            numeric: self.source.numeric(),
+            missing: None,
+            counts_only: self.counts_only,
+            format: self.format.clone(),
+            states,
+            block: ValueBlock::default(),
+            memory: memory.clone(),
+        })
     }
 
     pub(super) fn open(&self, scope: Scope) -> Result<Box<dyn Collector>> {

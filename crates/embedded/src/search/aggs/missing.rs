@@ -7,9 +7,12 @@ use tantivy::columnar::Column;
 
 use super::super::column::{self, NumColumn};
 use super::super::compile::Compiler;
+use super::super::paths;
 use super::single::Single;
 use super::source::Source;
 use super::{Collector, Level, Scope};
+use crate::segment::Segment;
+use crate::splits::StoredRuns;
 
 /// `missing`, resolved.
 pub(super) struct MissingPlan {
@@ -24,6 +27,22 @@ impl MissingPlan {
         Ok(Self {
             source: (!everywhere).then_some(source),
         })
+    }
+
+    /// How many documents of a whole segment it is about, if what is known of the column tells; nothing is read.
+    pub(super) fn of_whole(&self, segment: &Segment) -> Result<Option<u64>> {
+        let reader = &segment.reader;
+        let runs = match &self.source {
+            None => return Ok(Some(0)),
+            Some(Source::Numbers { path, .. }) => {
+                let known = NumColumn::known(reader, &paths::column_name("num", path))?;
+                known.map(|(_, runs)| runs)
+            }
+            Some(Source::Strings { class, path, .. }) => column::known_strings(reader, *class, path)?,
+            Some(Source::MetaNumbers(_) | Source::Constant(_) | Source::Nothing) => None,
+        };
+        let totals = runs.as_ref().and_then(StoredRuns::totals);
+        Ok(totals.map(|totals| u64::from(segment.max_doc) - totals.docs))
     }
 
     pub(super) fn open(&self, scope: Scope, sub: Level) -> Result<Box<dyn Collector>> {

@@ -36,12 +36,13 @@ mod terms;
 mod top_hits;
 mod top_metrics;
 mod weighted_avg;
+mod whole;
 
 use std::sync::Arc;
 
 use firn_engine::Watch;
 use firn_engine::aggs::{AggregationKind, Aggregations, Partial, Partials};
-use firn_model::Result;
+use firn_model::{ErrorKind, Result};
 use tantivy::{DocId, Score};
 
 pub(super) use self::deferred::{Counted, Wanted};
@@ -258,6 +259,17 @@ impl Plan {
         self.has_global() || self.has_samples() || self.has_backgrounds()
     }
 
+    /// Opens what date histograms read of a segment, only for what that waits for: they may do with less than the field.
+    pub(super) fn try_date_histograms(&self, segment: &Segment) {
+        for node in &self.0 {
+            if let Kind::DateHistogram(plan) = &node.kind {
+                // What fails here fails again where it counts.
+                let _ = plan.try_reading(segment);
+            }
+            node.sub.try_date_histograms(segment);
+        }
+    }
+
     /// Opens the collectors of a segment.
     pub(super) fn open(&self, segment: &Segment, order: u32, memory: &Memory, manner: Manner) -> Result<SegmentAggs> {
         let scores = Arc::new(ScoreBoard::default());
@@ -289,7 +301,7 @@ impl Plan {
             collectors.push((node.name.clone(), global::open(scope, node.sub.level(scope)?)));
         }
         Ok(SegmentAggs {
-            level: Level(collectors, scope.memory.watch()),
+            level: Level::new(collectors, scope),
             scores: self.wants_scores().then_some(scores),
         })
     }
@@ -329,7 +341,7 @@ impl Plan {
             };
             collectors.push((node.name.clone(), collector));
         }
-        Ok(Level(collectors, scope.memory.watch()))
+        Ok(Level::new(collectors, scope))
     }
 }
 
@@ -367,12 +379,20 @@ impl SegmentAggs {
     }
 }
 
+/// Documents that a level takes at once. One document may come for each of many buckets, and every level may multiply
+/// them again; so what they hand on to each other is bounded, and there are moments to stop and to let others run.
+const TAKEN_AT_ONCE: usize = 4096;
+
 /// The collectors below one aggregation, by name, and what ends the gathering of their results.
-struct Level(Vec<(String, Box<dyn Collector>)>, Watch);
+struct Level(Vec<(String, Box<dyn Collector>)>, Watch, Option<Memory>);
 
 impl Level {
+    fn new(collectors: Vec<(String, Box<dyn Collector>)>, scope: Scope) -> Self {
+        Self(collectors, scope.memory.watch(), Some(scope.memory.clone()))
+    }
+
     fn none() -> Self {
-        Self(Vec::new(), Watch::default())
+        Self(Vec::new(), Watch::default(), None)
     }
 
     fn is_empty(&self) -> bool {
@@ -380,13 +400,23 @@ impl Level {
     }
 
     fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()> {
-        if docs.is_empty() {
-            return Ok(());
-        }
-        for (_, collector) in &mut self.0 {
-            collector.collect(docs, buckets)?;
+        for (docs, buckets) in docs.chunks(TAKEN_AT_ONCE).zip(buckets.chunks(TAKEN_AT_ONCE)) {
+            if let Some(memory) = &self.2 {
+                memory.pause()?;
+            }
+            for (_, collector) in &mut self.0 {
+                collector.collect(docs, buckets)?;
+            }
         }
         Ok(())
+    }
+
+    /// The same for documents that waited; false: the time of the search is over, and so is this.
+    fn collect_in_time(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<bool> {
+        match self.collect(docs, buckets) {
+            Err(error) if error.kind() == ErrorKind::Timeout => Ok(false),
+            outcome => outcome.map(|()| true),
+        }
     }
 
     fn finish(mut self, bucket_count: usize) -> Result<Vec<Partials>> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use firn_engine::aggs::{KeyBytes, MultiTerms, Partial, TermsPartial, ValueFormat};
-use firn_model::Result;
+use firn_model::{Error, ErrorKind, Result};
 use tantivy::DocId;
 
 use super::super::compile::Compiler;
@@ -33,12 +33,20 @@ impl MultiTermsPlan {
             formats: plans.clone().map(|plan| plan.format.clone()).collect(),
             components: plans.map(|plan| plan.open(scope)).collect::<Result<_>>()?,
             numbers: HashMap::default(),
+            paid: 0,
             buckets: Buckets::new(None, sub, scope.memory),
             memory: scope.memory.clone(),
             combinations: Combinations::default(),
         }))
     }
 }
+
+/// Combinations of one document, each of which is a bucket: as many as an answer may have.
+const COMBINATIONS_MAX: usize = 1 << 16;
+/// Combinations that are counted at once, apart from those of one document.
+const PENDING_MAX: usize = 1 << 14;
+/// Combinations between two moments to stop.
+pub(super) const PAUSE_EVERY: usize = 1 << 12;
 
 /// Marks a document without a value; values of components are shifted by one.
 const MISSING: u128 = 0;
@@ -49,9 +57,22 @@ struct MultiTermsCollector {
     formats: Vec<ValueFormat>,
     /// The number of each combination met.
     numbers: HashMap<Box<[u128]>, u32, Mixer>,
+    /// How many of them are counted as memory.
+    paid: usize,
     buckets: Buckets,
     memory: Memory,
     combinations: Combinations,
+}
+
+impl MultiTermsCollector {
+    /// Counts what was put together, with no more of it waiting than a block may have.
+    fn flush(&mut self) -> Result<()> {
+        self.memory.pause()?;
+        let grown = self.numbers.len() - self.paid;
+        self.memory.take(grown * (48 + 16 * self.components.len()))?;
+        self.paid = self.numbers.len();
+        self.buckets.flush()
+    }
 }
 
 impl Collector for MultiTermsCollector {
@@ -59,7 +80,7 @@ impl Collector for MultiTermsCollector {
         for component in &mut self.components {
             component.read(docs);
         }
-        let known = self.numbers.len();
+        let mut pending = 0;
         for (position, (&doc, &parent)) in docs.iter().zip(buckets).enumerate() {
             self.combinations.clear();
             for (component, missing) in self.components.iter_mut().zip(&self.missing) {
@@ -70,6 +91,21 @@ impl Collector for MultiTermsCollector {
                     (true, None) => self.combinations.add([]),
                 }
             }
+            let count = self.combinations.count();
+            if count > COMBINATIONS_MAX {
+                return Err(Error::new(
+                    ErrorKind::TooManyBuckets,
+                    format!(
+                        "Trying to create too many buckets. The values of a document may have [{COMBINATIONS_MAX}] \
+                         combinations in [multi_terms], and those of one have more."
+                    ),
+                ));
+            }
+            if pending + count > PENDING_MAX {
+                self.flush()?;
+                pending = 0;
+            }
+            pending += count;
             while let Some(tuple) = self.combinations.next() {
                 let number = match self.numbers.get(tuple) {
                     Some(number) => *number,
@@ -82,9 +118,7 @@ impl Collector for MultiTermsCollector {
                 self.buckets.push(doc, parent, number.into());
             }
         }
-        let grown = self.numbers.len() - known;
-        self.memory.take(grown * (48 + 16 * self.components.len()))?;
-        self.buckets.flush()
+        self.flush()
     }
 
     fn finish(self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>> {
@@ -147,6 +181,9 @@ pub(super) struct Combinations {
     at: Vec<usize>,
     tuple: Vec<u128>,
     started: bool,
+    /// The current combination was not handed out yet.
+    is_next: bool,
+    is_over: bool,
 }
 
 impl Combinations {
@@ -155,7 +192,7 @@ impl Combinations {
         self.lists.clear();
         self.at.clear();
         self.tuple.clear();
-        self.started = false;
+        (self.started, self.is_next, self.is_over) = (false, false, false);
     }
 
     /// Adds a list. With an empty one there are no combinations.
@@ -166,28 +203,84 @@ impl Combinations {
         self.at.push(start);
     }
 
+    /// How many there are, up to the largest number.
+    fn count(&self) -> usize {
+        let lengths = self.lists.iter().map(|(start, end)| end - start);
+        match lengths.clone().any(|length| length == 0) {
+            true => 0,
+            false => lengths.fold(1, usize::saturating_mul),
+        }
+    }
+
+    /// Passes over all combinations up to this one, of lists that ascend; to be called before the first is asked for.
+    pub(super) fn skip_past(&mut self, last: &[u128]) {
+        if self.lists.iter().any(|(start, end)| start == end) {
+            return;
+        }
+        // Where the first combination that is not below differs; `None`: it is this very one.
+        let mut above = None;
+        for (place, (&(start, end), part)) in self.lists.iter().zip(last).enumerate() {
+            let found = start + self.values[start..end].partition_point(|value| value < part);
+            self.at[place] = found;
+            if found == end || self.values[found] > *part {
+                above = Some(place);
+                break;
+            }
+        }
+        if let Some(place) = above {
+            for rest in place + 1..self.lists.len() {
+                self.at[rest] = self.lists[rest].0;
+            }
+            if self.at[place] < self.lists[place].1 {
+                return self.stand();
+            }
+            // Nothing of this list: the one before turns.
+            self.at[place] = self.lists[place].1 - 1;
+            for rest in place + 1..self.lists.len() {
+                self.at[rest] = self.lists[rest].1 - 1;
+            }
+        }
+        self.stand();
+        self.is_next = self.turn();
+        self.is_over = !self.is_next;
+    }
+
+    /// Makes the combination that the places say the next one.
+    fn stand(&mut self) {
+        self.tuple.clear();
+        self.tuple.extend(self.at.iter().map(|&at| self.values[at]));
+        self.started = true;
+        self.is_next = true;
+    }
+
     /// The next combination.
     pub(super) fn next(&mut self) -> Option<&[u128]> {
         if !self.started {
-            self.started = true;
             if self.lists.iter().any(|(start, end)| start == end) {
                 return None;
             }
-            self.tuple.extend(self.at.iter().map(|&at| self.values[at]));
-            return Some(&self.tuple);
+            self.stand();
         }
-        // An odometer: the last list turns fastest.
+        if self.is_over || !std::mem::take(&mut self.is_next) && !self.turn() {
+            return None;
+        }
+        Some(&self.tuple)
+    }
+
+    /// An odometer: the last list turns fastest. False: that was the last combination.
+    fn turn(&mut self) -> bool {
         for place in (0..self.lists.len()).rev() {
             let (start, end) = self.lists[place];
             self.at[place] += 1;
             if self.at[place] < end {
                 self.tuple[place] = self.values[self.at[place]];
-                return Some(&self.tuple);
+                return true;
             }
             self.at[place] = start;
-            *self.tuple.get_mut(place)? = self.values[start];
+            self.tuple[place] = self.values[start];
         }
-        None
+        self.is_over = true;
+        false
     }
 }
 
@@ -212,5 +305,44 @@ mod tests {
         check(&[&[1, 2], &[5, 6]], &[[1, 5], [1, 6], [2, 5], [2, 6]]);
         check(&[&[1], &[5]], &[[1, 5]]);
         check(&[&[1, 2], &[]], &[]);
+    }
+
+    #[test]
+    fn combinations_go_on_after_any_tuple() {
+        let lists: [&[u128]; 3] = [&[2, 4], &[1, 3, 5], &[2, 6]];
+        let of = |after: Option<&[u128]>| {
+            let mut combinations = Combinations::default();
+            lists.iter().for_each(|list| combinations.add(list.iter().copied()));
+            assert_eq!(combinations.count(), 12);
+            if let Some(after) = after {
+                combinations.skip_past(after);
+            }
+            let mut found = Vec::new();
+            while let Some(tuple) = combinations.next() {
+                found.push(tuple.to_vec());
+            }
+            assert!(combinations.next().is_none());
+            found
+        };
+        let all = of(None);
+        for number in 0..8 * 8 * 8 {
+            let after = [number / 64, number / 8 % 8, number % 8];
+            let mut rest = all.clone();
+            rest.retain(|tuple| tuple.as_slice() > after.as_slice());
+            assert_eq!(of(Some(&after)), rest, "{after:?}");
+        }
+    }
+
+    #[test]
+    fn too_many_combinations_to_count_are_still_many() {
+        let mut combinations = Combinations::default();
+        for _ in 0..32 {
+            combinations.add(0..5);
+        }
+        assert_eq!(combinations.count(), usize::MAX);
+        // The last one is found without passing through those before.
+        combinations.skip_past(&[[4; 31].as_slice(), &[3]].concat());
+        assert_eq!(combinations.next(), Some([4; 32].as_slice()));
+        assert_eq!(combinations.next(), None);
     }
 }

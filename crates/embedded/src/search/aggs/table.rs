@@ -124,18 +124,24 @@ impl Table {
         if first != last || parents.is_empty() {
             return self.add(parents, &vec![key; parents.len()], slots);
         }
+        self.add_many(first, key, parents.len() as u64, slots)?;
+        if let Some(&slot) = slots.first() {
+            slots.resize(parents.len(), slot);
+        }
+        Ok(())
+    }
+
+    /// Counts so many documents of a bucket, of which there is at least one. With slots wanted, its slot goes to `slots`.
+    pub(super) fn add_many(&mut self, parent: u32, key: u64, count: u64, slots: &mut Vec<u32>) -> Result<()> {
         slots.clear();
         // The first of them makes the bucket, the others are counted all at once.
-        self.add(&parents[..1], &[key], slots)?;
-        let others = parents.len() - 1;
+        self.add(&[parent], &[key], slots)?;
+        let others = count - 1;
         match (&mut self.places, slots.first().copied()) {
             (Places::Direct { width, counts }, _) => {
-                counts[(u64::from(first) * *width + key) as usize] += others as u32;
+                counts[(u64::from(parent) * *width + key) as usize] += others as u32;
             }
-            (_, Some(slot)) => {
-                self.entries[slot as usize].count += others as u64;
-                slots.resize(parents.len(), slot);
-            }
+            (_, Some(slot)) => self.entries[slot as usize].count += others,
             (_, None) => {}
         }
         Ok(())

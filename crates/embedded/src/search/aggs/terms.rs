@@ -4,6 +4,8 @@ mod collector;
 mod partition;
 mod stored;
 
+use std::sync::Arc;
+
 use firn_engine::aggs::{KeyBytes, Terms, TermsFilter, TermsOrder, ValueFormat};
 use firn_engine::query::RegexpFlags;
 use firn_model::{Error, Result};
@@ -11,7 +13,8 @@ use serde_json::Value;
 use tantivy::BitSet;
 use tantivy::columnar::Column;
 
-use self::collector::{Nothing, TermsCollector, Zeros, own_values};
+pub(super) use self::collector::TermsCollector;
+use self::collector::{Nothing, Zeros, own_values};
 use self::partition::Partition;
 use self::stored::Origin;
 use super::super::TenantRestriction;
@@ -21,9 +24,11 @@ use super::super::field::{Numeric, Parsed};
 use super::super::query::pattern::{Matcher, Pattern};
 use super::source::{self, Source};
 use super::table::{Entry, Table};
+use super::whole::{KnownValues, ReadColumn};
 use super::{Collector, Level, Scope};
 use crate::schema;
 use crate::search::StrColumn;
+use crate::segment::Segment;
 
 /// Numbers this close together are counted in a vector.
 const NUMBER_WIDTH_MAX: u64 = 1 << 16;
@@ -53,7 +58,7 @@ enum Missing {
 }
 
 enum Filter {
-    Pattern(Matcher),
+    Pattern(Arc<Matcher>),
     Texts(Vec<String>),
     Numbers(Vec<Number>),
     Partition { partition: Partition, is_ip: bool },
@@ -67,6 +72,8 @@ struct Cut {
     /// The counts of what was cut are bounded by those that were kept.
     by_count_descending: bool,
     by_key: bool,
+    /// `show_term_doc_count_error`.
+    shows_errors: bool,
 }
 
 impl TermsPlan {
@@ -126,6 +133,39 @@ impl TermsPlan {
         let Some(keys) = keys.something() else {
             return Ok(Box::new(Nothing(self.format.clone())));
         };
+        let slotted = !sub.is_empty();
+        Ok(Box::new(self.collector(scope, keys, sub, slotted)?))
+    }
+
+    /// Whether documents without a value have a bucket.
+    pub(super) fn has_missing(&self) -> bool {
+        self.missing.is_some()
+    }
+
+    /// The counted column of a whole segment, if what is known of it is all that is needed; nothing is read.
+    pub(super) fn known_of_whole(&self, segment: &Segment) -> Result<Option<KnownValues>> {
+        match self.zeros {
+            true => Ok(None),
+            false => KnownValues::find(&self.source, segment),
+        }
+    }
+
+    /// The keys of a column without its documents.
+    pub(super) fn keys_of(&self, column: ReadColumn) -> Keys {
+        match column {
+            ReadColumn::Strings(strings) => Keys::Strings {
+                strings,
+                is_ip: matches!(self.source, Source::Strings { is_ip: true, .. }),
+            },
+            ReadColumn::Numbers(column) => Keys::Numbers {
+                column,
+                numeric: self.source.numeric(),
+            },
+        }
+    }
+
+    /// Counts by these keys. `slotted`: something is below.
+    pub(super) fn collector(&self, scope: Scope, keys: Keys, sub: Level, slotted: bool) -> Result<TermsCollector> {
         let (base, width, missing_key) = self.key_space(&keys)?;
         let allowed = self.allowed(&keys, base, width)?;
         let zeros = match (self.zeros, &self.tenant) {
@@ -133,8 +173,8 @@ impl TermsPlan {
             (true, None) => Zeros::OfSegment,
             (true, Some(tenant)) => Zeros::Of(own_values(scope.segment, tenant, &keys)?),
         };
-        Ok(Box::new(TermsCollector {
-            table: Table::new(width, !sub.is_empty(), scope.memory),
+        Ok(TermsCollector {
+            table: Table::new(width, slotted, scope.memory),
             multivalued: keys
                 .column()
                 .is_some_and(|column| column.get_cardinality().is_multivalue()),
@@ -153,7 +193,7 @@ impl TermsPlan {
             block: Vec::new(),
             docs: Vec::new(),
             slots: Vec::new(),
-        }))
+        })
     }
 
     /// Where values that were counted can be named later; `None`: they have to be named at once.
@@ -315,7 +355,7 @@ impl Filter {
             ))),
             TermsFilter::Pattern(text) => {
                 let pattern = Pattern::regexp(text, RegexpFlags::default(), false)?;
-                Ok(Self::Pattern(pattern.compile()?))
+                Ok(Self::Pattern(pattern.compile(&compiler.guard.stop)?))
             }
             TermsFilter::Values(values) if is_number => {
                 let numeric = source.numeric();
@@ -405,10 +445,11 @@ impl Cut {
             keep: terms.shard_size(),
             by_count_descending: order[0] == (true, false),
             by_key: !order[0].0,
+            shows_errors: terms.show_term_doc_count_error,
             order,
         })
-        // Errors by bucket are counted, and rare ones left out, where all candidates are at hand.
-        .filter(|_| !terms.show_term_doc_count_error && terms.shard_min_doc_count == 0)
+        // Rare ones are left out where all candidates are at hand.
+        .filter(|_| terms.shard_min_doc_count == 0)
     }
 
     /// The `keep` most frequent.
@@ -418,6 +459,7 @@ impl Cut {
             order: vec![(true, false)],
             by_count_descending: true,
             by_key: false,
+            shows_errors: false,
         }
     }
 
@@ -503,7 +545,7 @@ fn number_key(number: Number, numeric: &Numeric) -> KeyBytes {
 }
 
 /// Where keys come from on a segment.
-enum Keys {
+pub(super) enum Keys {
     Strings {
         strings: StrColumn,
         is_ip: bool,

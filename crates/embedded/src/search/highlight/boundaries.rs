@@ -20,7 +20,14 @@ pub(super) fn sentences(chars: &[char], start: usize, end: usize) -> Vec<usize> 
                 ends.push(next);
                 at = next;
             }
-            _ => at += 1,
+            // What follows the other marks of a run is the same, and none of them ends a sentence either.
+            _ => match chars[at] {
+                '.' | '\u{ff0e}' => at = past(chars, at, end, |mark| mark == '.' || mark == '\u{ff0e}'),
+                character if ends_always(character) => {
+                    at = past(chars, at, end, |mark| ends_always(mark) || mark == '.');
+                }
+                _ => at += 1,
+            },
         }
     }
     ends.push(end);
@@ -215,6 +222,20 @@ mod tests {
         ] {
             check(sentences, text);
         }
+    }
+
+    #[test]
+    fn runs_of_marks_are_read_once() {
+        let started = std::time::Instant::now();
+        for mark in ['.', '!'] {
+            let text: Vec<char> = std::iter::repeat_n(mark, 500_000).collect();
+            assert_eq!(sentences(&text, 0, text.len()), [text.len()]);
+        }
+        assert!(
+            started.elapsed() < std::time::Duration::from_secs(20),
+            "{:?}",
+            started.elapsed()
+        );
     }
 
     #[test]

@@ -3,8 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use firn_model::Result;
+
+use super::super::guard::Pace;
 use super::super::marks::{Mark, TermTest};
 use super::text::{FieldText, Token};
+
+/// What a test of a token takes besides reading it, in steps of a [`Pace`].
+const STEPS_OF_TEST: usize = 6;
 
 /// What is looked for in one field.
 #[derive(Default)]
@@ -46,13 +52,18 @@ impl Finder {
         finder
     }
 
+    /// Nothing is looked for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.terms.is_empty() && self.tests.is_empty() && self.phrases.is_empty()
+    }
+
     /// Whether counts of matches matter to scores: Lucene counts only where it needs positions.
     pub(super) fn counts(&self) -> bool {
         !self.phrases.is_empty()
     }
 
     /// What each token of the text is found for, if for anything.
-    pub(super) fn find(&self, text: &FieldText) -> Vec<Option<usize>> {
+    pub(super) fn find(&self, text: &FieldText, pace: &Pace) -> Result<Vec<Option<usize>>> {
         let tokens = &text.tokens;
         let mut found = vec![None; tokens.len()];
         let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -61,24 +72,31 @@ impl Finder {
             *numbers.entry(term).or_insert(next)
         };
         for (place, token) in tokens.iter().enumerate() {
+            pace.step(1)?;
             if self.terms.contains(&token.text) {
                 found[place] = Some(number_of(token.text.as_str()));
             } else {
-                found[place] = self.tests.iter().position(|test| test(&token.text));
+                for (number, test) in self.tests.iter().enumerate() {
+                    pace.step(STEPS_OF_TEST + token.text.len())?;
+                    if test(&token.text) {
+                        found[place] = Some(number);
+                        break;
+                    }
+                }
             }
         }
         for phrase in &self.phrases {
-            for place in phrase.find(tokens) {
+            for place in phrase.find(tokens, pace)? {
                 found[place].get_or_insert_with(|| number_of(tokens[place].text.as_str()));
             }
         }
-        found
+        Ok(found)
     }
 
     /// The found tokens, in order.
-    pub(super) fn matches(&self, text: &FieldText) -> Vec<Match> {
-        let found = self.find(text).into_iter().zip(&text.tokens);
-        found
+    pub(super) fn matches(&self, text: &FieldText, pace: &Pace) -> Result<Vec<Match>> {
+        let found = self.find(text, pace)?.into_iter().zip(&text.tokens);
+        let matches = found
             .filter_map(|(term, token)| {
                 Some(Match {
                     start: token.start,
@@ -86,17 +104,19 @@ impl Finder {
                     term: term?,
                 })
             })
-            .collect()
+            .collect();
+        Ok(matches)
     }
 }
 
 impl Phrase {
     /// The tokens that are part of an occurrence.
-    fn find(&self, tokens: &[Token]) -> HashSet<usize> {
+    fn find(&self, tokens: &[Token], pace: &Pace) -> Result<HashSet<usize>> {
         // Where each term stands: position and token, ascending.
         let mut places: HashMap<&str, Vec<(usize, usize)>> =
             self.terms.iter().map(|(_, term)| (term.as_str(), Vec::new())).collect();
         for (place, token) in tokens.iter().enumerate() {
+            pace.step(1)?;
             if let Some(found) = places.get_mut(token.text.as_str()) {
                 found.push((token.position, place));
             }
@@ -107,18 +127,19 @@ impl Phrase {
             .map(|(_, term)| places[term.as_str()].as_slice())
             .collect();
         if self.slop == 0 {
-            self.exact(&lists)
+            self.exact(&lists, pace)
         } else {
-            self.near(&lists)
+            self.near(&lists, pace)
         }
     }
 
-    fn exact(&self, lists: &[&[(usize, usize)]]) -> HashSet<usize> {
+    fn exact(&self, lists: &[&[(usize, usize)]], pace: &Pace) -> Result<HashSet<usize>> {
         let mut found = HashSet::new();
         let (Some((first_offset, _)), Some(firsts)) = (self.terms.first(), lists.first()) else {
-            return found;
+            return Ok(found);
         };
         for &(position, _) in *firsts {
+            pace.step(lists.len())?;
             let places: Option<Vec<usize>> = self
                 .terms
                 .iter()
@@ -131,24 +152,25 @@ impl Phrase {
                 .collect();
             found.extend(places.into_iter().flatten());
         }
-        found
+        Ok(found)
     }
 
     /// In any order, all within as many positions as there are terms, gaps of the phrase and moves.
-    fn near(&self, lists: &[&[(usize, usize)]]) -> HashSet<usize> {
+    fn near(&self, lists: &[&[(usize, usize)]], pace: &Pace) -> Result<HashSet<usize>> {
         let mut found = HashSet::new();
         let mut heads = vec![0; lists.len()];
         let first = self.terms.first().map_or(0, |(offset, _)| *offset);
         let last = self.terms.last().map_or(0, |(offset, _)| *offset);
         let width_max = (last - first).max(lists.len().saturating_sub(1)) + self.slop;
         loop {
+            pace.step(1 + lists.len())?;
             let current: Option<Vec<(usize, usize)>> = lists
                 .iter()
                 .zip(&heads)
                 .map(|(list, &head)| list.get(head).copied())
                 .collect();
             let Some(current) = current.filter(|current| !current.is_empty()) else {
-                return found;
+                return Ok(found);
             };
             let mut earliest = 0;
             let mut end = 0;
@@ -170,12 +192,14 @@ impl Phrase {
 mod tests {
     use firn_model::mapping::Analyzer;
 
+    use super::super::unbounded;
     use super::*;
 
     fn check(marks: Vec<Mark>, values: &[&str], expected: &str) {
         let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
-        let text = FieldText::new(&values, Analyzer::Standard, None);
-        let found = Finder::new(marks.into_iter()).find(&text);
+        let stop = unbounded();
+        let text = FieldText::new(&values, Analyzer::Standard, None, &stop.pace()).unwrap();
+        let found = Finder::new(marks.into_iter()).find(&text, &stop.pace()).unwrap();
         let shown: Vec<&str> = found
             .iter()
             .zip(&text.tokens)

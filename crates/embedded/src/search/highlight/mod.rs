@@ -11,9 +11,10 @@ mod text;
 mod unified;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use firn_engine::query::Query;
-use firn_engine::search::{BoundaryScanner, Highlight, HighlightOptions, Highlighter};
+use firn_engine::search::{BoundaryScanner, Highlight, HighlightBudget, HighlightOptions, Highlighter};
 use firn_model::mapping::{Analyzer, FieldType, Mapping};
 use firn_model::names::matches_pattern;
 use firn_model::{Error, Result};
@@ -26,9 +27,13 @@ use super::ShardSearch;
 use super::compile::Compiler;
 use super::fetch::{source_path, walk};
 use super::field::{self, Field, Target, scalar_text};
-use super::guard::{Guard, Stop};
+use super::guard::{Guard, Pace, Stop};
 use super::marks::{Mark, Marks};
+use super::memory::Lent;
 use crate::schema::Class;
+
+/// What it takes to look for a field in a document, in steps of a [`Pace`].
+const STEPS_OF_FIELD: usize = 64;
 
 /// What is highlighted, resolved against the mapping of a shard.
 pub(super) struct HighlightPlan {
@@ -36,6 +41,9 @@ pub(super) struct HighlightPlan {
     index: Arc<str>,
     /// `index.highlight.max_analyzed_offset`.
     analyzed_max: u64,
+    budget: Option<HighlightBudget>,
+    /// What the shards of a search have spent of the budget together.
+    spent: Arc<AtomicUsize>,
 }
 
 struct FieldPlan {
@@ -53,32 +61,40 @@ struct FieldPlan {
 }
 
 impl HighlightPlan {
-    /// Resolves fields, and what `query` looks for in them.
+    /// Resolves fields, and what `query` looks for in them. `spent` is shared by the shards of a search.
     pub(super) fn compile(
         shard: &ShardSearch,
         highlight: &Highlight,
         query: &Query,
         now_ms: i64,
         stop: &Stop,
+        spent: &Arc<AtomicUsize>,
     ) -> Result<Self> {
         let of_query = marks_of(shard, query, now_ms, stop)?;
         let mut fields: Vec<FieldPlan> = Vec::new();
+        // Mostly all fields have the same.
+        let mut own: Option<(&Query, Vec<(String, Mark)>)> = None;
         for asked in &highlight.fields {
-            let own;
-            let marks = match &asked.options.query {
-                Some(query) => {
-                    own = marks_of(shard, query, now_ms, stop)?;
-                    &own
-                }
-                None => &of_query,
+            let marks = match (asked.options.query.as_deref(), &own) {
+                (None, _) => &of_query,
+                (Some(query), Some((known, marks))) if query == *known => marks,
+                (Some(query), _) => &own.insert((query, marks_of(shard, query, now_ms, stop)?)).1,
             };
-            for name in names(&shard.mapping, &asked.pattern) {
+            // A mapping may have thousands of fields: only those that the query names are looked at.
+            let only_named = highlight.budget.is_some() && asked.options.shows_only_matches();
+            let is_named = |name: &String| !only_named || marks.iter().any(|(path, _)| path == name);
+            for name in names(&shard.mapping, &asked.pattern, &is_named) {
                 let Target::Field(field) = field::resolve(&shard.mapping, &name) else {
                     continue;
                 };
-                let Some(plan) = FieldPlan::new(&shard.mapping, name, &field, &asked.options, marks)? else {
+                let Some(plan) = FieldPlan::new(&shard.mapping, name, &field, &asked.options, marks, stop)? else {
                     continue;
                 };
+                // Nothing can be found there. The plain highlighter refuses long texts all the same, as it does elsewhere.
+                let is_idle = plan.finder.is_empty() && plan.options.no_match_size == 0;
+                if is_idle && (plan.options.highlighter == Highlighter::Unified || highlight.budget.is_some()) {
+                    continue;
+                }
                 match fields.iter_mut().find(|other| other.name == plan.name) {
                     Some(other) => *other = plan,
                     None => fields.push(plan),
@@ -89,27 +105,62 @@ impl HighlightPlan {
             fields,
             index: Arc::clone(&shard.snapshot.index),
             analyzed_max: shard.max_analyzed_offset,
+            budget: highlight.budget,
+            spent: Arc::clone(spent),
         })
     }
 
-    /// The fragments of a document; fields without any are left out.
-    pub(super) fn read(&self, doc: DocId, source: &Value, out: &mut Map<String, Value>) -> Result<()> {
+    /// No field can have any.
+    pub(super) fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// The fragments of a document; fields without any are left out. Fails with
+    /// [`ErrorKind::Timeout`](firn_model::ErrorKind::Timeout) when the time of the search is over.
+    pub(super) fn read(&self, doc: DocId, source: &Value, stop: &Stop) -> Result<Map<String, Value>> {
+        let mut out = Map::new();
+        let pace = stop.pace();
+        pace.pause()?;
         for field in &self.fields {
-            let values = field.values(source);
+            if self.is_spent() {
+                return Ok(out);
+            }
+            pace.step(STEPS_OF_FIELD)?;
+            let mut values = field.values(source);
+            match &self.budget {
+                Some(budget) => self.spend(cut(&mut values, budget.field_chars)),
+                None => self.check_length(doc, field, &values)?,
+            }
             if values.iter().all(String::is_empty) {
                 continue;
             }
-            self.check_length(doc, field, &values)?;
-            let text = FieldText::new(&values, field.analyzer, field.options.max_analyzed_offset);
+            let _text = stop.lend(FieldText::bytes_of(&values))?;
+            let text = FieldText::new(&values, field.analyzer, field.options.max_analyzed_offset, &pace)?;
             let fragments = match field.options.highlighter {
-                Highlighter::Plain => plain::fragments(&text, &field.finder, &field.options),
-                Highlighter::Unified | Highlighter::Fvh => unified::fragments(&text, &field.finder, &field.options),
+                Highlighter::Plain => plain::fragments(&text, &field.finder, &field.options, &pace)?,
+                Highlighter::Unified | Highlighter::Fvh => {
+                    unified::fragments(&text, &field.finder, &field.options, &pace)?
+                }
             };
             if !fragments.is_empty() {
+                let bytes: usize = fragments.iter().map(String::len).sum();
+                self.spend(bytes);
+                stop.take(bytes + fragments.len() * size_of::<Value>())?;
                 out.insert(field.name.clone(), fragments.into());
             }
         }
-        Ok(())
+        Ok(out)
+    }
+
+    fn is_spent(&self) -> bool {
+        let spent = || self.spent.load(Ordering::Relaxed);
+        self.budget.is_some_and(|budget| spent() >= budget.spent_max)
+    }
+
+    fn spend(&self, amount: usize) {
+        if self.budget.is_some() {
+            self.spent.fetch_add(amount, Ordering::Relaxed);
+        }
     }
 
     /// Long texts cost time for every hit; who wants them cut instead says so.
@@ -131,6 +182,39 @@ impl HighlightPlan {
     }
 }
 
+/// Leaves so many characters of texts, all together; how many they have then.
+fn cut(values: &mut Vec<String>, chars_max: usize) -> usize {
+    let mut chars = 0;
+    for at in 0..values.len() {
+        let value = &mut values[at];
+        match value.char_indices().nth(chars_max - chars) {
+            Some((end, _)) => {
+                value.truncate(end);
+                values.truncate(at + 1);
+                return chars_max;
+            }
+            None => chars += value.chars().count(),
+        }
+    }
+    chars
+}
+
+/// Room for the tags around so many matches while fragments are made; what is kept of them is counted by its length.
+fn lend_tags<'a>(matches: usize, options: &HighlightOptions, pace: &Pace<'a>) -> Result<Lent<'a>> {
+    let tags = options.pre_tag.len() + options.post_tag.len();
+    pace.stop.lend(matches.saturating_mul(tags))
+}
+
+/// For tests of what works at a pace.
+#[cfg(test)]
+fn unbounded() -> Stop {
+    use super::memory::Memory;
+
+    let ctx = firn_engine::RequestContext::new();
+    let memory = Memory::new(u64::MAX, None, ctx.cancel.clone());
+    Stop::new(&ctx, super::guard::Deadline::NONE, &memory)
+}
+
 /// What a query looks for on a shard.
 fn marks_of(shard: &ShardSearch, query: &Query, now_ms: i64, stop: &Stop) -> Result<Vec<(String, Mark)>> {
     let guard = Guard::new(stop);
@@ -143,13 +227,15 @@ fn marks_of(shard: &ShardSearch, query: &Query, now_ms: i64, stop: &Stop) -> Res
     Ok(marks.into_inner())
 }
 
-/// The fields that a pattern names.
-fn names(mapping: &Mapping, pattern: &str) -> Vec<String> {
+/// The fields that a pattern names. Of those that only a wildcard names the ones that are `wanted`.
+fn names(mapping: &Mapping, pattern: &str, wanted: &dyn Fn(&String) -> bool) -> Vec<String> {
     if !pattern.contains('*') {
         return vec![pattern.to_owned()];
     }
     let leaves = mapping.leaves().into_iter().map(|(path, _)| path);
-    leaves.filter(|path| matches_pattern(pattern, path)).collect()
+    leaves
+        .filter(|path| matches_pattern(pattern, path) && wanted(path))
+        .collect()
 }
 
 impl FieldPlan {
@@ -160,6 +246,7 @@ impl FieldPlan {
         field: &Field,
         options: &HighlightOptions,
         marks: &[(String, Mark)],
+        stop: &Stop,
     ) -> Result<Option<Self>> {
         let Some(own) = &field.mapping else {
             return Ok(None);
@@ -182,6 +269,9 @@ impl FieldPlan {
             .iter()
             .filter(|(path, _)| !options.require_field_match || *path == field.path)
             .map(|(_, mark)| mark.clone());
+        // Every field has a copy of all of them where the field need not match.
+        let bytes = wanted.clone().map(|mark| mark.bytes()).sum();
+        stop.take(bytes)?;
         Ok(Some(Self {
             path: source_path(mapping, field.path.clone()),
             name,
@@ -206,5 +296,26 @@ impl FieldPlan {
             values.extend(text.map(|text| if self.lowercase { text.to_lowercase() } else { text }));
         });
         values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn texts_are_cut_to_so_many_characters() {
+        for (chars_max, expected, count) in [
+            (0, &[""][..], 0),
+            (1, &["ä"], 1),
+            (2, &["äb", ""], 2),
+            (4, &["äb", "c😀"], 4),
+            (5, &["äb", "c😀d"], 5),
+            (9, &["äb", "c😀d"], 5),
+        ] {
+            let mut values = vec!["äb".to_owned(), "c😀d".to_owned()];
+            assert_eq!(cut(&mut values, chars_max), count);
+            assert_eq!(values, expected);
+        }
     }
 }

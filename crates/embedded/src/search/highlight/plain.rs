@@ -7,7 +7,9 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use firn_engine::search::HighlightOptions;
+use firn_model::Result;
 
+use super::super::guard::Pace;
 use super::finder::Finder;
 use super::text::{self, FieldText, Token};
 
@@ -17,10 +19,17 @@ struct Fragment {
 }
 
 /// The fragments of a text as they are shown; empty where nothing was found.
-pub(super) fn fragments(field: &FieldText, finder: &Finder, options: &HighlightOptions) -> Vec<String> {
-    let found = finder.find(field);
+pub(super) fn fragments(
+    field: &FieldText,
+    finder: &Finder,
+    options: &HighlightOptions,
+    pace: &Pace,
+) -> Result<Vec<String>> {
+    let found = finder.find(field, pace)?;
+    let _tags = super::lend_tags(found.iter().flatten().count(), options, pace)?;
     let mut all: Vec<Fragment> = Vec::new();
     for value in &field.values {
+        pace.step(1 + (value.end - value.start) / 4)?;
         let first = field.tokens.partition_point(|token| token.start < value.start);
         let last = field
             .tokens
@@ -34,7 +43,7 @@ pub(super) fn fragments(field: &FieldText, finder: &Finder, options: &HighlightO
         all.extend(fragments);
     }
     if all.is_empty() {
-        return start_of(field, options).into_iter().collect();
+        return Ok(start_of(field, options).into_iter().collect());
     }
     if options.by_score {
         all.sort_by_key(|fragment| std::cmp::Reverse(fragment.terms.len()));
@@ -42,7 +51,7 @@ pub(super) fn fragments(field: &FieldText, finder: &Finder, options: &HighlightO
     if options.number_of_fragments > 0 {
         all.truncate(options.number_of_fragments);
     }
-    all.into_iter().map(|fragment| fragment.text).collect()
+    Ok(all.into_iter().map(|fragment| fragment.text).collect())
 }
 
 /// All fragments of one value, whose tokens are those at `tokens`.

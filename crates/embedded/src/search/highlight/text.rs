@@ -1,9 +1,11 @@
 //! The values of a field as one text, and its tokens.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
+use firn_model::Result;
 use firn_model::mapping::Analyzer;
 
+use super::super::guard::Pace;
 use crate::analysis;
 
 /// Positions between the last token of a value and the first of the next, so that no phrase
@@ -13,6 +15,9 @@ const POSITION_GAP: usize = 100;
 /// A word that begins before a limit is wholly known this many characters after it: longer ones
 /// are cut anyway.
 const WORD_CHARS_MAX: usize = 256;
+
+/// What it takes to find a token and to keep it, in steps of a [`Pace`].
+const STEPS_OF_TOKEN: usize = 4;
 
 /// Stands between two values, as in Lucene's unified highlighter.
 const SEPARATOR: char = '\0';
@@ -39,7 +44,7 @@ pub(super) struct Token {
 
 impl FieldText {
     /// Tokens that begin at character `limit` or later are left out.
-    pub(super) fn new(values: &[String], analyzer: Analyzer, limit: Option<u64>) -> Self {
+    pub(super) fn new(values: &[String], analyzer: Analyzer, limit: Option<u64>, pace: &Pace) -> Result<Self> {
         let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let mut text = Self {
             chars: Vec::new(),
@@ -54,23 +59,24 @@ impl FieldText {
             text.chars.extend(value.chars());
             text.values.push(start..text.chars.len());
             if start < limit {
-                text.analyze(value, start, analyzer, limit);
+                text.analyze(value, start, analyzer, limit, pace)?;
             }
         }
-        text
+        Ok(text)
     }
 
-    fn analyze(&mut self, value: &str, start: usize, analyzer: Analyzer, limit: usize) {
+    fn analyze(&mut self, value: &str, start: usize, analyzer: Analyzer, limit: usize, pace: &Pace) -> Result<()> {
         let value = match analyzer {
             Analyzer::Keyword => value,
             _ => head(value, (limit - start).saturating_add(WORD_CHARS_MAX)),
         };
         let first_position = self.tokens.last().map_or(0, |last| last.position + 1 + POSITION_GAP);
         let places = UnitPlaces::new(value);
-        for token in analysis::analyze(analyzer, value) {
+        pace.step(1 + value.len() / 16)?;
+        let ended = analysis::each_token(analyzer, value, |token| {
             let token_start = start + places.of(token.start_offset as usize);
             if token_start >= limit {
-                break;
+                return ControlFlow::Break(Ok(()));
             }
             self.tokens.push(Token {
                 text: token.text,
@@ -78,7 +84,18 @@ impl FieldText {
                 end: start + places.of(token.end_offset as usize),
                 position: first_position + token.position as usize,
             });
-        }
+            match pace.step(STEPS_OF_TOKEN) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(Err(error)),
+            }
+        });
+        ended.break_value().unwrap_or(Ok(()))
+    }
+
+    /// Rough bytes that values of so many take, with their tokens: most have a token every six characters.
+    pub(super) fn bytes_of(values: &[String]) -> usize {
+        let bytes: usize = values.iter().map(String::len).sum();
+        bytes * (size_of::<char>() + size_of::<Token>() / 4)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -140,12 +157,13 @@ pub(super) fn push(out: &mut String, chars: &[char], html: bool) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::unbounded;
     use super::*;
 
     #[test]
     fn tokens_are_placed_by_characters() {
         let values = ["😀 ab".to_owned(), "Cd".to_owned()];
-        let text = FieldText::new(&values, Analyzer::Standard, None);
+        let text = FieldText::new(&values, Analyzer::Standard, None, &unbounded().pace()).unwrap();
         let tokens: Vec<_> = text
             .tokens
             .iter()
@@ -160,7 +178,7 @@ mod tests {
         let long = "ab ".repeat(1000);
         let values = [long, "cd".to_owned()];
         for (limit, count) in [(0, 0), (1, 1), (3, 1), (4, 2), (2999, 1000), (3002, 1001)] {
-            let text = FieldText::new(&values, Analyzer::Standard, Some(limit));
+            let text = FieldText::new(&values, Analyzer::Standard, Some(limit), &unbounded().pace()).unwrap();
             assert_eq!(text.tokens.len(), count, "{limit}");
             assert!(text.tokens.iter().all(|token| token.text.len() == 2));
             assert_eq!(text.len(), 3003);

@@ -10,7 +10,9 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
 use firn_engine::search::{BoundaryScanner, HighlightOptions};
+use firn_model::Result;
 
+use super::super::guard::Pace;
 use super::boundaries;
 use super::finder::{Finder, Match};
 use super::text::{self, FieldText};
@@ -21,9 +23,15 @@ const B: f64 = 0.75;
 const PIVOT: f64 = 87.0;
 
 /// The passages of a text as they are shown; empty where nothing was found.
-pub(super) fn fragments(field: &FieldText, finder: &Finder, options: &HighlightOptions) -> Vec<String> {
-    let matches = finder.matches(field);
-    let mut passages = best(field, &matches, finder.counts(), options);
+pub(super) fn fragments(
+    field: &FieldText,
+    finder: &Finder,
+    options: &HighlightOptions,
+    pace: &Pace,
+) -> Result<Vec<String>> {
+    let matches = finder.matches(field, pace)?;
+    let _tags = super::lend_tags(matches.len(), options, pace)?;
+    let mut passages = best(field, &matches, finder.counts(), options, pace)?;
     if passages.is_empty() {
         passages.extend(start_of(field, options.no_match_size));
     }
@@ -31,7 +39,7 @@ pub(super) fn fragments(field: &FieldText, finder: &Finder, options: &HighlightO
         passages.sort_by(|a, b| b.score.total_cmp(&a.score));
     }
     let shown = passages.iter().map(|passage| passage.print(field, &matches, options));
-    shown.filter(|shown| !shown.is_empty()).collect()
+    Ok(shown.filter(|shown| !shown.is_empty()).collect())
 }
 
 /// Part of the text, and which matches are in it.
@@ -43,7 +51,13 @@ struct Passage {
 }
 
 /// The passages with matches, at most as many as wanted, in the order of the text.
-fn best(field: &FieldText, matches: &[Match], counted: bool, options: &HighlightOptions) -> Vec<Passage> {
+fn best(
+    field: &FieldText,
+    matches: &[Match],
+    counted: bool,
+    options: &HighlightOptions,
+    pace: &Pace,
+) -> Result<Vec<Passage>> {
     let most = match options.number_of_fragments {
         0 => field.values.len(),
         number => number,
@@ -60,6 +74,7 @@ fn best(field: &FieldText, matches: &[Match], counted: bool, options: &Highlight
     let mut current: Option<Passage> = None;
     let mut breaks: Option<Breaks> = None;
     for (number, found) in matches.iter().enumerate() {
+        pace.step(1)?;
         if let Some(passage) = &mut current
             && found.start < passage.end
         {
@@ -69,12 +84,16 @@ fn best(field: &FieldText, matches: &[Match], counted: bool, options: &Highlight
         if let Some(passage) = current.take() {
             keep(passage);
         }
-        let Some(value) = field.values.iter().find(|value| value.contains(&found.start)) else {
+        let before = field.values.partition_point(|value| value.end <= found.start);
+        let Some(value) = field.values.get(before).filter(|value| value.contains(&found.start)) else {
             continue;
         };
         let breaks = match &mut breaks {
             Some(breaks) if breaks.value == *value => breaks,
-            other => other.insert(Breaks::new(field, value.clone(), options)),
+            other => {
+                pace.step((value.end - value.start) / 4)?;
+                other.insert(Breaks::new(field, value.clone(), options))
+            }
         };
         let (start, end) = breaks.around(found.start);
         current = Some(Passage {
@@ -89,7 +108,7 @@ fn best(field: &FieldText, matches: &[Match], counted: bool, options: &Highlight
     }
     let mut passages: Vec<Passage> = kept.into_iter().map(|Reverse(passage)| passage).collect();
     passages.sort_by_key(|passage| passage.start);
-    passages
+    Ok(passages)
 }
 
 /// The first words of the first value.

@@ -24,7 +24,6 @@ pub(in super::super) struct TermsOf<'a> {
 pub(in super::super) struct Nearest {
     limit: usize,
     terms: BTreeSet<(Reverse<u32>, String)>,
-    is_cut: bool,
 }
 
 impl Nearest {
@@ -32,39 +31,45 @@ impl Nearest {
         Self {
             limit,
             terms: BTreeSet::new(),
-            is_cut: false,
         }
     }
 
-    /// Adds a term; `similarity` is from 0 to 1.
-    pub(in super::super) fn add(&mut self, term: &[u8], similarity: f32) {
+    /// Adds a term if it counts, which is asked of those alone that are near enough; `similarity` is from 0 to 1. False: it is
+    /// not near enough.
+    pub(in super::super) fn add(
+        &mut self,
+        term: &[u8],
+        similarity: f32,
+        counts: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
         // Floats that are not negative are ordered like their bits.
         let rank = Reverse(similarity.max(0.0).to_bits());
         let Ok(term) = std::str::from_utf8(term) else {
-            return;
+            return Ok(true);
         };
         if self.terms.len() >= self.limit {
             match self.terms.last() {
-                Some((worst, last)) if (rank, term) < (*worst, last.as_str()) => {}
-                _ => {
-                    self.is_cut = true;
-                    return;
-                }
+                Some((worst, last)) if (rank, term) <= (*worst, last.as_str()) => {}
+                _ => return Ok(false),
             }
         }
-        self.terms.insert((rank, term.to_owned()));
-        if self.terms.len() > self.limit {
-            self.is_cut = true;
-            self.terms.pop_last();
+        let term = (rank, term.to_owned());
+        if !self.terms.contains(&term) && counts()? {
+            self.terms.insert(term);
+            if self.terms.len() > self.limit {
+                self.terms.pop_last();
+            }
         }
+        Ok(true)
     }
 }
 
 /// How many terms a rewrite looks at.
 pub(in super::super) fn limit(rewrite: Rewrite) -> usize {
     match rewrite {
+        Rewrite::Constant => REWRITE_TERMS_MAX,
         // One more shows that there are too many.
-        Rewrite::Constant | Rewrite::Scoring => REWRITE_TERMS_MAX,
+        Rewrite::Scoring => REWRITE_TERMS_MAX + 1,
         Rewrite::TopTerms(count) | Rewrite::TopTermsBoost(count) | Rewrite::TopTermsBlended(count) => count,
     }
 }
@@ -77,7 +82,7 @@ pub(in super::super) fn scored(
     rewrite: Rewrite,
 ) -> Result<Compiled> {
     let scoring = compiler.scoring();
-    if rewrite == Rewrite::Scoring && found.is_cut {
+    if rewrite == Rewrite::Scoring && found.terms.len() > REWRITE_TERMS_MAX {
         return Err(Error::illegal_argument(format!(
             "maxClauseCount is set to {REWRITE_TERMS_MAX}"
         )));
@@ -87,7 +92,7 @@ pub(in super::super) fn scored(
             compiler.mark(terms.path, || Mark::Term(term.clone()));
         }
         let keys = found.terms.iter().map(|(_, term)| term.as_str());
-        return Ok(term::any_term(terms.field, terms.path, keys).constant(1.0, scoring));
+        return Ok(term::any_term(compiler, terms.field, terms.path, keys).constant(1.0, scoring));
     }
     compiler.guard.take_clauses(found.terms.len())?;
     let mut doc_freq = None;
@@ -117,11 +122,20 @@ mod tests {
     #[test]
     fn the_nearest_terms_stay() {
         let mut nearest = Nearest::new(2);
-        for (term, similarity) in [("b", 0.5), ("d", 1.0), ("a", 0.5), ("b", 0.5), ("c", 0.25)] {
-            nearest.add(term.as_bytes(), similarity);
-        }
+        let found = [("b", 0.5), ("d", 1.0), ("a", 0.5), ("b", 0.5), ("c", 0.25), ("a", 0.5)];
+        let taken = found.map(|(term, similarity)| nearest.add(term.as_bytes(), similarity, || Ok(true)).unwrap());
         let kept: Vec<&str> = nearest.terms.iter().map(|(_, term)| term.as_str()).collect();
         assert_eq!(kept, ["d", "a"]);
-        assert!(nearest.is_cut);
+        assert_eq!(taken, [true, true, true, false, false, true]);
+    }
+
+    #[test]
+    fn a_term_that_does_not_count_takes_no_place() {
+        let mut nearest = Nearest::new(1);
+        for (term, counts) in [("a", false), ("c", true), ("b", true), ("b", false)] {
+            nearest.add(term.as_bytes(), 1.0, || Ok(counts)).unwrap();
+        }
+        assert_eq!(nearest.terms.first().map(|(_, term)| term.as_str()), Some("b"));
+        assert_eq!(nearest.terms.len(), 1);
     }
 }

@@ -16,6 +16,7 @@ use super::super::column::failed;
 use super::super::compile::Compiler;
 use super::super::field::{Field, Target};
 use super::super::guard::Walk;
+use super::super::own_terms::OwnTerms;
 use super::super::paths;
 use super::super::weight::Compiled;
 use super::expand::{self, Nearest, TermsOf};
@@ -24,6 +25,9 @@ use super::{pattern, term};
 /// Longer words are refused: an automaton takes some ten kilobytes per character. Terms of text
 /// are never longer.
 const WORD_CHARS_MAX: usize = 255;
+
+/// Bytes of an automaton for each character of its word, roughly.
+const CHARACTER_BYTES: usize = 20 << 10;
 
 /// By edits (1 and 2), and whether a swap is one. Made once: the second takes milliseconds.
 static AUTOMATA: [LazyLock<LevenshteinAutomatonBuilder>; 4] = [
@@ -81,6 +85,8 @@ pub(in super::super) fn on_field(
         return term::whole_value(compiler, field, word);
     }
     let builder = &AUTOMATA[usize::from(edits.min(2) - 1) * 2 + usize::from(fuzzy.transpositions)];
+    // It is gone when its terms are found.
+    let _lent = compiler.guard.stop.lend((rest.chars().count() + 1) * CHARACTER_BYTES)?;
     let dfa = builder.build_dfa(rest);
     if field.field_type == FieldType::ConstantKeyword {
         let constant = field.mapping.as_ref().and_then(|mapping| mapping.constant.as_deref());
@@ -107,12 +113,19 @@ pub(in super::super) fn on_field(
         walk: compiler.guard.stop.walk(),
     };
     for segment in &compiler.snapshot.segments {
+        let own = OwnTerms::new(segment, compiler.tenant)?;
+        if own.has_none() {
+            continue;
+        }
         let index = segment.reader.inverted_index(terms).map_err(failed)?;
         let stream = index.terms().search(&walker).ge(&start).lt(&end).into_stream();
         let mut stream = stream.map_err(|error| failed(error.into()))?;
         while stream.advance() {
             let value = &stream.key()[key_start.len()..];
-            nearest.add(value, similarity(&walker.dfa, &value[same.len()..], value, length));
+            let near = similarity(&walker.dfa, &value[same.len()..], value, length);
+            nearest.add(value, near, || {
+                own.contain(&index, stream.value(), &|| walker.walk.step())
+            })?;
         }
         // A walk that was stopped ends like one that found nothing more.
         compiler.guard.stop.check()?;

@@ -13,9 +13,10 @@ use tantivy::schema::Field;
 
 use super::super::column::{self, NumColumn, Number, Place};
 use super::super::compile::Compiler;
+use super::super::guard::Stop;
+use super::super::turns::look_up;
 use super::super::weight::{ColumnWeight, Compiled, TermFinder, TermsWeight, Test};
 use crate::schema;
-use crate::splits::reads::or_later;
 
 pub(in super::super) fn compile(compiler: &Compiler, ids: &Ids) -> Result<Compiled> {
     Ok(by_ids(compiler, &ids.values)?.constant(ids.boost, compiler.scoring()))
@@ -71,35 +72,33 @@ pub(in super::super) fn by_ids(compiler: &Compiler, ids: &[String]) -> Result<Co
 /// Documents with ids of their own, which are terms: as they are, or as keys of tenants.
 fn by_keys(compiler: &Compiler, ids: BTreeSet<&str>) -> Compiled {
     let field = schema::fields().id;
+    let stop = compiler.guard.stop.clone();
     let find: Box<TermFinder> = match (&compiler.snapshot.tenant_field, compiler.tenant) {
-        (None, _) => find_terms(field, ids.iter().map(|id| Term::from_field_text(field, id)).collect()),
+        (None, _) => find_terms(
+            stop,
+            field,
+            ids.iter().map(|id| Term::from_field_text(field, id)).collect(),
+        ),
         (Some(_), Some(restriction)) => {
             let tenant = restriction.tenant.as_str();
             let key = |id: &&str| Term::from_field_text(field, &key_of(tenant, id));
-            find_terms(field, ids.iter().map(key).collect())
+            find_terms(stop, field, ids.iter().map(key).collect())
         }
         (Some(tenant_field), None) => {
             let ids: BTreeSet<String> = ids.into_iter().map(str::to_owned).collect();
-            find_of_any_tenant(field, Arc::clone(tenant_field), ids)
+            find_of_any_tenant(stop, field, Arc::clone(tenant_field), ids)
         }
     };
     Compiled::Some(Box::new(TermsWeight { field, find }))
 }
 
-fn find_terms(field: Field, terms: Vec<Term>) -> Box<TermFinder> {
-    Box::new(move |reader, found| {
-        let index = reader.inverted_index(field)?;
-        for term in &terms {
-            if let Some(info) = or_later(index.get_term_info(term), None)? {
-                found(&info)?;
-            }
-        }
-        Ok(())
-    })
+fn find_terms(stop: Stop, field: Field, mut terms: Vec<Term>) -> Box<TermFinder> {
+    terms.sort_unstable();
+    Box::new(move |reader, found| look_up(reader.inverted_index(field)?.as_ref(), &terms, &stop, found))
 }
 
 /// For those who see everybody's documents: each tenant may have one with such an id.
-fn find_of_any_tenant(field: Field, tenant_field: Arc<str>, ids: BTreeSet<String>) -> Box<TermFinder> {
+fn find_of_any_tenant(stop: Stop, field: Field, tenant_field: Arc<str>, ids: BTreeSet<String>) -> Box<TermFinder> {
     Box::new(move |reader, found| {
         let index = reader.inverted_index(field)?;
         let Some(tenants) =
@@ -110,7 +109,9 @@ fn find_of_any_tenant(field: Field, tenant_field: Arc<str>, ids: BTreeSet<String
         let terms = index.terms();
         if tenants.num_terms() * ids.len() > terms.num_terms() {
             let mut stream = terms.stream()?;
+            let pace = stop.pace();
             while stream.advance() {
+                pace.step(16).map_err(column::into_tantivy)?;
                 if std::str::from_utf8(stream.key()).is_ok_and(|key| ids.contains(id_of_key(key))) {
                     found(stream.value())?;
                 }
@@ -122,12 +123,12 @@ fn find_of_any_tenant(field: Field, tenant_field: Arc<str>, ids: BTreeSet<String
             let Ok(tenant) = std::str::from_utf8(stream.key()) else {
                 continue;
             };
-            for id in &ids {
-                let term = Term::from_field_text(field, &key_of(tenant, id));
-                if let Some(info) = or_later(index.get_term_info(&term), None)? {
-                    found(&info)?;
-                }
-            }
+            let mut keys: Vec<Term> = ids
+                .iter()
+                .map(|id| Term::from_field_text(field, &key_of(tenant, id)))
+                .collect();
+            keys.sort_unstable();
+            look_up(&index, &keys, &stop, found)?;
         }
         Ok(())
     })

@@ -12,8 +12,8 @@ use firn_model::{Error, ErrorKind, Result};
 const DEPTH_MAX: usize = 100;
 
 /// A condition on whole terms.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Expression {
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in super::super) enum Expression {
     /// An expression of the regex crate, not anchored.
     Regex(String),
     /// `a|b` where not both are expressions.

@@ -11,6 +11,7 @@ use tantivy::schema::IndexRecordOption;
 use super::super::column::failed;
 use super::super::compile::Compiler;
 use super::super::marks::Mark;
+use super::super::own_terms::OwnTerms;
 use super::super::paths;
 use super::super::scored_term::{ScoredPhrase, Together};
 use super::super::statistics::OfField;
@@ -68,7 +69,7 @@ pub(in super::super) fn phrase(
 }
 
 /// The same where the last term is only the start of one. As in Lucene it stands for the first
-/// terms of the dictionary that begin so, `max_expansions` at most.
+/// terms of the dictionary that begin so, `max_expansions` at most. Of a tenant's question they are its own.
 pub(in super::super) fn phrase_prefix(
     compiler: &Compiler,
     indexed: Analyzer,
@@ -90,7 +91,7 @@ pub(in super::super) fn phrase_prefix(
     Ok(Compiled::any(parts, scoring))
 }
 
-/// The first terms of a shard that begin so.
+/// The first terms of a shard that begin so; for a tenant, of its own.
 fn terms_from(
     compiler: &Compiler,
     indexed: Analyzer,
@@ -104,23 +105,28 @@ fn terms_from(
     let walk = compiler.guard.stop.walk();
     let mut terms = BTreeSet::new();
     for segment in &compiler.snapshot.segments {
-        let index = segment.reader.inverted_index(field).map_err(failed)?;
-        let mut stream = index
-            .terms()
-            .range()
-            .ge(&from)
-            .lt(paths::end_of(&from))
-            .limit(limit as u64)
-            .into_stream()
-            .map_err(|error| failed(error.into()))?;
-        let mut count = 0;
-        while count < limit && stream.advance() && stream.key().starts_with(&from) {
-            walk.step()?;
-            count += 1;
-            terms.insert(String::from_utf8_lossy(&stream.key()[key_start.len()..]).into_owned());
+        let own = OwnTerms::new(segment, compiler.tenant)?;
+        if own.has_none() {
+            continue;
         }
-        while terms.len() > limit {
-            terms.pop_last();
+        let index = segment.reader.inverted_index(field).map_err(failed)?;
+        let mut range = index.terms().range().ge(&from).lt(paths::end_of(&from));
+        if own.has_all() {
+            range = range.limit(limit as u64);
+        }
+        let mut stream = range.into_stream().map_err(|error| failed(error.into()))?;
+        while stream.advance() && stream.key().starts_with(&from) {
+            walk.step()?;
+            let term = String::from_utf8_lossy(&stream.key()[key_start.len()..]);
+            if terms.len() >= limit && terms.last().is_none_or(|last: &String| *term > **last) {
+                break;
+            }
+            if !terms.contains(&*term) && own.contain(&index, stream.value(), &|| walk.step())? {
+                terms.insert(term.into_owned());
+                if terms.len() > limit {
+                    terms.pop_last();
+                }
+            }
         }
     }
     Ok(terms)

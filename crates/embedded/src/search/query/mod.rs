@@ -21,3 +21,6 @@ pub(super) mod term;
 pub(super) mod terms;
 pub(super) mod text;
 pub(super) mod wildcard;
+
+pub(super) use lucene_regexp::Expression;
+pub(super) use pattern::Matcher;

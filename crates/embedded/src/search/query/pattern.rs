@@ -10,7 +10,8 @@ use std::sync::Arc;
 use firn_engine::query::{RegexpFlags, Rewrite};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, ErrorKind, Result};
-use regex::bytes::{Regex, RegexBuilder};
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
 use tantivy::SegmentReader;
 
 use super::super::column::{self, failed, into_tantivy};
@@ -18,6 +19,7 @@ use super::super::compile::Compiler;
 use super::super::field::Field;
 use super::super::guard::{Stop, Walk};
 use super::super::marks::Mark;
+use super::super::own_terms::OwnTerms;
 use super::super::paths;
 use super::super::texts::Texts;
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
@@ -32,8 +34,12 @@ const PATTERN_CHARS_MAX: usize = 1000;
 const PIECE_BYTES_MIN: usize = 2;
 /// More terms than this are found faster by reading all of them than one by one.
 const LOOKUPS_MAX: usize = 1024;
-/// Bytes of a compiled expression.
+/// Bytes of a compiled expression; a pattern may be compiled to two of them (forwards and backwards).
 const COMPILED_BYTES_MAX: usize = 1 << 20;
+/// Bytes of what an expression remembers of the terms that it was shown, for each thread.
+const REMEMBERED_BYTES_MAX: usize = 1 << 18;
+/// An expression remembers no more than so many times its own size, roughly.
+const REMEMBERED_TIMES: usize = 8;
 
 /// A pattern for whole terms.
 #[derive(Debug, Clone)]
@@ -137,23 +143,34 @@ impl Pattern {
         })
     }
 
-    /// The test of whole terms that begin as they should.
-    pub(in super::super) fn compile(&self) -> Result<Matcher> {
+    /// The test of whole terms that begin as they should, counted as memory of the search. A search compiles
+    /// each expression once, however many shards and clauses have it.
+    pub(in super::super) fn compile(&self, stop: &Stop) -> Result<Arc<Matcher>> {
+        self.check_length()?;
+        match &self.expression {
+            None => Ok(Arc::new(Matcher::Anything)),
+            Some(expression) => stop.compiled(expression, || Matcher::new(expression, &mut |bytes| stop.take(bytes))),
+        }
+    }
+
+    fn check_length(&self) -> Result<()> {
         if self.length > PATTERN_CHARS_MAX && self.expression.is_some() {
             return Err(Error::illegal_argument(format!(
                 "The length of {} [{}] used in the request has exceeded the allowed maximum of [{PATTERN_CHARS_MAX}]",
                 self.kind, self.length
             )));
         }
-        match &self.expression {
-            None => Ok(Matcher::Anything),
-            Some(expression) => Matcher::new(expression),
-        }
+        Ok(())
     }
 
-    /// Whether a text matches.
+    /// Whether a text matches. What is compiled for it is not kept.
     pub(in super::super) fn is_match(&self, text: &str) -> Result<bool> {
-        Ok(text.starts_with(&self.prefix) && self.compile()?.is_match(text.as_bytes()))
+        self.check_length()?;
+        let matcher = match &self.expression {
+            None => Matcher::Anything,
+            Some(expression) => Matcher::new(expression, &mut |_| Ok(()))?,
+        };
+        Ok(text.starts_with(&self.prefix) && matcher.is_match(text.as_bytes()))
     }
 }
 
@@ -167,19 +184,37 @@ pub(in super::super) enum Matcher {
 }
 
 impl Matcher {
-    fn new(expression: &Expression) -> Result<Self> {
-        let each = |parts: &[Expression]| parts.iter().map(Self::new).collect::<Result<Vec<_>>>();
+    /// Compiles; `take` is told the bytes of each part.
+    fn new(expression: &Expression, take: &mut dyn FnMut(usize) -> Result<()>) -> Result<Self> {
+        let mut each = |parts: &[Expression]| {
+            let parts = parts.iter().map(|part| Self::new(part, take));
+            parts.collect::<Result<Vec<_>>>()
+        };
         Ok(match expression {
             Expression::Any(parts) => Self::Any(each(parts)?),
             Expression::All(parts) => Self::All(each(parts)?),
-            Expression::Not(part) => Self::Not(Box::new(Self::new(part)?)),
-            Expression::Regex(text) => Self::Regex(
-                RegexBuilder::new(&format!("^(?:{text})$"))
-                    .size_limit(COMPILED_BYTES_MAX)
-                    .dfa_size_limit(COMPILED_BYTES_MAX)
-                    .build()
-                    .map_err(|error| Error::new(ErrorKind::QueryShard, format!("failed to create query: {error}")))?,
-            ),
+            Expression::Not(part) => Self::Not(Box::new(Self::new(part, take)?)),
+            Expression::Regex(text) => {
+                let config = Regex::config()
+                    .utf8_empty(false)
+                    .nfa_size_limit(Some(COMPILED_BYTES_MAX))
+                    .onepass_size_limit(Some(COMPILED_BYTES_MAX))
+                    .hybrid_cache_capacity(REMEMBERED_BYTES_MAX);
+                let regex = Regex::builder()
+                    .configure(config)
+                    .syntax(syntax::Config::new().utf8(false))
+                    .build(&format!("^(?:{text})$"))
+                    .map_err(|error| {
+                        let reason = match error.size_limit() {
+                            Some(limit) => format!("Compiled regex exceeds size limit of {limit} bytes."),
+                            None => error.to_string(),
+                        };
+                        Error::new(ErrorKind::QueryShard, format!("failed to create query: {reason}"))
+                    })?;
+                let own = regex.memory_usage();
+                take(own + text.len() + REMEMBERED_BYTES_MAX.min(own * REMEMBERED_TIMES))?;
+                Self::Regex(regex)
+            }
         })
     }
 
@@ -223,13 +258,17 @@ pub(in super::super) fn rewritten(
     if rewrite == Rewrite::Constant || field.field_type == FieldType::ConstantKeyword {
         return Ok(on_field(compiler, field, pattern)?.constant(1.0, compiler.scoring()));
     }
-    let matcher = Arc::new(pattern.compile()?);
+    let matcher = pattern.compile(&compiler.guard.stop)?;
     mark(compiler, field, &pattern.prefix, &matcher);
     let start = paths::key_prefix(terms, &field.path);
     let from = [start.as_slice(), pattern.prefix.as_bytes()].concat();
     let walk = compiler.guard.stop.walk();
     let mut found = Nearest::new(expand::limit(rewrite));
     for segment in &compiler.snapshot.segments {
+        let own = OwnTerms::new(segment, compiler.tenant)?;
+        if own.has_none() {
+            continue;
+        }
         let index = segment.reader.inverted_index(terms).map_err(failed)?;
         let mut stream = index
             .terms()
@@ -238,17 +277,13 @@ pub(in super::super) fn rewritten(
             .lt(paths::end_of(&from))
             .into_stream()
             .map_err(|error| failed(error.into()))?;
-        let mut count = 0;
         while stream.advance() && stream.key().starts_with(&from) {
             walk.step()?;
             let value = &stream.key()[start.len()..];
-            if matcher.is_match(value) {
-                found.add(value, 1.0);
-                count += 1;
-                // All are equally near and come in order, so those that follow stay behind.
-                if count > expand::limit(rewrite) {
-                    break;
-                }
+            let counts = || own.contain(&index, stream.value(), &|| walk.step());
+            // All are equally near and come in order, so those that follow stay behind.
+            if matcher.is_match(value) && !found.add(value, 1.0, counts)? {
+                break;
             }
         }
     }
@@ -304,7 +339,7 @@ impl Inside {
 
 /// Documents with a term of a field that matches.
 pub(in super::super) fn on_field(compiler: &Compiler, field: &Field, pattern: &Pattern) -> Result<Compiled> {
-    let matcher = Arc::new(pattern.compile()?);
+    let matcher = pattern.compile(&compiler.guard.stop)?;
     let prefix = pattern.prefix.clone();
     mark(compiler, field, &prefix, &matcher);
     if let Some(mapping) = &field.mapping
@@ -544,10 +579,10 @@ mod tests {
         ] {
             assert!(Pattern::regexp(text, RegexpFlags::default(), false).is_err(), "{text}");
         }
-        assert!(regexp("((a{1000}){1000}){1000}").compile().is_err());
+        assert!(regexp("((a{1000}){1000}){1000}").is_match("a").is_err());
         assert!(Pattern::regexp(&"(".repeat(500), RegexpFlags::default(), false).is_err());
         assert!(Pattern::regexp(&"a".repeat(1001), RegexpFlags::default(), false).is_err());
-        assert!(Pattern::wildcard(&"*a".repeat(501), false).compile().is_err());
+        assert!(Pattern::wildcard(&"*a".repeat(501), false).is_match("a").is_err());
         // Lucene's classical ones cost no more than their length here.
         check(&regexp("(x+x+)+y"), &["xxy"], &[&"x".repeat(30_000)]);
         check(

@@ -17,12 +17,12 @@ use super::super::field::{Field, Meta, Numeric, Parsed, Target, parse_ip_or_bloc
 use super::super::marks::Mark;
 use super::super::scored_term::ScoredTerm;
 use super::super::statistics::OfField;
+use super::super::turns::look_up;
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::super::{column, paths, text};
 use super::expand::TermsOf;
 use super::{ids, match_phrase, pattern, range};
 use crate::schema::{self, Class};
-use crate::splits::reads::or_later;
 
 pub(in super::super) fn compile(compiler: &Compiler, term: &Term) -> Result<Compiled> {
     let compiled = match compiler.resolve(&term.field) {
@@ -229,24 +229,19 @@ pub(in super::super) fn scored(
 
 /// Documents with any of some terms. Not scored.
 pub(in super::super) fn any_term<'t>(
+    compiler: &Compiler,
     field: TantivyField,
     path: &str,
     values: impl Iterator<Item = &'t str>,
 ) -> Compiled {
-    let keys: Vec<_> = values.map(|value| paths::term(field, path, value)).collect();
+    let mut keys: Vec<_> = values.map(|value| paths::term(field, path, value)).collect();
     if keys.is_empty() {
         return Compiled::None;
     }
+    keys.sort_unstable();
+    let stop = compiler.guard.stop.clone();
     Compiled::Some(Box::new(TermsWeight {
         field,
-        find: Box::new(move |reader, found| {
-            let index = reader.inverted_index(field)?;
-            for key in &keys {
-                if let Some(info) = or_later(index.get_term_info(key), None)? {
-                    found(&info)?;
-                }
-            }
-            Ok(())
-        }),
+        find: Box::new(move |reader, found| look_up(reader.inverted_index(field)?.as_ref(), &keys, &stop, found)),
     }))
 }

@@ -13,6 +13,7 @@ use super::super::compile::Compiler;
 use super::super::field::{Field, Meta, Parsed, Target, parse_ip_or_block, scalar_text};
 use super::super::marks::Mark;
 use super::super::paths;
+use super::super::turns::in_turn;
 use super::super::weight::{ColumnWeight, Compiled, Test};
 use super::{ids, term};
 use crate::schema;
@@ -65,12 +66,14 @@ fn on_field(compiler: &Compiler, field: &Field, values: &[Value]) -> Result<Comp
             for text in &texts {
                 compiler.mark(&field.path, || Mark::Term(text.clone()));
             }
-            parts.push(any_string(field, texts));
+            parts.push(any_string(compiler, field, texts));
         }
         _ => rest.extend(values),
     }
+    let stop = &compiler.guard.stop;
     for value in rest {
-        parts.push(term::on_field(compiler, field, value, false)?);
+        stop.turn()?;
+        parts.push(in_turn(term::on_field(compiler, field, value, false)?, stop));
     }
     Ok(Compiled::any(parts, false))
 }
@@ -113,9 +116,9 @@ fn any_number(path: String, numbers: Vec<Number>) -> Compiled {
     }))))
 }
 
-fn any_string(field: &Field, texts: BTreeSet<String>) -> Compiled {
+fn any_string(compiler: &Compiler, field: &Field, texts: BTreeSet<String>) -> Compiled {
     match paths::term_field(field.class) {
-        Some((terms, _)) => term::any_term(terms, &field.path, texts.iter().map(String::as_str)),
+        Some((terms, _)) => term::any_term(compiler, terms, &field.path, texts.iter().map(String::as_str)),
         None => Compiled::None,
     }
 }

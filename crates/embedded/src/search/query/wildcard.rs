@@ -45,7 +45,7 @@ pub(in super::super) fn on_field(
 /// Addresses whose printed form matches; Elasticsearch refuses this.
 pub(in super::super) fn on_ip(compiler: &Compiler, field: &Field, pattern: &Pattern) -> Result<Compiled> {
     let (class, path) = (field.class, field.path.clone());
-    let (matcher, start) = (pattern.compile()?, pattern.prefix.clone());
+    let (matcher, start) = (pattern.compile(&compiler.guard.stop)?, pattern.prefix.clone());
     let stop = compiler.guard.stop.clone();
     Ok(Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
         let Some(strings) = column::open_strings(reader, class, &path).map_err(into_tantivy)? else {

@@ -1,10 +1,17 @@
 //! Highlighted fragments. What is expected here is what OpenSearch 3.6.0 answered for the same
 //! documents and requests.
 
-use firn_model::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use firn_engine::RequestContext;
+use firn_engine::search::{HighlightBudget, IndexTarget, SearchRequest};
+use firn_model::{Error, ErrorKind};
 use serde_json::{Value, json};
 
-use super::support::{Shard, run};
+use super::support::{LIMITS, NOW_MS, Shard, run, run_request};
+use crate::pool::Pool;
+use crate::search::search as search_shards;
 
 const LOG: &str = "Sep  5 12:00:01 host sshd[12345]: Failed password for invalid user admin from 10.0.0.1 port 22 ssh2; \
                    repeated 5 times, the connection was closed by remote host after authentication failure for fox \
@@ -351,4 +358,131 @@ fn refusals() {
         limited(json!({"highlight_query": query, "max_analyzed_offset": 20})).unwrap(),
         json!({"t": ["first <em>fox</em> value"]})
     );
+}
+
+/// Within a budget; the shard refuses to analyze so long texts otherwise.
+fn budgeted(field_chars: usize, spent_max: usize, fields: &Value) -> Vec<Value> {
+    let body = json!({
+        "query": {"match": {"t": "fox"}}, "sort": ["id"],
+        "highlight": {"fields": fields, "number_of_fragments": 0},
+    });
+    let mut request = SearchRequest::parse(IndexTarget::default(), Some(&body)).unwrap();
+    request.shape.highlight.as_mut().unwrap().budget = Some(HighlightBudget { field_chars, spent_max });
+    let mut shard = foxes().ready();
+    shard.max_analyzed_offset = 20;
+    let response = run_request(vec![Ok(shard)], request).unwrap();
+    response.hits.into_iter().map(|hit| json!(hit.highlight)).collect()
+}
+
+#[test]
+fn within_a_budget_hits_are_never_lost() {
+    let all = json!({"*": {}});
+    // Of each field the beginning, and only those that the query is about.
+    assert_eq!(
+        budgeted(20, 1_000_000, &all),
+        [
+            json!({"t": ["The quick brown <em>fox</em>."]}),
+            json!({"t": ["first <em>fox</em> value"]}),
+            json!({}),
+            json!({"t": ["<b><em>fox</em></b> & \"dog's\""]}),
+        ]
+    );
+    assert_eq!(
+        budgeted(19, 1_000_000, &all)[0],
+        json!({"t": ["The quick brown <em>fox</em>"]})
+    );
+    assert_eq!(budgeted(18, 1_000_000, &all)[0], json!({}));
+    // Once it is spent the rest has none: 20 characters of the first, and what is shown of it.
+    for spent_max in [1, 20, 48] {
+        let shown = budgeted(20, spent_max, &all);
+        assert_eq!(shown[0], json!({"t": ["The quick brown <em>fox</em>."]}));
+        assert_eq!(shown[1..], [json!({}), json!({}), json!({})], "{spent_max}");
+    }
+    assert_eq!(budgeted(20, 0, &all), [json!({}), json!({}), json!({}), json!({})]);
+    assert_eq!(budgeted(20, 60, &all)[1], json!({"t": ["first <em>fox</em> value"]}));
+}
+
+/// One document of a hundred thousand different words.
+fn wordy() -> Shard {
+    let words: Vec<String> = (0..100_000).map(|word| format!("w{word:05}")).collect();
+    let mut shard = Shard::new(&json!({"properties": {"id": {"type": "keyword"}, "t": {"type": "text"}}}));
+    shard.segment(&[json!({"id": "0", "t": words.join(" ")})], &[]);
+    shard
+}
+
+/// Minutes of work: each word is held against each of two hundred patterns.
+fn laborious() -> Value {
+    let patterns: Vec<Value> = (0..200)
+        .map(|number| json!({"wildcard": {"t": {"value": format!("*x{number}*y?")}}}))
+        .collect();
+    json!({"fields": {"t": {"highlight_query": {"bool": {"should": patterns}}}}})
+}
+
+#[test]
+fn the_time_of_a_search_ends_highlighting() {
+    let started = Instant::now();
+    let body = json!({"timeout": "1s", "highlight": laborious()});
+    let response = run(vec![wordy().ready()], &body).unwrap();
+    assert!(response.timed_out);
+    assert_eq!(response.hits.len(), 1, "the hit was found in time");
+    assert!(response.hits[0].highlight.is_empty(), "part of it would look like all");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[test]
+fn who_goes_away_ends_highlighting() {
+    let ctx = RequestContext::new();
+    let cancel = ctx.cancel.clone();
+    let leaving = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        cancel.cancel();
+    });
+    let body = json!({"highlight": laborious()});
+    let request = SearchRequest::parse(IndexTarget::default(), Some(&body)).unwrap();
+    let pool = Arc::new(Pool::new("test", 2, 100));
+    let outcome = search_shards(
+        vec![Ok(wordy().ready())],
+        Arc::new(request),
+        &pool,
+        &ctx,
+        NOW_MS,
+        LIMITS,
+    );
+    leaving.join().unwrap();
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Cancelled);
+}
+
+#[test]
+fn tags_and_names_are_paid_for() {
+    let large = "x".repeat(1 << 20);
+    let mut shard = Shard::new(&json!({"properties": {"id": {"type": "keyword"}, "t": {"type": "text"}}}));
+    let documents: Vec<Value> = (0..100).map(|id| json!({"id": id.to_string(), "t": "fox"})).collect();
+    shard.segment(&documents, &[]);
+    let outcome = |kind: &str, size: usize| {
+        let body = json!({
+            "query": {"match": {"t": {"query": "fox", "_name": large}}}, "size": size,
+            "highlight": {"type": kind, "pre_tags": [large], "post_tags": [""], "fields": {"t": {}}}
+        });
+        run(vec![shard.ready()], &body).map(|response| response.hits.len())
+    };
+    for kind in ["unified", "plain"] {
+        assert_eq!(outcome(kind, 5).unwrap(), 5, "{kind}");
+        assert_eq!(
+            outcome(kind, 100).unwrap_err().kind(),
+            ErrorKind::CircuitBreaking,
+            "{kind}"
+        );
+    }
+    let named = json!({"query": {"match_all": {"_name": large}}, "size": 100});
+    let error = run(vec![shard.ready()], &named).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CircuitBreaking);
+    let many = json!({"t": "fox ".repeat(100)});
+    let mut shard = Shard::new(&json!({"properties": {"t": {"type": "text"}}}));
+    shard.segment(&[many], &[]);
+    let one = json!({
+        "query": {"match": {"t": "fox"}},
+        "highlight": {"pre_tags": [large], "post_tags": [""], "number_of_fragments": 0, "fields": {"t": {}}}
+    });
+    let error = run(vec![shard.ready()], &one).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CircuitBreaking, "one hit alone");
 }

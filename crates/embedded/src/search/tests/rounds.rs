@@ -211,15 +211,15 @@ fn texts_and_patterns_take_four_rounds() {
     );
 }
 
-/// One clustered segment of three tenants, more rows than four runs of a column.
-fn far_tenants() -> Far {
+/// One clustered segment of three tenants, more rows than four runs of a column; instants are so irregular.
+fn far_tenants(jitter_ms: usize) -> Far {
     let mut mapping = mapping();
     mapping["properties"]["tenant"] = json!({"type": "keyword"});
     let mut shard = Shard::new(&mapping);
     let event = |number: usize| {
         json!({
             "id": format!("id-{number}"),
-            "@timestamp": 1_700_000_000_000u64 + (number * 1000 + number % 7) as u64,
+            "@timestamp": 1_700_000_000_000u64 + (number * 1000 + (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % jitter_ms) as u64,
             "tenant": format!("t{}", number % 3),
             "status": 200 + number * number % 5,
         })
@@ -231,7 +231,10 @@ fn far_tenants() -> Far {
 
 /// Bytes of columns that a question fetches, at a store that has fetched nothing yet.
 fn column_bytes(question: &Value) -> u64 {
-    let far = far_tenants();
+    column_bytes_of(&far_tenants(7), question)
+}
+
+fn column_bytes_of(far: &Far, question: &Value) -> u64 {
     run(vec![far.search.clone()], question).unwrap();
     let (rounds, alone) = far.waits();
     assert!(rounds <= 3, "{rounds} rounds for {question}");
@@ -245,7 +248,7 @@ fn column_bytes(question: &Value) -> u64 {
 fn a_tenants_question_fetches_its_rows_alone() {
     let histogram = |query: Value| {
         json!({"size": 0, "query": query, "aggs": {"t": {
-            "date_histogram": {"field": "@timestamp", "fixed_interval": "1h"},
+            "date_histogram": {"field": "@timestamp", "fixed_interval": "1m"},
             "aggs": {"s": {"terms": {"field": "status"}}}
         }}})
     };
@@ -256,6 +259,52 @@ fn a_tenants_question_fetches_its_rows_alone() {
     assert!(own > 0 && own * 2 < all, "{own} of {all}");
     let newest = column_bytes(&json!({"query": of_tenant, "sort": [{"@timestamp": "desc"}], "size": 20}));
     assert!(newest > 0 && newest * 2 < own, "{newest} of {own}");
+}
+
+#[test]
+fn intervals_of_whole_hours_fetch_no_instants() {
+    let by = |interval: &str, zone: &str| {
+        let histogram = json!({"field": "@timestamp", "fixed_interval": interval, "time_zone": zone});
+        column_bytes_of(
+            &far_tenants(1009),
+            &json!({"size": 0, "aggs": {"t": {"date_histogram": histogram}}}),
+        )
+    };
+    let minutes = by("90m", "UTC");
+    assert!(minutes > 5_000, "{minutes}");
+    // They are so few that the footer has them.
+    assert_eq!(by("2h", "UTC"), 0);
+    // There hours begin in the middle of those of UTC.
+    assert_eq!(by("2h", "Asia/Kolkata"), minutes);
+}
+
+#[test]
+fn what_is_known_of_whole_splits_is_not_fetched() {
+    let all = json!({"range": {"@timestamp": {"gte": 1_600_000_000_000u64, "lt": 1_800_000_000_000u64}}});
+    let fetched = |query: &Value, aggs: Value| {
+        let far = far(false);
+        far.check(&json!({"size": 0, "query": query, "aggs": aggs}), 1);
+        let stores = far.stores.iter();
+        stores
+            .flat_map(|store| store.rounds.lock().concat())
+            .collect::<Vec<_>>()
+    };
+    let frequent = json!({"h": {"terms": {"field": "host.name"}}, "s": {"stats": {"field": "status"}}});
+    assert_eq!(fetched(&all, frequent.clone()), []);
+    let by_host = json!({"h": {"terms": {"field": "host.name"}, "aggs": {"s": {"avg": {"field": "status"}}}}});
+    // What is measured is so little here that the footer has it.
+    assert_eq!(fetched(&all, by_host), []);
+    let cut = json!({"range": {"@timestamp": {"gte": 1_700_000_100_000u64}}});
+    assert_ne!(fetched(&cut, frequent), []);
+}
+
+#[test]
+fn instants_that_a_window_cuts_are_fetched_together() {
+    let from = 1_700_020_000_123u64;
+    let cut = json!({"range": {"@timestamp": {"gte": from, "lt": from + 30_000_000}}});
+    // Its rounds and reads are held to what is allowed.
+    let fetched = column_bytes(&json!({"size": 0, "query": cut, "aggs": {"s": {"terms": {"field": "status"}}}}));
+    assert!(fetched > 0);
 }
 
 #[test]
@@ -276,7 +325,10 @@ fn what_a_search_costs_is_told_without_fetching() {
         let shards = [far.search.clone()];
         cost(&shards, &Arc::new(request), &RequestContext::new(), NOW_MS, &LIMITS).unwrap()
     };
-    let histogram = json!({"size": 0, "aggs": {"t": {"terms": {"field": "host.name"}}}});
+    let hosts = json!({"size": 0, "aggs": {"t": {"terms": {"field": "host.name"}}}});
+    let known = told(hosts);
+    assert_eq!((known.splits, known.requests(), known.bytes()), (3, 0, 0));
+    let histogram = json!({"size": 0, "aggs": {"t": {"percentiles": {"field": "status"}}}});
     let cold = told(histogram.clone());
     assert_eq!((cold.splits, cold.requests(), cold.rounds), (3, 3, 1));
     assert!(cold.bytes() >= 3 * PAGE_BYTES && cold.bytes() < 1 << 20, "{cold:?}");

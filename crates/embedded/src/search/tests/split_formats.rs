@@ -4,6 +4,7 @@
 //! `FIRN_WRITE_FIXTURES=1 cargo test -p firn-embedded --lib split_formats`, once, and never again: what was in snapshots then
 //! stays as it was.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,15 +18,16 @@ use crate::search::ShardSearch;
 use crate::segment::ShardSnapshot;
 use crate::splits::{WholeSplit, open_split};
 
-fn fixture(version: u32, ending: &str) -> PathBuf {
+/// `format` is a version, and what was added within it.
+fn fixture(format: impl Display, ending: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/search/tests/fixtures");
-    folder.join(format!("split-{version}.{ending}"))
+    folder.join(format!("split-{format}.{ending}"))
 }
 
-fn read(version: u32, ending: &str) -> Bytes {
-    let path = fixture(version, ending);
+fn read(format: impl Display, ending: &str) -> Bytes {
+    let path = fixture(&format, ending);
     std::fs::read(&path)
-        .unwrap_or_else(|error| panic!("format {version} has no fixture: {}: {error}", path.display()))
+        .unwrap_or_else(|error| panic!("format {format} has no fixture: {}: {error}", path.display()))
         .into()
 }
 
@@ -101,6 +103,64 @@ fn check(version: u32) {
         .source
         .unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&source).unwrap(), documents()[2]);
+}
+
+/// Version 3 with totals, and enough events that there are some.
+const WITH_TOTALS: &str = "3-totals";
+
+#[test]
+fn totals_are_still_read() {
+    if std::env::var_os("FIRN_WRITE_FIXTURES").is_some() && !fixture(WITH_TOTALS, "split").exists() {
+        let mut shard = Shard::new(&mapping());
+        shard.segment(&events(400), &[]);
+        let (split, object, _) = split_of(&shard.ready().snapshot.segments[0]);
+        std::fs::write(fixture(WITH_TOTALS, "json"), serde_json::to_vec_pretty(&split).unwrap()).unwrap();
+        std::fs::write(fixture(WITH_TOTALS, "split"), &object).unwrap();
+    }
+    let split: SplitRef = serde_json::from_slice(&read(WITH_TOTALS, "json")).unwrap();
+    let object = read(WITH_TOTALS, "split");
+    assert_eq!(version_of(&object), 3);
+    let segment = open_split(&split, Arc::new(WholeSplit::new(object, split.salt)), None).unwrap();
+    let ready = shard().ready();
+    let snapshot = ShardSnapshot {
+        segments: vec![Arc::new(segment)],
+        index: Arc::clone(&ready.snapshot.index),
+        tenant_field: None,
+        ..*ready.snapshot
+    };
+    let search = ShardSearch {
+        snapshot: Arc::new(snapshot),
+        ..ready
+    };
+    let body = json!({"size": 0, "profile": true, "aggs": {
+        "codes": {"terms": {"field": "status"}, "aggs": {"last": {"max": {"field": "@timestamp"}}}},
+        "sum": {"sum": {"field": "status"}}
+    }});
+    let found = run(vec![search], &body).unwrap();
+    assert_eq!(found.profile.unwrap().shards[0].segments.from_statistics, 1);
+    let answer = found.aggregations.unwrap();
+    let codes = answer["codes"]["buckets"].as_array().unwrap();
+    let codes: Vec<_> = codes
+        .iter()
+        .map(|code| (&code["key"], &code["doc_count"], &code["last"]["value"]))
+        .collect();
+    let expect: Vec<_> = (0..5)
+        .map(|code| {
+            (
+                json!(200 + code),
+                json!(80),
+                json!(1_700_000_395_000.0 + f64::from(code) * 1000.0),
+            )
+        })
+        .collect();
+    assert_eq!(
+        codes,
+        expect
+            .iter()
+            .map(|(key, docs, last)| (key, docs, last))
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(answer["sum"]["value"], json!(80_800.0));
 }
 
 #[test]

@@ -116,7 +116,7 @@ pub(super) fn as_splits(shard: &ShardSearch) -> ShardSearch {
 }
 
 /// What a client sees of an answer.
-fn seen(response: &SearchResponse) -> String {
+pub(super) fn seen(response: &SearchResponse) -> String {
     let aggregations = response.aggregations.as_ref().map(|found| format!("{found:?}"));
     format!("{:?} {:?} {aggregations:?}", response.total, response.hits)
 }
@@ -336,6 +336,26 @@ fn a_store_out_of_reach_is_named() {
         let error = run(vec![splits.clone()], &question).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{question}");
     }
+}
+
+/// Both have the columns of the same segment.
+#[test]
+fn what_is_open_of_a_split_serves_nobody_else() {
+    let shard = tenant_shard(9000);
+    let ((splits, bytes), (others, other_bytes)) = (watched(&shard), watched(&shard));
+    let one = json!({"query": {"ids": {"values": ["id-1"]}}, "sort": ["status"]});
+    run(vec![splits], &one).unwrap();
+    bytes.fails.store(true, Ordering::Relaxed);
+    let all = json!({"size": 0, "aggs": {"s": {"sum": {"field": "status"}}, "t": {"terms": {"field": "tenant"}}},
+                     "query": {"range": {"status": {"gte": 1}}}});
+    let found = run(vec![others], &all).unwrap();
+    assert!(
+        other_bytes
+            .take_reads()
+            .iter()
+            .any(|(kind, _)| *kind == PartKind::Columns)
+    );
+    assert_eq!(seen(&found), seen(&run(vec![shard.ready()], &all).unwrap()));
 }
 
 #[test]

@@ -12,8 +12,8 @@ const SMALL_DOCS: u32 = 2_000;
 /// One merge takes at most this many segments.
 const MERGE_WIDTH_MAX: usize = 32;
 
-/// The segments of the next merge; empty: none is worth it.
-pub(super) fn choose(state: &State, config: &ShardConfig) -> Vec<u64> {
+/// The segments of the next merge, whose documents are at most so many; empty: none is worth it.
+pub(super) fn choose(state: &State, config: &ShardConfig, docs_max: u32) -> Vec<u64> {
     let free = || {
         state
             .segments
@@ -38,12 +38,13 @@ pub(super) fn choose(state: &State, config: &ShardConfig) -> Vec<u64> {
             .push(segment);
     }
     for (_, group) in groups {
-        let chosen = choose_similar(&group, config);
+        let chosen = choose_similar(&group, config, docs_max.min(config.merged_docs_max));
         if !chosen.is_empty() {
             return chosen;
         }
     }
     free()
+        .filter(|segment| segment.live_docs() <= docs_max)
         .find(|segment| {
             u64::from(segment.deletes.count()) * 100 > u64::from(segment.open.meta.docs) * DELETED_PERCENT_MAX
         })
@@ -52,11 +53,10 @@ pub(super) fn choose(state: &State, config: &ShardConfig) -> Vec<u64> {
 }
 
 /// Segments of similar size, if there are enough.
-fn choose_similar(group: &[&LiveSegment], config: &ShardConfig) -> Vec<u64> {
+fn choose_similar(group: &[&LiveSegment], config: &ShardConfig, docs_max: u32) -> Vec<u64> {
     let mut tiers: BTreeMap<u32, Vec<&LiveSegment>> = BTreeMap::new();
     for segment in group {
-        let large = segment.live_docs() > config.merged_docs_max / 2
-            || segment.open.meta.size_bytes > config.merged_bytes_max / 2;
+        let large = segment.live_docs() > docs_max / 2 || segment.open.meta.size_bytes > config.merged_bytes_max / 2;
         if !large {
             let units = segment.live_docs().max(SMALL_DOCS) / SMALL_DOCS;
             tiers
@@ -71,21 +71,21 @@ fn choose_similar(group: &[&LiveSegment], config: &ShardConfig) -> Vec<u64> {
             // Smaller ones come along: they would be merged soon anyway.
             let mut chosen = below;
             chosen.extend(tier);
-            return within_limits(chosen, config);
+            return within_limits(chosen, config, docs_max);
         }
         below.extend(tier);
     }
     Vec::new()
 }
 
-fn within_limits(mut segments: Vec<&LiveSegment>, config: &ShardConfig) -> Vec<u64> {
+fn within_limits(mut segments: Vec<&LiveSegment>, config: &ShardConfig, docs_max: u32) -> Vec<u64> {
     segments.sort_by_key(|segment| segment.live_docs());
     let (mut docs, mut bytes) = (0u64, 0u64);
     let mut chosen = Vec::new();
     for segment in segments.into_iter().take(MERGE_WIDTH_MAX) {
         docs += u64::from(segment.live_docs());
         bytes += segment.open.meta.size_bytes;
-        if docs > u64::from(config.merged_docs_max) || bytes > config.merged_bytes_max {
+        if docs > u64::from(docs_max) || bytes > config.merged_bytes_max {
             break;
         }
         chosen.push(segment.generation());

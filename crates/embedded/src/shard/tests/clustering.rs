@@ -286,6 +286,25 @@ fn small_merges_keep_the_order_of_writing() {
 }
 
 #[test]
+fn writers_make_no_large_segments() {
+    let (disk, dir) = sim();
+    let shard = Harness::create(Arc::new(disk), &dir);
+    for time in [1, 2, 3] {
+        write(&shard, "a", [time, time + 10]);
+        shard.shard.refresh().unwrap();
+    }
+    // Three of two documents each: two of them are as many as are wanted, then nothing is small any more.
+    assert!(!shard.shard.merge_small(3).unwrap());
+    assert!(shard.shard.merge_small(4).unwrap());
+    assert_eq!(shard.shard.segment_count(), 2);
+    assert!(!shard.shard.merge_small(4).unwrap());
+    write(&shard, "a", [4]);
+    shard.shard.refresh().unwrap();
+    assert!(shard.shard.merge_tick().unwrap());
+    assert_eq!(shard.shard.segment_count(), 1);
+}
+
+#[test]
 fn large_tenants_get_segments_of_their_own_and_keep_them() {
     let (disk, dir) = sim();
     let shard = Harness::create(Arc::new(disk), &dir);

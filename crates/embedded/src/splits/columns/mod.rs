@@ -8,6 +8,7 @@
 //! the file that the segment had.
 
 mod file;
+mod hours;
 mod open;
 mod rebuild;
 mod table;
@@ -15,6 +16,7 @@ mod values;
 mod write;
 
 pub(super) use self::file::{ColumnsFile, copy_to};
+pub(super) use self::hours::Hours;
 pub(crate) use self::open::StoredRuns;
 pub(super) use self::table::ColumnTable;
 pub(crate) use self::values::RunValues;

@@ -7,12 +7,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use firn_model::{Error, ErrorKind, Result};
-use tantivy::HasLen;
 use tantivy::columnar::column_index::open_column_index;
-use tantivy::columnar::{CURRENT_VERSION, Column, Dictionary};
+use tantivy::columnar::{CURRENT_VERSION, Column, ColumnIndex, Dictionary};
 use tantivy::directory::{FileHandle, FileSlice, OwnedBytes};
+use tantivy::{DocId, HasLen};
 
 use super::super::directory::{SplitFiles, owned};
+use super::super::names;
+use super::super::totals::{self, ColumnTotals, Measure};
 use super::table::{IndexPlace, Runs, Stored, StoredColumn};
 use super::values::RunValues;
 use crate::segment_cache::CacheKey;
@@ -35,8 +37,16 @@ pub(crate) struct StoredRuns {
     pub(super) files: Arc<SplitFiles>,
     /// The part that it lies in.
     pub(super) part: usize,
-    /// Its number in the table.
-    column: usize,
+    which: Which,
+}
+
+/// Which column it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    /// That of this number in the table.
+    OfTable(usize),
+    /// The instants to the hour.
+    Hours,
 }
 
 impl StoredRuns {
@@ -55,7 +65,7 @@ impl StoredRuns {
                 *answer = Some(Self {
                     files: Arc::clone(files),
                     part,
-                    column,
+                    which: Which::OfTable(column),
                 });
                 true
             }
@@ -63,13 +73,68 @@ impl StoredRuns {
         })
     }
 
+    /// The instants to the hour, in a column of which an hour is so many units; `None`: the split has none.
+    pub(in super::super) fn hours(files: &Arc<SplitFiles>, unit: u64) -> Option<Self> {
+        files.hours.as_ref().filter(|hours| hours.unit() == unit)?;
+        let (part, _) = files.footer.part(names::HOURS)?;
+        Some(Self {
+            files: Arc::clone(files),
+            part,
+            which: Which::Hours,
+        })
+    }
+
+    /// What is known of the column over all documents.
+    pub(crate) fn totals(&self) -> Option<&ColumnTotals> {
+        match self.which {
+            Which::OfTable(number) => self.files.totals.as_ref()?.column(number),
+            Which::Hours => None,
+        }
+    }
+
+    /// Where the values of another column are measured by those of this one.
+    fn measures_place(&self, other: &Self) -> Option<&(usize, Range<u64>)> {
+        let (Which::OfTable(_), Which::OfTable(other)) = (self.which, other.which) else {
+            return None;
+        };
+        let measured = &self.totals()?.counted.as_ref()?.measured;
+        measured.iter().find(|(column, _)| *column == other)
+    }
+
+    /// Whether the values of another column are measured by those of this one.
+    pub(crate) fn measures(&self, other: &Self) -> bool {
+        self.measures_place(other).is_some()
+    }
+
+    /// Reads what is measured of another column, for each counted value of this one; `None`: nothing is.
+    pub(crate) fn measures_of(&self, other: &Self) -> Result<Option<Vec<Measure>>> {
+        let (Some((_, range)), Some(totals)) = (self.measures_place(other), other.totals()) else {
+            return Ok(None);
+        };
+        let (part, _) = self.files.footer.part(names::TOTALS).ok_or_else(damaged)?;
+        let count = self
+            .totals()
+            .and_then(|own| own.counted.as_ref())
+            .map_or(0, |own| own.values.len());
+        let bytes = self.files.read(part, range)?;
+        let measures = totals::decode_measures(&bytes, count, other.runs().min, totals.sum.is_some());
+        measures.map(Some).ok_or_else(damaged)
+    }
+
+    /// Opens the column without its documents: what it says of its values is there, and none of them.
+    pub(crate) fn without_documents(&self, key: CacheKey, max_doc: DocId) -> Column<u64> {
+        Column {
+            index: ColumnIndex::Empty { num_docs: max_doc },
+            values: Arc::new(RunValues::new(self.clone(), key)),
+        }
+    }
+
     fn column(&self) -> &StoredColumn {
-        let table = self
-            .files
-            .columns
-            .as_ref()
-            .expect("there is one where a column of it is");
-        &table.columns[self.column]
+        let found = match self.which {
+            Which::OfTable(number) => self.files.columns.as_ref().map(|table| &table.columns[number]),
+            Which::Hours => self.files.hours.as_ref().map(|hours| &hours.column),
+        };
+        found.expect("there is one where a column of it is")
     }
 
     pub(super) fn runs(&self) -> &Runs {

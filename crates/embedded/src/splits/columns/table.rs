@@ -104,6 +104,22 @@ impl Runs {
 }
 
 impl ColumnTable {
+    /// How many columns there are.
+    pub(in super::super) fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Where the dictionary of a column is in the part, and in Tantivy's file; `None`: it has none, or is kept whole.
+    pub(in super::super) fn dictionary(&self, number: usize) -> Option<(Range<u64>, Range<u64>)> {
+        let column = self.columns.get(number)?;
+        let Stored::Runs(runs) = &column.stored else {
+            return None;
+        };
+        let range = column.dictionary(runs)?;
+        let in_file = column.file.start..column.file.start + (range.end - range.start);
+        Some((range, in_file))
+    }
+
     /// Bytes of Tantivy's file.
     pub(super) fn file_len(&self) -> u64 {
         self.columns_end() + self.tail.len() as u64

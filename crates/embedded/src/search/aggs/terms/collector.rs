@@ -20,7 +20,7 @@ use crate::segment::Segment;
 const BUCKET_BYTES: usize = 120;
 
 /// Counts documents by key.
-pub(super) struct TermsCollector {
+pub(in super::super) struct TermsCollector {
     pub(super) keys: Keys,
     /// Key 0 is this raw value.
     pub(super) base: u64,
@@ -35,7 +35,7 @@ pub(super) struct TermsCollector {
     /// Where values can be named later.
     pub(super) origin: Option<Origin>,
     pub(super) cut: Option<Cut>,
-    pub(super) sub: Level,
+    pub(in super::super) sub: Level,
     pub(super) values: ValueBlock,
     pub(super) parents: Vec<u32>,
     pub(super) block: Vec<u64>,
@@ -158,8 +158,9 @@ impl Collector for TermsCollector {
         if !matches!(self.zeros, Zeros::None) {
             self.add_zeros(&mut entries, bucket_count)?;
         }
+        let mut errors = Vec::new();
         if let Some(cut) = &self.cut {
-            entries = cut_entries(entries, cut, &mut partials);
+            (entries, errors) = cut_entries(entries, cut, &mut partials);
         }
         self.table.memory().take(entries.len() * BUCKET_BYTES)?;
         entries.sort_unstable_by_key(|(entry, _)| entry.key);
@@ -176,6 +177,7 @@ impl Collector for TermsCollector {
             };
             insert(&mut partial.buckets, name, bucket)?;
         }
+        self.was_cut(&mut partials, errors);
         Ok(partials.into_iter().map(Partial::Terms).collect())
     }
 }
@@ -241,40 +243,65 @@ pub(super) fn cut_row(parent: u32, counts: &[u32], cut: &Cut) -> CutRow {
     }
 }
 
-/// Keeps what a shard reports of each parent.
-fn cut_entries(entries: Vec<(Entry, usize)>, cut: &Cut, partials: &mut [TermsPartial]) -> Vec<(Entry, usize)> {
+/// Keeps what a shard reports of each parent; also what each bucket that was cut had at most.
+fn cut_entries(
+    entries: Vec<(Entry, usize)>,
+    cut: &Cut,
+    partials: &mut [TermsPartial],
+) -> (Vec<(Entry, usize)>, Vec<u64>) {
     let mut by_parent: Vec<Vec<(Entry, usize)>> = (0..partials.len()).map(|_| Vec::new()).collect();
     for entry in entries {
         if let Some(list) = by_parent.get_mut(entry.0.parent as usize) {
             list.push(entry);
         }
     }
-    let mut kept = Vec::new();
+    let (mut kept, mut errors) = (Vec::new(), Vec::new());
     for (mut list, partial) in by_parent.into_iter().zip(partials) {
         partial.shards = 1;
+        let mut error = 0;
         if list.len() > cut.keep && cut.keep > 0 {
             list.select_nth_unstable_by(cut.keep - 1, |a, b| cut.compare(&a.0, &b.0));
             let last = list[cut.keep - 1].0.count;
             partial.other_doc_count = list[cut.keep..].iter().map(|(entry, _)| entry.count).sum();
             if cut.by_count_descending {
-                partial.error_upper_bound = last;
+                error = last;
             } else if !cut.by_key {
                 partial.error_unbounded = true;
             }
             list.truncate(cut.keep);
         }
+        errors.push(error);
         kept.extend(list);
     }
-    kept
+    (kept, errors)
 }
 
 impl TermsCollector {
+    /// Takes all documents of a segment by how many have each raw value, and how many have none. Says which slot each
+    /// value has by its number among `counts`; none if slots are not wanted.
+    pub(in super::super) fn take_counts(&mut self, counts: &[(u64, u64)], without: u64) -> Result<Vec<(usize, u32)>> {
+        let mut slots = Vec::new();
+        for (number, &(raw, docs)) in counts.iter().enumerate() {
+            let key = raw - self.base;
+            if docs > 0 && self.allowed.as_ref().is_none_or(|allowed| allowed.passes(key)) {
+                self.table.add_many(0, key, docs, &mut self.slots)?;
+                slots.extend(self.slots.first().map(|slot| (number, *slot)));
+            }
+        }
+        if let Some(key) = self.missing_key.filter(|_| without > 0)
+            && self.allowed.as_ref().is_none_or(|allowed| allowed.passes(key))
+        {
+            self.table.add_many(0, key, without, &mut self.slots)?;
+        }
+        Ok(slots)
+    }
+
     /// Names what a shard reports.
     fn finish_rows(&self, rows: Vec<CutRow>) -> Result<Vec<Partial>> {
         let by_count_descending = self.cut.as_ref().is_some_and(|cut| cut.by_count_descending);
         let by_key = self.cut.as_ref().is_some_and(|cut| cut.by_key);
         let mut partials = Vec::with_capacity(rows.len());
-        let mut entries = Vec::new();
+        let (mut entries, mut errors) = (Vec::new(), Vec::new());
         for row in rows {
             let mut partial = TermsPartial {
                 format: self.format.clone(),
@@ -282,11 +309,13 @@ impl TermsCollector {
                 other_doc_count: row.other_doc_count,
                 ..TermsPartial::default()
             };
+            let mut error = 0;
             if row.is_cut && by_count_descending {
-                partial.error_upper_bound = row.kept.last().map_or(0, |last| last.count);
+                error = row.kept.last().map_or(0, |last| last.count);
             } else if row.is_cut && !by_key {
                 partial.error_unbounded = true;
             }
+            errors.push(error);
             entries.extend(row.kept.into_iter().map(|entry| (entry, 0)));
             partials.push(partial);
         }
@@ -302,7 +331,16 @@ impl TermsCollector {
                 insert(&mut partial.buckets, name, bucket)?;
             }
         }
+        self.was_cut(&mut partials, errors);
         Ok(partials.into_iter().map(Partial::Terms).collect())
+    }
+
+    /// Accounts for what was cut of each parent, once its buckets are there.
+    fn was_cut(&self, partials: &mut [TermsPartial], errors: Vec<u64>) {
+        let shows_errors = self.cut.as_ref().is_some_and(|cut| cut.shows_errors);
+        for (partial, error) in partials.iter_mut().zip(errors) {
+            partial.was_cut(error, shows_errors);
+        }
     }
 
     /// The keys of entries, which are sorted by key.

@@ -1,0 +1,298 @@
+//! Aggregations over all documents of a split, answered from what is known of its columns.
+//!
+//! Which values a column with few of them has, in how many documents, and what other columns are in those, is written
+//! down with a split ([`crate::splits`]). Where every document matches, the collectors get those counts instead of the
+//! documents, so all that comes after is the same.
+
+use std::sync::Arc;
+
+use firn_engine::aggs::{Bucket, MetricPartial, Partial, Partials};
+use firn_model::Result;
+
+use super::super::column::{self, NumColumn};
+use super::super::memory::Memory;
+use super::super::paths;
+use super::cardinality::CardinalityPlan;
+use super::metric::MetricPlan;
+use super::score_board::ScoreBoard;
+use super::source::Source;
+use super::terms::TermsPlan;
+use super::{Collector, Kind, Level, Manner, Node, Plan, Scope};
+use crate::search::StrColumn;
+use crate::segment::Segment;
+use crate::splits::{Counted, Measure, OpenSplit, StoredRuns};
+
+/// A column whose values are counted.
+pub(super) enum KnownValues {
+    Strings(StoredRuns),
+    Numbers(NumColumn, StoredRuns),
+}
+
+/// The same, with what names the values.
+pub(super) struct ReadValues {
+    pub(super) column: ReadColumn,
+    /// Raw values or ordinals, ascending, each with the documents that have it.
+    pub(super) counts: Vec<(u64, u64)>,
+}
+
+pub(super) enum ReadColumn {
+    Strings(StrColumn),
+    Numbers(NumColumn),
+}
+
+impl KnownValues {
+    /// `None`: they are not counted. Nothing is read.
+    pub(super) fn find(source: &Source, segment: &Segment) -> Result<Option<Self>> {
+        let reader = &segment.reader;
+        let found = match source {
+            Source::Strings { class, path, .. } => column::known_strings(reader, *class, path)?.map(Self::Strings),
+            Source::Numbers { path, .. } => {
+                let known = NumColumn::known(reader, &paths::column_name("num", path))?;
+                known.map(|(column, runs)| Self::Numbers(column, runs))
+            }
+            Source::MetaNumbers(_) | Source::Constant(_) | Source::Nothing => None,
+        };
+        Ok(found.filter(|known| known.counted().is_some()))
+    }
+
+    pub(super) fn runs(&self) -> &StoredRuns {
+        match self {
+            Self::Strings(runs) | Self::Numbers(_, runs) => runs,
+        }
+    }
+
+    fn counted(&self) -> Option<&Counted> {
+        self.runs().totals()?.counted.as_ref()
+    }
+
+    /// How many documents of a segment have no value.
+    pub(super) fn without(&self, segment: &Segment) -> u64 {
+        let docs = self.runs().totals().map_or(0, |totals| totals.docs);
+        u64::from(segment.max_doc) - docs
+    }
+
+    fn read(self, segment: &Segment) -> Result<ReadValues> {
+        let counts = self.counted().map(|counted| counted.values.clone()).unwrap_or_default();
+        let column = match self {
+            Self::Strings(runs) => ReadColumn::Strings(column::strings_without_documents(&segment.reader, &runs)?),
+            Self::Numbers(column, _) => ReadColumn::Numbers(column),
+        };
+        Ok(ReadValues { column, counts })
+    }
+}
+
+/// A metric below `terms`.
+pub(super) struct Below<'a> {
+    name: &'a str,
+    plan: &'a MetricPlan,
+    column: NumColumn,
+    /// By the number of the counted value.
+    measures: Vec<Measure>,
+}
+
+/// What is known of one aggregation.
+enum Known<'a> {
+    Terms {
+        plan: &'a TermsPlan,
+        values: KnownValues,
+        below: Vec<(&'a str, &'a MetricPlan, NumColumn, StoredRuns)>,
+    },
+    Cardinality {
+        plan: &'a CardinalityPlan,
+        values: KnownValues,
+    },
+    Done(Partial),
+}
+
+/// The same, read.
+enum Read<'a> {
+    Terms {
+        plan: &'a TermsPlan,
+        values: ReadValues,
+        without: u64,
+        below: Vec<Below<'a>>,
+    },
+    Cardinality {
+        plan: &'a CardinalityPlan,
+        values: ReadValues,
+        without: u64,
+    },
+    Done(Partial),
+}
+
+/// What the aggregations of a plan answer over all documents of a segment, still to be put together.
+pub(in super::super) struct Whole<'a>(Vec<(&'a str, Read<'a>)>);
+
+impl Plan {
+    /// What is known of all documents of a segment; `None`: some aggregation has to look at them. Reads what names the
+    /// values, most often nothing that is not here.
+    pub(in super::super) fn of_whole(&self, segment: &Segment) -> Result<Option<Whole<'_>>> {
+        let has_totals = segment.derived.split().is_some_and(OpenSplit::has_totals);
+        if !has_totals || self.is_empty() {
+            return Ok(None);
+        }
+        let mut known = Vec::with_capacity(self.0.len());
+        for node in &self.0 {
+            match Known::find(node, segment)? {
+                Some(found) => known.push((node.name.as_str(), found)),
+                None => return Ok(None),
+            }
+        }
+        let (mut read, mut failure) = (Vec::with_capacity(known.len()), None);
+        for (name, known) in known {
+            match known.read(segment) {
+                Ok(found) => read.push((name, found)),
+                // Of a try, what the others wait for is noted as well.
+                Err(error) => drop(failure.get_or_insert(error)),
+            }
+        }
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(Some(Whole(read))),
+        }
+    }
+}
+
+impl<'a> Known<'a> {
+    fn find(node: &'a Node, segment: &Segment) -> Result<Option<Self>> {
+        if let Kind::Terms(plan) = &node.kind {
+            return Self::find_terms(plan, &node.sub, segment);
+        }
+        if !node.sub.is_empty() {
+            return Ok(None);
+        }
+        Ok(match &node.kind {
+            Kind::Metric(plan) => plan.of_whole(segment)?.map(|found| Self::Done(Partial::Metric(found))),
+            Kind::Missing(plan) => plan.of_whole(segment)?.map(|doc_count| {
+                let sub = Partials::default();
+                Self::Done(Partial::Single(Bucket { doc_count, sub }))
+            }),
+            Kind::Cardinality(plan) => {
+                let values = plan.known_of_whole(segment)?;
+                values.map(|values| Self::Cardinality { plan, values })
+            }
+            _ => None,
+        })
+    }
+
+    fn find_terms(plan: &'a TermsPlan, sub: &'a Plan, segment: &Segment) -> Result<Option<Self>> {
+        let Some(values) = plan.known_of_whole(segment)? else {
+            return Ok(None);
+        };
+        // What documents without a value hold otherwise is not measured.
+        if !sub.is_empty() && plan.has_missing() && values.without(segment) > 0 {
+            return Ok(None);
+        }
+        let mut below = Vec::with_capacity(sub.0.len());
+        for node in &sub.0 {
+            let Kind::Metric(metric) = &node.kind else {
+                return Ok(None);
+            };
+            match metric.known_by(segment, values.runs())? {
+                Some((column, runs)) => below.push((node.name.as_str(), metric, column, runs)),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(Self::Terms { plan, values, below }))
+    }
+
+    fn read(self, segment: &Segment) -> Result<Read<'a>> {
+        Ok(match self {
+            Self::Terms { plan, values, below } => {
+                let by = values.runs().clone();
+                let without = values.without(segment);
+                let values = values.read(segment);
+                let measured = below.into_iter().map(|(name, plan, column, runs)| {
+                    let measures = by.measures_of(&runs)?.unwrap_or_default();
+                    Ok(Below {
+                        name,
+                        plan,
+                        column,
+                        measures,
+                    })
+                });
+                // Of a try, all of them are noted.
+                let measured: Vec<Result<Below>> = measured.collect();
+                Read::Terms {
+                    plan,
+                    values: values?,
+                    without,
+                    below: measured.into_iter().collect::<Result<_>>()?,
+                }
+            }
+            Self::Cardinality { plan, values } => Read::Cardinality {
+                plan,
+                without: values.without(segment),
+                values: values.read(segment)?,
+            },
+            Self::Done(partial) => Read::Done(partial),
+        })
+    }
+}
+
+impl Whole<'_> {
+    /// Puts the answer together. `whole_shard`: the segment is all that its shard has to say.
+    pub(in super::super) fn finish(
+        self,
+        segment: &Segment,
+        order: u32,
+        memory: &Memory,
+        whole_shard: bool,
+    ) -> Result<Partials> {
+        let scores = Arc::new(ScoreBoard::default());
+        let scope = Scope {
+            segment,
+            memory,
+            manner: Manner {
+                whole_shard,
+                newest_first: false,
+            },
+            order,
+            scores: &scores,
+        };
+        let mut partials = Partials::default();
+        for (name, read) in self.0 {
+            let partial = match read {
+                Read::Terms {
+                    plan,
+                    values,
+                    without,
+                    below,
+                } => terms(scope, plan, values, without, below)?,
+                Read::Cardinality { plan, values, without } => {
+                    Some(Partial::Cardinality(plan.of_whole(values, without)?))
+                }
+                Read::Done(partial) => Some(partial),
+            };
+            if let Some(partial) = partial {
+                partials.0.insert(name.to_owned(), partial);
+            }
+        }
+        Ok(partials)
+    }
+}
+
+fn terms(
+    scope: Scope,
+    plan: &TermsPlan,
+    values: ReadValues,
+    without: u64,
+    below: Vec<Below>,
+) -> Result<Option<Partial>> {
+    let counts = values.counts;
+    let mut collector = plan.collector(scope, plan.keys_of(values.column), Level::none(), !below.is_empty())?;
+    let slots = collector.take_counts(&counts, without)?;
+    let mut level = Vec::with_capacity(below.len());
+    for below in below {
+        scope.memory.take(slots.len() * size_of::<MetricPartial>())?;
+        let mut states = vec![MetricPartial::default(); slots.len()];
+        for &(value, slot) in &slots {
+            if let (Some(state), Some(measure)) = (states.get_mut(slot as usize), below.measures.get(value)) {
+                *state = below.plan.measured(&below.column, measure);
+            }
+        }
+        level.push((below.name.to_owned(), below.plan.finished(states, scope.memory)));
+    }
+    collector.sub = Level::new(level, scope);
+    Ok(Box::new(collector).finish(1)?.pop())
+}

@@ -1,0 +1,86 @@
+//! Work on a segment that may be long before its first document is there: many clauses to open, many terms to look up.
+
+use tantivy::postings::TermInfo;
+use tantivy::query::{Explanation, Scorer, Weight};
+use tantivy::{DocId, InvertedIndexReader, Score, SegmentReader, Term};
+
+use super::column::into_tantivy;
+use super::guard::Stop;
+use super::weight::{Compiled, no_explanation};
+use crate::splits::reads::or_later;
+
+/// Fewer terms are looked up one by one.
+const MERGED_MIN: usize = 256;
+/// Terms passed over cost so much less than terms looked up.
+const MERGED_TIMES: usize = 64;
+/// What a lookup costs, as steps of a [`super::guard::Pace`].
+const LOOKUP_STEPS: usize = 512;
+/// The same for passing over a term.
+const PASSED_STEPS: usize = 8;
+
+/// Another weight, before whose opening others have their turn, and the search may be stopped.
+struct TurnWeight {
+    inner: Box<dyn Weight>,
+    stop: Stop,
+}
+
+/// What was compiled, as one of maybe many clauses.
+pub(super) fn in_turn(compiled: Compiled, stop: &Stop) -> Compiled {
+    match compiled {
+        Compiled::Some(inner) => Compiled::Some(Box::new(TurnWeight {
+            inner,
+            stop: stop.clone(),
+        })),
+        other => other,
+    }
+}
+
+impl Weight for TurnWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        self.stop.turn().map_err(into_tantivy)?;
+        self.inner.scorer(reader, boost)
+    }
+
+    fn explain(&self, _reader: &SegmentReader, _doc: DocId) -> tantivy::Result<Explanation> {
+        no_explanation()
+    }
+
+    fn count(&self, reader: &SegmentReader) -> tantivy::Result<u32> {
+        self.stop.turn().map_err(into_tantivy)?;
+        self.inner.count(reader)
+    }
+}
+
+/// Finds those of some terms, ascending, that a dictionary has. Where they are a good part of it, it is read once.
+pub(super) fn look_up(
+    index: &InvertedIndexReader,
+    keys: &[Term],
+    stop: &Stop,
+    found: &mut dyn FnMut(&TermInfo) -> tantivy::Result<()>,
+) -> tantivy::Result<()> {
+    let pace = stop.pace();
+    let terms = index.terms();
+    let (Some(first), Some(last)) = (keys.first(), keys.last()) else {
+        return Ok(());
+    };
+    if keys.len() < MERGED_MIN || keys.len().saturating_mul(MERGED_TIMES) < terms.num_terms() {
+        for key in keys {
+            pace.step(LOOKUP_STEPS).map_err(into_tantivy)?;
+            if let Some(info) = or_later(index.get_term_info(key), None)? {
+                found(&info)?;
+            }
+        }
+        return Ok(());
+    }
+    let range = terms.range().ge(first.serialized_value_bytes());
+    let mut stream = range.le(last.serialized_value_bytes()).into_stream()?;
+    let mut keys = keys.iter().map(Term::serialized_value_bytes).peekable();
+    while keys.peek().is_some() && stream.advance() {
+        pace.step(PASSED_STEPS).map_err(into_tantivy)?;
+        while keys.next_if(|key| *key < stream.key()).is_some() {}
+        if keys.next_if(|key| *key == stream.key()).is_some() {
+            found(stream.value())?;
+        }
+    }
+    Ok(())
+}

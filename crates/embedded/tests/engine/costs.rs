@@ -1,0 +1,219 @@
+//! What searches of mounted indices are said to fetch, held against what they fetch.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use firn_embedded::EmbeddedConfig;
+use firn_engine::cost::SearchCost;
+use firn_engine::mounts::{SearchableSnapshots as _, Storage};
+use firn_engine::search::SearchRequest;
+use firn_engine::{Engine as _, ErrorKind, Result};
+use firn_storage::RealDisk;
+use serde_json::{Value, json};
+
+use crate::mounts::{mount_as, node_of, use_cache};
+use crate::node::{Node, ctx, index, target};
+use crate::snapshots::snapshot;
+
+/// Bytes of text of an event: enough for some tens of blocks of documents in each split.
+const TEXT_BYTES: usize = 700;
+const EVENTS: u64 = 1500;
+
+/// Text that does not pack.
+fn text(random: &mut Rng) -> String {
+    (0..TEXT_BYTES).map(|_| random.alphanumeric()).collect()
+}
+
+/// Three splits one after the other in time, the last of which has a deleted document.
+fn fill(node: &Node, draw: &mut Rng) {
+    let mappings = json!({"properties": {
+        "@timestamp": {"type": "date"}, "user": {"type": "keyword"}, "host": {"type": "keyword"}, "text": {"type": "text", "index": false}, "n": {"type": "long"}
+    }});
+    node.create(
+        "logs",
+        json!({"settings": {"number_of_shards": 1}, "mappings": mappings}),
+    )
+    .unwrap();
+    for part in 0..3 {
+        let events = (0..EVENTS).map(|number| {
+            let at = 1_700_000_000_000 + (part * EVENTS + number) * 1000;
+            let event = json!({
+                "@timestamp": at, "user": format!("u{}", draw.u64(..400)), "host": format!("h{}", number % 3),
+                "n": draw.u64(..1000), "text": text(draw),
+            });
+            index("logs", &format!("{part}-{number}"), event)
+        });
+        let outcomes = node.bulk(events.collect());
+        assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
+        node.flush("logs");
+    }
+    node.write(crate::node::delete("logs", "2-7"));
+}
+
+fn cost(node: &Node, body: &Value) -> SearchCost {
+    let request = SearchRequest::parse(target("frozen"), Some(body)).unwrap();
+    node.run(node.engine.search_cost(&ctx(), request)).unwrap()
+}
+
+/// Runs a search and says how many hits it has and how many bytes it fetched.
+fn run(node: &Node, body: &Value) -> Result<(usize, u64)> {
+    let ctx = ctx();
+    let mut request = SearchRequest::parse(target("frozen"), Some(body)).unwrap();
+    // An answer that is kept fetches nothing, whatever it was made of.
+    request.request_cache = Some(false);
+    let response = node.run(node.engine.search(&ctx, request))?;
+    assert!(!response.timed_out, "{body}");
+    Ok((response.hits.len(), ctx.work.done().repository_bytes))
+}
+
+fn clear(node: &Node) {
+    node.run(node.engine.clear_shared_cache(&ctx(), target("*"))).unwrap();
+}
+
+/// A node that reads what another one wrote.
+fn frozen(repositories: &Path, draw: &mut Rng) -> Node {
+    let writer = node_of(repositories);
+    fill(&writer, draw);
+    snapshot(&writer, "first", "logs").unwrap();
+    let node = node_of(repositories);
+    mount_as(&node, "frozen", Storage::SharedCache).unwrap();
+    node
+}
+
+/// The same after it was killed, with a limit on what a search fetches or without.
+fn limited(node: Node, repositories: &Path, max: Option<u64>) -> Node {
+    let folder = Arc::clone(&node.folder);
+    drop(node);
+    let change = |config: &mut EmbeddedConfig| {
+        use_cache(repositories, config);
+        config.search_repository_bytes_max = max;
+    };
+    Node::open(folder, Arc::new(RealDisk), change).unwrap()
+}
+
+fn newest() -> Value {
+    json!({"sort": [{"@timestamp": "desc"}], "size": 50, "track_total_hits": false})
+}
+
+#[test]
+fn a_search_of_which_all_is_cached_costs_nothing_and_is_never_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = frozen(folder.path(), &mut Rng::with_seed(1));
+    let questions = [
+        newest(),
+        json!({"query": {"term": {"user": "u7"}}, "size": 30}),
+        json!({"query": {"range": {"n": {"lt": 20}}}, "sort": ["n"], "size": 40}),
+        json!({"size": 0, "aggs": {"h": {"terms": {"field": "host"}, "aggs": {"t": {"top_hits": {"size": 2}}}}}}),
+        json!({"collapse": {"field": "host", "inner_hits": {"name": "i", "size": 2}}, "size": 3}),
+    ];
+    for question in questions {
+        node = limited(node, folder.path(), Some(1));
+        clear(&node);
+        let told = cost(&node, &question);
+        assert!(told.bytes > 0, "{question}");
+        let error = run(&node, &question).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::IllegalArgument, "{question}");
+        let details = error.details().unwrap();
+        assert_eq!(details["limit"], "search.max_repository_bytes");
+        assert!(details["estimate"]["bytes"].as_u64().unwrap() > 1, "{error}");
+        node = limited(node, folder.path(), None);
+        assert!(run(&node, &question).unwrap().1 > 1, "{question}");
+        // The cache is all that another process knows of it.
+        node = limited(node, folder.path(), Some(1));
+        assert_eq!(cost(&node, &question).bytes, 0, "{question}");
+        let (hits, fetched) = run(&node, &question).unwrap();
+        assert_eq!(fetched, 0, "{question}");
+        assert_eq!(hits > 0, question["size"] != 0, "{question}");
+    }
+    clear(&node);
+    assert!(run(&node, &newest()).is_err());
+}
+
+#[test]
+fn the_newest_hits_are_told_from_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = frozen(folder.path(), &mut Rng::with_seed(2));
+    let one = cost(&node, &json!({"query": {"term": {"host": "h1"}}, "size": 1}));
+    let store = |cost: &SearchCost| cost.kinds.iter().find(|(kind, _)| *kind == "store").unwrap().1.bytes;
+    let all = cost(&node, &json!({"query": {"term": {"host": "h1"}}, "size": 5000}));
+    // All documents that there are, and not as many times a block as hits were asked for.
+    assert!(store(&all) > 20 * store(&one), "{all:?}");
+    assert!(store(&all) < 3 * EVENTS * 2 * TEXT_BYTES as u64, "{all:?}");
+    // Those of the newest of three splits.
+    let newest = cost(&node, &newest());
+    assert!(store(&newest) < store(&all) / 2, "{newest:?} of {all:?}");
+    // And those of a window.
+    let window = json!({"range": {"@timestamp": {"gte": 1_700_000_000_000_u64, "lt": 1_700_000_010_000_u64}}});
+    let window = cost(&node, &json!({"query": window, "size": 5000}));
+    assert!(store(&window) < store(&all) / 2, "{window:?} of {all:?}");
+    let nothing = cost(
+        &node,
+        &json!({"query": {"term": {"host": "h1"}}, "stored_fields": "_none_", "size": 10}),
+    );
+    assert!(
+        nothing
+            .kinds
+            .iter()
+            .all(|(kind, cost)| *kind != "store" || cost.bytes == 0),
+        "{nothing:?}"
+    );
+}
+
+#[test]
+fn no_search_fetches_more_than_it_was_said_to() {
+    let seed = firn_testkit::seed("costs of searches");
+    let mut draw = Rng::with_seed(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let node = frozen(folder.path(), &mut draw);
+    let question = |draw: &mut Rng| {
+        let query = match draw.u64(..6) {
+            0 => json!({"match_all": {}}),
+            1 => json!({"term": {"user": format!("u{}", draw.u64(..450))}}),
+            2 => json!({"terms": {"host": ["h1", "h2"]}}),
+            3 => json!({"range": {"n": {"gte": draw.u64(..1000)}}}),
+            4 => {
+                let from = 1_700_000_000_000 + draw.u64(..4500) * 1000;
+                json!({"range": {"@timestamp": {"gte": from, "lt": from + draw.u64(..2_000_000)}}})
+            }
+            _ => {
+                json!({"bool": {"filter": [{"term": {"host": "h0"}}], "must_not": [{"range": {"n": {"lt": draw.u64(..900)}}}]}})
+            }
+        };
+        let size = [0, 1, 10, 200][draw.u64(..4) as usize];
+        let mut body = json!({"query": query, "size": size});
+        match draw.u64(..5) {
+            0 => body["sort"] = json!([{"@timestamp": "desc"}]),
+            1 => body["sort"] = json!([{"@timestamp": "asc"}, {"n": "desc"}]),
+            2 => body["sort"] = json!(["n"]),
+            _ => {}
+        }
+        match draw.u64(..6) {
+            0 => body["aggs"] = json!({"a": {"terms": {"field": "user", "size": 5}}}),
+            1 => body["aggs"] = json!({"a": {"terms": {"field": "host"}, "aggs": {"t": {"top_hits": {"size": 3}}}}}),
+            2 => body["aggs"] = json!({"a": {"date_histogram": {"field": "@timestamp", "fixed_interval": "7m"}}}),
+            3 => body["from"] = json!(draw.u64(..30)),
+            4 => body["docvalue_fields"] = json!(["user", "n"]),
+            _ => {}
+        }
+        body
+    };
+    let (mut fetching, mut free) = (0, 0);
+    for round in 0..120 {
+        if draw.u64(..3) == 0 {
+            clear(&node);
+        }
+        let body = question(&mut draw);
+        let told = cost(&node, &body);
+        let (_, fetched) = run(&node, &body).unwrap();
+        assert!(
+            fetched <= told.bytes,
+            "seed {seed}, round {round}: {fetched} of {told:?}, {body}"
+        );
+        let again = cost(&node, &body);
+        assert_eq!(again.bytes, 0, "seed {seed}, round {round}: {again:?}, {body}");
+        fetching += u32::from(fetched > 0);
+        free += u32::from(fetched == 0);
+    }
+    assert!(fetching > 20 && free > 5, "seed {seed}: {fetching} and {free}");
+}

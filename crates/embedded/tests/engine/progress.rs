@@ -1,0 +1,301 @@
+//! How far snapshots and restores are, told while a request of theirs is held in the middle.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use firn_embedded::EmbeddedConfig;
+use firn_engine::admin::ForceMergeRequest;
+use firn_engine::recovery::{RecoverySource, ShardRecovery};
+use firn_engine::search::IndexTarget;
+use firn_engine::snapshot::{PutRepository, RestoreSnapshot, ShardSnapshotStatus, Snapshots as _};
+use firn_engine::{Engine as _, ErrorKind, RequestContext, Result, Scope};
+use firn_model::tenant::TenantId;
+use firn_storage::object::{ObjectStores, StoresConfig};
+use firn_testkit::{Fault, FaultProxy, Faults, Gateway, Method, Rule};
+use serde_json::json;
+
+use crate::node::{Node, ctx, index, target};
+use crate::snapshots::{reach, request, restore_request};
+
+/// A request that is held is waited for no longer than this by whoever made it.
+const READ_TIMEOUT: &str = "120s";
+
+/// A store, and what stands before it.
+struct Store {
+    _folder: tempfile::TempDir,
+    gateway: Gateway,
+    proxy: FaultProxy,
+}
+
+impl Store {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let gateway = Gateway::start(folder.path(), &["bucket"]).unwrap();
+        let proxy = FaultProxy::start(gateway.port(), firn_testkit::seed("progress")).unwrap();
+        Self {
+            _folder: folder,
+            gateway,
+            proxy,
+        }
+    }
+
+    /// A node with a repository `r` there.
+    fn node(&self) -> Node {
+        let node = Node::with(|config: &mut EmbeddedConfig| {
+            // For the threads that talk to stores.
+            reach(std::path::Path::new("/"), config);
+            let mut stores = StoresConfig::new(7);
+            let secrets = [
+                ("s3.client.default.access_key", self.gateway.access_key()),
+                ("s3.client.default.secret_key", self.gateway.secret_key()),
+            ];
+            stores.clients = secrets.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            config.object_stores = Arc::new(ObjectStores::new(stores));
+            config.shared_cache_bytes = 16 << 20;
+        });
+        let settings = json!({
+            "bucket": "bucket", "base_path": "kept", "endpoint": self.proxy.endpoint(), "read_timeout": READ_TIMEOUT,
+            "buffer_size": "5mb", "max_snapshot_bytes_per_sec": "-1", "max_restore_bytes_per_sec": "-1",
+        });
+        let put = PutRepository {
+            name: "r".to_owned(),
+            kind: "s3".to_owned(),
+            settings,
+            verify: false,
+        };
+        node.run(node.engine.put_repository(&ctx(), put)).unwrap();
+        node
+    }
+
+    fn hold(&self, rule: Rule) {
+        self.proxy.set(Faults::rules([rule]));
+    }
+
+    fn go_on(&self) {
+        self.proxy.set(Faults::default());
+    }
+}
+
+/// What there is once it is there. No order of things is taken from how long it takes.
+fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(found) = find() {
+            return found;
+        }
+        assert!(since.elapsed() < Duration::from_secs(60), "{what} does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Some work on a thread of its own.
+fn beside<T: Send + 'static>(
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> std::thread::JoinHandle<Result<T>> {
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        runtime.unwrap().block_on(work)
+    })
+}
+
+fn text(random: &mut fastrand::Rng, bytes: usize) -> String {
+    (0..bytes).map(|_| random.alphanumeric()).collect()
+}
+
+fn status(node: &Node) -> Option<ShardSnapshotStatus> {
+    let names = vec!["s".to_owned()];
+    let found = node
+        .run(node.engine.snapshot_status(&ctx(), Some("r"), &names, true))
+        .unwrap();
+    Some(found.into_iter().next()?.indices.first()?.shards.first()?.clone())
+}
+
+#[test]
+fn a_snapshot_tells_how_far_a_large_split_is() {
+    let seed = firn_testkit::seed("progress of a snapshot");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let store = Store::start();
+    let node = store.node();
+    let mappings = json!({"properties": {"text": {"type": "keyword", "index": false, "doc_values": false}}});
+    node.create(
+        "logs",
+        json!({"settings": {"number_of_shards": 1}, "mappings": mappings}),
+    )
+    .unwrap();
+    // More than one part when it is packed.
+    let events = (0..90).map(|number| index("logs", &number.to_string(), json!({"text": text(&mut random, 100_000)})));
+    assert!(node.bulk(events.collect()).iter().all(|item| item.result.is_ok()));
+    let merge = ForceMergeRequest {
+        target: target("logs"),
+        max_num_segments: Some(1),
+        only_expunge_deletes: false,
+        flush: true,
+    };
+    node.run(node.engine.force_merge(&ctx(), merge)).unwrap();
+    store.hold(Rule::next(Fault::Hold, 1).of(Method::Put).at("partNumber=2"));
+    let engine = Arc::clone(&node.engine);
+    let making = beside(async move { engine.create_snapshot(&ctx(), request("s", "logs")).await });
+    let held = wait_for("the second part", || {
+        let status = status(&node)?;
+        (store.proxy.held() == 1 && status.processed.bytes > status.incremental.bytes / 2).then_some(status)
+    });
+    // The split is built and one part of it is there.
+    assert_eq!((held.incremental.files, held.processed.files), (1, 0));
+    assert!(held.processed.bytes < held.incremental.bytes, "{held:?}");
+    assert_eq!(held.total.bytes, held.incremental.bytes);
+    store.go_on();
+    making.join().unwrap().unwrap();
+    let done = status(&node).unwrap();
+    assert_eq!(done.processed, done.incremental);
+    assert_eq!(done.incremental, held.incremental);
+}
+
+fn recoveries(node: &Node, ctx: &RequestContext, names: &str) -> Result<Vec<ShardRecovery>> {
+    let mut target: IndexTarget = target(names);
+    target.options.expand_hidden = true;
+    node.run(node.engine.recoveries(ctx, target))
+}
+
+/// An index of several tenants and one of nobody's, each of two shards, in a snapshot.
+fn fill(node: &Node) {
+    for (name, settings) in [
+        ("shared", json!({"number_of_shards": 2, "index.tenant.field": "tenant"})),
+        ("plain", json!({"number_of_shards": 2})),
+    ] {
+        let body = json!({"settings": settings, "aliases": {format!("{name}-alias"): {}},
+            "mappings": {"properties": {"tenant": {"type": "keyword"}}}});
+        node.create(name, body).unwrap();
+        let events = (0..60).map(|number| {
+            let mut item = index(
+                name,
+                &number.to_string(),
+                json!({"tenant": format!("t{}", number % 8), "n": number}),
+            );
+            item.routing = Some(format!("t{}", number % 8)).filter(|_| name == "shared");
+            item
+        });
+        assert!(node.bulk(events.collect()).iter().all(|item| item.result.is_ok()));
+        node.flush(name);
+    }
+    node.run(node.engine.create_snapshot(&ctx(), request("s", "shared,plain")))
+        .unwrap();
+}
+
+#[test]
+fn a_restore_tells_how_far_it_is_before_its_indices_are_there() {
+    let store = Store::start();
+    fill(&store.node());
+    let node = store.node();
+    // One split came, and the next one is held.
+    store.hold(Rule::next(Fault::Hold, 1).of(Method::Get).at("/splits/").after(1));
+    let mut restore = restore_request("s", &["shared", "plain"]);
+    restore.rename = Some(("(.+)".to_owned(), "back-$1".to_owned()));
+    let engine = Arc::clone(&node.engine);
+    let restoring = beside(async move { engine.restore_snapshot(&ctx(), restore).await });
+    wait_for("the second split", || {
+        let came: u64 = recoveries(&node, &ctx(), "*")
+            .unwrap()
+            .iter()
+            .map(|shard| shard.files.recovered)
+            .sum();
+        (store.proxy.held() == 1 && came == 1).then_some(())
+    });
+    let check = |names: &str, expect: &[(&str, u32)]| {
+        let shards = recoveries(&node, &ctx(), names).unwrap();
+        let found: Vec<(&str, u32)> = shards.iter().map(|shard| (shard.index.as_str(), shard.shard)).collect();
+        assert_eq!(found, expect, "{names}");
+        shards
+    };
+    let plain = check("back-plain", &[("back-plain", 0), ("back-plain", 1)]);
+    let source = RecoverySource::Snapshot {
+        repository: "r".to_owned(),
+        snapshot: "s".to_owned(),
+        index: "plain".to_owned(),
+    };
+    assert!(plain.iter().all(|shard| shard.source == source));
+    // By name, by pattern, by alias; all of them tell the same.
+    assert_eq!(check("back-pl*", &[("back-plain", 0), ("back-plain", 1)]), plain);
+    assert_eq!(check("plain-alias", &[("back-plain", 0), ("back-plain", 1)]), plain);
+    let all = check(
+        "*",
+        &[
+            ("back-plain", 0),
+            ("back-plain", 1),
+            ("back-shared", 0),
+            ("back-shared", 1),
+        ],
+    );
+    let sum = |count: fn(&ShardRecovery) -> u64| all.iter().map(count).sum::<u64>();
+    assert_eq!(sum(|shard| shard.files.recovered), 1, "{all:?}");
+    assert!(sum(|shard| shard.files.total) >= 4, "{all:?}");
+    // Of what is held nothing came, and all of the split before it.
+    let came = sum(|shard| shard.bytes.recovered);
+    assert!(came > 0 && came < sum(|shard| shard.bytes.total) / 2, "{all:?}");
+    assert!(all.iter().all(|shard| shard.bytes.total > 0));
+    let stages = all.iter().map(ShardRecovery::stage);
+    assert!(stages.filter(|stage| *stage == "INDEX").count() >= 3, "{all:?}");
+    // Nothing else can see it.
+    assert_eq!(
+        node.search("back-plain", json!({})).unwrap_err().kind(),
+        ErrorKind::IndexNotFound
+    );
+    assert_eq!(
+        recoveries(&node, &ctx(), "back-other").unwrap_err().kind(),
+        ErrorKind::IndexNotFound
+    );
+    // Restores are for operators: others learn nothing of them, not even whether a name is that of one.
+    let within = Scope::operator().within(vec!["back-*".to_owned()]);
+    let tenant = Scope::tenant(TenantId::parse("t1").unwrap());
+    for scope in [tenant, within] {
+        let limited = RequestContext {
+            scope: Arc::new(scope),
+            ..ctx()
+        };
+        let refused = ["*", "back-shared", "back-other"].map(|names| recoveries(&node, &limited, names).unwrap_err());
+        assert!(refused.iter().all(|error| error.kind() == ErrorKind::Forbidden));
+        assert!(
+            refused.iter().all(|error| error.reason() == refused[0].reason()),
+            "{refused:?}"
+        );
+    }
+    store.go_on();
+    restoring.join().unwrap().unwrap();
+    let done = recoveries(&node, &ctx(), "back-*").unwrap();
+    assert_eq!(done.len(), 4);
+    assert!(
+        done.iter()
+            .all(|shard| shard.stage() == "DONE" && shard.bytes.recovered == shard.bytes.total),
+        "{done:?}"
+    );
+    assert_eq!(node.count("back-shared", json!({"match_all": {}})), 60);
+}
+
+#[test]
+fn of_a_restore_that_fails_nothing_is_told() {
+    let store = Store::start();
+    fill(&store.node());
+    let node = store.node();
+    store.hold(Rule::next(Fault::Hold, 1).of(Method::Get).at("/splits/"));
+    let cancel = firn_engine::Cancel::default();
+    let lasting = firn_engine::Lasting::new(cancel.clone(), ());
+    let context = RequestContext {
+        lasting: Some(lasting),
+        ..ctx()
+    };
+    let engine = Arc::clone(&node.engine);
+    let restore = RestoreSnapshot {
+        rename: Some(("(.+)".to_owned(), "back-$1".to_owned())),
+        ..restore_request("s", &["plain"])
+    };
+    let restoring = beside(async move { engine.restore_snapshot(&context, restore).await });
+    wait_for("the split", || (store.proxy.held() == 1).then_some(()));
+    assert_eq!(recoveries(&node, &ctx(), "back-plain").unwrap().len(), 2);
+    cancel.cancel();
+    store.go_on();
+    assert!(restoring.join().unwrap().is_err());
+    assert_eq!(
+        recoveries(&node, &ctx(), "back-plain").unwrap_err().kind(),
+        ErrorKind::IndexNotFound
+    );
+    assert_eq!(recoveries(&node, &ctx(), "*").unwrap(), []);
+}
