@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use firn_control::{Identity, SearchPermit};
-use firn_engine::{Cancel, Engine, Error, ErrorKind, RequestContext, Share, Shares};
+use firn_engine::{Cancel, Engine, Error, ErrorKind, Lasting, RequestContext, Share, Shares};
 use firn_model::tenant::TenantId;
 use futures_util::FutureExt as _;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -20,9 +20,11 @@ use hyper::body::Body;
 use crate::async_search::AsyncSearches;
 use crate::auth::{self, Csrf, Gate, Known, OfSession, Standing};
 use crate::body::{self, BodyBudget, BodyLimits, BodyShare};
+use crate::by_query;
 use crate::config::{ApiConfig, Security};
 use crate::console;
 use crate::discover::Discovers;
+use crate::elsewhere::{self, Elsewhere};
 use crate::error::ApiError;
 use crate::filter_path::FilterPath;
 use crate::media_type::{self, Accept, Format};
@@ -33,6 +35,7 @@ use crate::record::Recording;
 use crate::reply::{Reply, Shape};
 use crate::request::{Call, Edge, Peer};
 use crate::router::{BodyKind, Captures, Found, Route, Router};
+use crate::server;
 use crate::sessions;
 use crate::streaming::ResponseBody;
 use crate::tasks::{TaskGuard, Tasks};
@@ -62,11 +65,14 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         metrics: Metrics::new(),
         requests: AtomicU64::new(0),
         bodies: BodyBudget::new(config.body_memory_max),
+        unread: BodyBudget::new(config.unread_answers_max),
         gate: Gate::new(config.tls.is_some()),
+        elsewhere: Elsewhere::default(),
         anybody: Arc::new(Identity::open()),
         permits: Shares::new(config.max_concurrent_requests.max(1) as u64),
         accounts: Accounts::default(),
         async_searches: AsyncSearches::new(config.async_searches),
+        by_queries: Shares::new(by_query::BACKGROUND_MAX),
         discovers: Discovers::new(&config.discover),
         config,
     };
@@ -99,6 +105,16 @@ impl Api {
     /// What it was made with.
     pub fn config(&self) -> &ApiConfig {
         &self.edge.config
+    }
+
+    /// Lists among the tasks what the node does by itself in the background: its action, and what it is about. It stays
+    /// until what is returned is dropped, and ends by that when an operator cancels it.
+    pub fn background_work(&self) -> Arc<dyn Fn(&'static str, String) -> Lasting + Send + Sync> {
+        let edge = Arc::clone(&self.edge);
+        Arc::new(move |action, about| {
+            let ctx = RequestContext::new();
+            edge.tasks.lasting(action, about, edge.now_ms(), &ctx)
+        })
     }
 
     /// Answers one request. Dropping the future cancels the engine's work on it.
@@ -137,7 +153,7 @@ impl Api {
         let outcome = self
             .answer(&parts, body.as_mut(), started, &mut shape, &mut recording, &mut known)
             .await;
-        let error = outcome.as_ref().err().and_then(ApiError::error_type);
+        let mut error = outcome.as_ref().err().and_then(ApiError::error_type);
         let mut held = None;
         let mut response = match outcome {
             Ok((reply, holds)) => {
@@ -176,6 +192,14 @@ impl Api {
             }
             response.body_mut().hold((in_flight, held));
             return response;
+        }
+        let tenant = known.as_ref().and_then(|ctx| ctx.scope.tenant_id().cloned());
+        match self.edge.room_for(&response, tenant) {
+            Ok(share) => response.body_mut().hold(share),
+            Err(refused) => {
+                error = refused.error_type();
+                response = shape.error_response(&refused, None).await;
+            }
         }
         self.sent(response, recording, started, error)
     }
@@ -233,6 +257,9 @@ impl Api {
             Security::On(control) => self.edge.gate.identify(control, parts).await?,
             Security::Off(_) => Arc::clone(&self.edge.anybody).into(),
         };
+        if let Some(known) = parts.extensions.get::<server::Known>() {
+            known.note();
+        }
         let standing = match &self.edge.config.security {
             Security::On(control) => Some(Standing::of(control, &known_as)),
             Security::Off(_) => None,
@@ -310,10 +337,18 @@ impl Api {
             identity,
             session,
             ctx,
+            task: task.id(),
             timings: recording.timings(),
             viewed: recording.viewed(),
         };
+        let is_large = call.body.len() >= elsewhere::FROM_BYTES;
         let answer = (route.handler)(Arc::clone(&self.edge), call);
+        let answer = async {
+            match is_large {
+                true => self.edge.elsewhere.run(answer).await,
+                false => answer.await,
+            }
+        };
         let reply = AssertUnwindSafe(answer)
             .catch_unwind()
             .await

@@ -46,13 +46,17 @@ pub struct ApiConfig {
     pub body_memory_max: u64,
     /// Requests answered at one moment. Past it requests get a 429.
     pub max_concurrent_requests: usize,
-    /// Open connections; further ones wait to be accepted.
+    /// Open connections. A further one gets the place of one that nobody has signed in on, or of an idle one, or waits.
     pub max_connections: usize,
-    /// How long a client may pause inside a body.
+    /// Bytes of all answers that are made and not yet read by their clients. Past it requests get a 429.
+    pub unread_answers_max: u64,
+    /// How long a client may pause inside a body that it sends, or an answer that it reads.
     pub body_idle_timeout: Duration,
     /// How long a connection may take to send a request's head, waiting for it included: so this
     /// is also how long an idle connection is kept.
     pub head_timeout: Duration,
+    /// How long a connection that nobody has signed in on is kept while nothing is asked on it; up to twice as long.
+    pub stranger_timeout: Duration,
     /// How long running requests may go on after shutdown began.
     pub shutdown_grace: Duration,
     /// `None`: plain HTTP.
@@ -116,6 +120,8 @@ pub struct DiscoverLimits {
     pub bytes_max: u64,
     /// Bytes that a stage may fetch from snapshot repositories without asking.
     pub ask_over_bytes: u64,
+    /// Bytes that an export may fetch from them, as any search (`search.max_repository_bytes`); `None`: no limit.
+    pub repository_bytes_max: Option<u64>,
     /// Fields that events over time are split by: the first that is in use.
     pub split_by: Vec<String>,
 }
@@ -127,6 +133,7 @@ impl Default for DiscoverLimits {
             per_tenant_max: 32,
             bytes_max: 128 << 20,
             ask_over_bytes: 32 << 20,
+            repository_bytes_max: None,
             split_by: ["event_class", "event.kind", "event.category", "event.class"]
                 .map(str::to_owned)
                 .into(),
@@ -181,10 +188,12 @@ impl ApiConfig {
             http_address: http_address.into(),
             max_content_length: 100 << 20,
             body_memory_max: 256 << 20,
+            unread_answers_max: 512 << 20,
             max_concurrent_requests: 512,
             max_connections: 1024,
             body_idle_timeout: Duration::from_secs(60),
             head_timeout: Duration::from_secs(120),
+            stranger_timeout: Duration::from_secs(10),
             shutdown_grace: Duration::from_secs(10),
             tls: None,
             slow_query_ms: None,

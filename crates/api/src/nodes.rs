@@ -231,10 +231,10 @@ fn is_metrics(text: &str, known: &[&str]) -> bool {
     split_list(text).iter().all(|name| known.contains(&name.as_str()))
 }
 
-/// The node, if the filter names it.
-fn answer(edge: &Edge, filter: Option<&str>, node: Value) -> Result<Reply, ApiError> {
+/// Whether a list of nodes names this one; none names all.
+pub(crate) fn names_this(edge: &Edge, filter: Option<&str>) -> bool {
     let config = &edge.config;
-    let selected = filter.is_none_or(|filter| {
+    filter.is_none_or(|filter| {
         split_list(filter).iter().any(|name| {
             matches!(
                 name.as_str(),
@@ -243,9 +243,14 @@ fn answer(edge: &Edge, filter: Option<&str>, node: Value) -> Result<Reply, ApiEr
                 || names::matches_pattern(name, &config.node_name)
                 || name == edge.host()
         })
-    });
+    })
+}
+
+/// The node, if the filter names it.
+fn answer(edge: &Edge, filter: Option<&str>, node: Value) -> Result<Reply, ApiError> {
+    let config = &edge.config;
     let mut nodes = Map::new();
-    if selected {
+    if names_this(edge, filter) {
         nodes.insert(config.node_id.clone(), node);
     }
     Ok(Reply::ok(&json!({

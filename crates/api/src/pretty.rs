@@ -2,8 +2,16 @@
 //!
 //! Works on tokens, so values stay byte for byte what they were.
 
+/// A text that nests deep is mostly indentation: beyond so many times its length, and so many bytes, it stays as it is.
+const GROWTH_MAX: usize = 8;
+const FREE_BYTES: usize = 64 << 20;
+
 /// Lays out one JSON text and ends it with a line feed.
 pub(crate) fn pretty(json: &[u8]) -> Vec<u8> {
+    within(json, json.len().saturating_mul(GROWTH_MAX).saturating_add(FREE_BYTES))
+}
+
+fn within(json: &[u8], bytes_max: usize) -> Vec<u8> {
     let mut output = Vec::with_capacity(json.len() * 2);
     let mut depth = 0usize;
     let mut at = 0;
@@ -42,6 +50,9 @@ pub(crate) fn pretty(json: &[u8]) -> Vec<u8> {
             other => output.push(other),
         }
         at += 1;
+        if output.len() > bytes_max {
+            return [json, b"\n"].concat();
+        }
     }
     output.push(b'\n');
     output
@@ -74,6 +85,15 @@ fn string_end(json: &[u8], start: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn what_would_be_indentation_alone_stays_as_it_is() {
+        let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+        let laid_out = super::pretty(deep.as_bytes());
+        assert!(laid_out.len() > 400 * 500 * 2);
+        assert_eq!(super::within(deep.as_bytes(), 10_000), format!("{deep}\n").into_bytes());
+        assert_eq!(super::within(deep.as_bytes(), laid_out.len()), laid_out);
+    }
+
     #[test]
     fn looks_like_elasticsearch() {
         let output = super::pretty(br#"{"a":1,"b":[],"c":{ "d":"x\",{" , "e":[1,2]}}"#);

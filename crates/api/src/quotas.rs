@@ -71,15 +71,17 @@ impl Edge {
     pub(crate) async fn write(&self, call: &Call, request: BulkRequest) -> Result<BulkResponse, Error> {
         if let Some(tenant) = call.ctx.scope.tenant_id() {
             let quotas = self.quotas(tenant);
+            let events = events_of(&request.items);
             let stored = match quotas.stored_bytes {
-                Some(_) => self
+                // Who only deletes makes room.
+                Some(_) if events > 0 => self
                     .usage(call.ctx.started)
                     .await?
                     .get(tenant.as_str())
                     .map_or(0, |usage| usage.by_tier.local()),
-                None => 0,
+                _ => 0,
             };
-            let amount = (events_of(&request.items), call.body.len() as u64);
+            let amount = (events, call.body.len() as u64);
             let admitted = self
                 .accounts
                 .meters

@@ -11,13 +11,16 @@ use firn_engine::{Engine, Error, ErrorKind, RequestContext, Shares};
 use firn_model::metadata::{IndexMetadata, Metadata};
 use firn_model::names::{self, IndicesOptions};
 use firn_model::tenant::TenantId;
+use http::Response;
+use hyper::body::Body as _;
 use serde_json::{Map, Value};
 
 use crate::async_search::AsyncSearches;
 use crate::auth::{Gate, OfSession};
-use crate::body::BodyBudget;
+use crate::body::{BodyBudget, BodyShare};
 use crate::config::ApiConfig;
 use crate::discover::Discovers;
+use crate::elsewhere::Elsewhere;
 use crate::error::ApiError;
 use crate::filter_path::FilterPath;
 use crate::media_type::{Accept, Format};
@@ -26,6 +29,7 @@ use crate::params::Params;
 use crate::quotas::Accounts;
 use crate::record::{Timings, Viewed};
 use crate::router::Captures;
+use crate::streaming::ResponseBody;
 use crate::tasks::Tasks;
 
 /// The largest JSON body that is read into a tree: a tree takes some ten times its text.
@@ -38,6 +42,8 @@ pub(crate) struct Edge {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) metrics: Metrics,
     pub(crate) bodies: Arc<BodyBudget>,
+    /// Bytes of answers that are not read yet.
+    pub(crate) unread: Arc<BodyBudget>,
     /// Answered or being answered since the start.
     pub(crate) requests: AtomicU64,
     /// Requests being answered.
@@ -45,9 +51,13 @@ pub(crate) struct Edge {
     pub(crate) accounts: Accounts,
     /// Those that run or are kept.
     pub(crate) async_searches: Arc<AsyncSearches>,
+    /// Deletes by query that run without a client.
+    pub(crate) by_queries: Arc<Shares<Option<TenantId>>>,
     /// Those of `_firn/discover`.
     pub(crate) discovers: Arc<Discovers>,
     pub(crate) gate: Gate,
+    /// Where requests with large bodies begin.
+    pub(crate) elsewhere: Elsewhere,
     /// Whoever asks where security is off.
     pub(crate) anybody: Arc<Identity>,
 }
@@ -72,6 +82,8 @@ pub(crate) struct Call {
     /// The session that he came with, or at sign-in the one that a new one takes the place of.
     pub(crate) session: Option<OfSession>,
     pub(crate) ctx: RequestContext,
+    /// Its number in `_tasks`.
+    pub(crate) task: u64,
     /// Where the stages of its answer are noted for its record.
     pub(crate) timings: Arc<Timings>,
     /// Where it is noted whose view was taken.
@@ -79,6 +91,27 @@ pub(crate) struct Call {
 }
 
 impl Edge {
+    /// What an answer takes until its client has read it; small ones take nothing.
+    pub(crate) fn room_for(
+        &self,
+        response: &Response<ResponseBody>,
+        tenant: Option<TenantId>,
+    ) -> Result<BodyShare, ApiError> {
+        const SMALL_BYTES: u64 = 64 << 10;
+        let bytes = response.body().size_hint().exact().unwrap_or(0);
+        let counted = if bytes <= SMALL_BYTES { 0 } else { bytes };
+        let share = self.unread.take(tenant, counted);
+        share.map_err(|before| {
+            let limit = self.unread.limit();
+            let reason = format!(
+                "[unread_answers] Data too large, data for [<http_answer>] would be [{}b], which is larger than the limit \
+                 of [{limit}b]: answers before it are not read yet",
+                before + counted
+            );
+            Error::new(ErrorKind::CircuitBreaking, reason).into()
+        })
+    }
+
     /// Everything that exists now.
     pub(crate) async fn metadata(&self, call: &Call) -> Result<Arc<Metadata>, ApiError> {
         Ok(self.engine.metadata(&call.ctx).await?)

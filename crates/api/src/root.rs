@@ -53,18 +53,29 @@ pub(crate) async fn license(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     })))
 }
 
-/// `GET /_xpack`: of these features only security is there.
+/// `GET /_xpack`. Shippers ask it whether there are lifecycle policies.
 pub(crate) async fn xpack(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let metadata = edge.metadata(&call).await?;
-    let features: serde_json::Map<String, serde_json::Value> =
-        ["ilm", "ml", "monitoring", "security", "sql", "transform", "watcher"]
-            .into_iter()
-            .map(|name| {
-                let available = name == "security";
-                let enabled = available && matches!(edge.config.security, Security::On(_));
-                (name.to_owned(), json!({"available": available, "enabled": enabled}))
-            })
-            .collect();
+    let features: serde_json::Map<String, serde_json::Value> = [
+        "ilm",
+        "ml",
+        "monitoring",
+        "security",
+        "slm",
+        "sql",
+        "transform",
+        "watcher",
+    ]
+    .into_iter()
+    .map(|name| {
+        let (available, enabled) = match name {
+            "ilm" | "slm" => (true, true),
+            "security" => (true, matches!(edge.config.security, Security::On(_))),
+            _ => (false, false),
+        };
+        (name.to_owned(), json!({"available": available, "enabled": enabled}))
+    })
+    .collect();
     Ok(Reply::ok(&json!({
         "build": {"hash": edge.config.version.build_hash, "date": edge.config.version.build_date},
         "license": {"uid": metadata.cluster_uuid, "type": "basic", "mode": "basic", "status": "active"},

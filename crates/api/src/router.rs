@@ -18,9 +18,9 @@ use crate::params::{self, INDICES, MASTER};
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::{
-    admin, aliases, analyze, bulk, cat, cluster, count, data_stream_lifecycle, data_streams, discover, document,
-    field_caps, ilm, indices, mappings, metrics, mget, msearch, nodes, placement, point_in_time, recovery, resolve,
-    root, saved, scroll, search, security, sessions, settings, slm, snapshots, stats, tasks, templates,
+    admin, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle, data_streams, discover,
+    document, field_caps, ilm, indices, mappings, metrics, mget, msearch, nodes, placement, point_in_time, recovery,
+    resolve, root, saved, scroll, search, security, sessions, settings, slm, snapshots, stats, tasks, templates,
     tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
 
@@ -279,6 +279,8 @@ fn routes() -> Vec<Route> {
         route!(GET_HEAD, ["/{index}/_source/{id}"], "get_source", "indices:data/read/get", Read, [READ], None, document::get_source),
         route!(GET_POST, ["/_mget", "/{index}/_mget"], "mget", "indices:data/read/mget", Read, [READ], Json, mget::mget),
 
+        route!(POST, ["/{index}/_delete_by_query"], "delete_by_query", by_query::ACTION, Write, [INDICES, by_query::PARAMS], Json, by_query::delete),
+
         // Questions.
         route!(GET_POST, ["/_search", "/{index}/_search"], "search", "indices:data/read/search", Read, [INDICES, search::PARAMS], Json, search::search),
         route!(GET_POST, ["/_search/scroll", "/_search/scroll/{scroll_id}"], "scroll", "indices:data/read/scroll", Read, [scroll::PARAMS], Json, scroll::scroll),
@@ -380,8 +382,9 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/_stats", "/_stats/{metric}", "/{index}/_stats", "/{index}/_stats/{metric}"], "stats", "indices:monitor/stats", MonitorIndices, [INDICES, stats::PARAMS], None, stats::stats),
         route!(GET, ["/_recovery", "/{index}/_recovery"], "recovery", "indices:monitor/recovery", Monitor, [INDICES, recovery::PARAMS], None, recovery::recovery),
         route!(GET, ["/_tasks"], "list_tasks", "cluster:monitor/tasks/lists", Monitor, [TASKS], None, tasks::list_tasks).always(),
-        route!(GET, ["/_tasks/{task_id}"], "get_task", "cluster:monitor/task/get", Monitor, [&["timeout"]], None, tasks::get_task).always(),
-        route!(POST, ["/_tasks/_cancel", "/_tasks/{task_id}/_cancel"], "cancel_tasks", tasks::CANCEL_ACTION, ManageCluster, [TASKS], None, tasks::cancel).always(),
+        route!(GET, ["/_tasks/{task_id}"], "get_task", "cluster:monitor/task/get", Any, [&["timeout", "wait_for_completion"]], None, tasks::get_task).always(),
+        route!(POST, ["/_tasks/_cancel"], "cancel_tasks", tasks::CANCEL_ACTION, ManageCluster, [TASKS], None, tasks::cancel_tasks).always(),
+        route!(POST, ["/_tasks/{task_id}/_cancel"], "cancel_task", tasks::CANCEL_ACTION, Any, [TASKS], None, tasks::cancel_task).always(),
 
         // Who may do what.
         route!(GET, ["/_firn/tenants/{id}/usage"], "tenant_usage", "cluster:admin/firn/tenants/usage", ManageTenant, [], None, tenant_usage::usage),

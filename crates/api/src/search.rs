@@ -77,6 +77,7 @@ pub(crate) async fn search(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let target = call.target(IndicesOptions::default())?;
     let printing = Printing::param(&call.params)?;
     let request = build(target, body.as_ref(), &call.params, &printing)?;
+    drop(body);
     if call.params.bool("explain_cost", false)? {
         return explain_cost(&edge, &call, request).await;
     }

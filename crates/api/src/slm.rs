@@ -50,13 +50,18 @@ pub(crate) async fn get_policy(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
         .collect();
     let missing = wanted.iter().find(|id| !id.contains('*') && !answer.contains_key(*id));
     match missing {
-        Some(id) => Err(missing_policy(id).into()),
+        Some(id) => Err(missing_policy(id, metadata.slm.by_id.is_empty()).into()),
         None => Ok(Reply::ok(&Value::Object(answer))),
     }
 }
 
-fn missing_policy(id: &str) -> Error {
-    let reason = format!("snapshot lifecycle policy or policies [{id}] not found, no policies are configured");
+fn missing_policy(id: &str, is_none_there: bool) -> Error {
+    let more = if is_none_there {
+        ", no policies are configured"
+    } else {
+        ""
+    };
+    let reason = format!("snapshot lifecycle policy or policies [{id}] not found{more}");
     Error::new(ErrorKind::ResourceNotFound, reason)
 }
 

@@ -1,7 +1,7 @@
 //! The body of a response: whole, or written as it comes.
 //!
-//! A streamed body keeps what its request holds (its place, its entry in the task list, its record) until the last
-//! byte is written or the client is gone: hyper drops the body then, and with it everything that works for it.
+//! A body keeps what its request holds (its share of memory, its place, its entry in the task list, its record) until the
+//! last byte is on its way or the client is gone: hyper drops the body then, and with it everything that works for it.
 
 use std::any::Any;
 use std::future::Future;
@@ -12,7 +12,6 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_util::Stream;
 use http::HeaderValue;
-use http_body_util::Full;
 use hyper::body::{Body, Frame, SizeHint};
 
 /// What comes of a stream. An error breaks the connection, so that nobody takes what came for the whole.
@@ -51,12 +50,21 @@ pub(crate) struct Ended {
     pub(crate) whole: bool,
 }
 
+/// A whole body is handed on in pieces, so that it is not taken for sent before it almost is.
+const PIECE_BYTES: usize = 256 << 10;
+
 /// The body of a response.
 pub struct ResponseBody(Kind);
 
 enum Kind {
-    Whole(Full<Bytes>),
+    Whole(Whole),
     Stream(Box<Flow>),
+}
+
+struct Whole {
+    /// Not handed on yet.
+    rest: Bytes,
+    held: Vec<Box<dyn Any + Send>>,
 }
 
 struct Flow {
@@ -72,7 +80,10 @@ struct Flow {
 impl ResponseBody {
     /// All of it.
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self(Kind::Whole(Full::new(bytes)))
+        Self(Kind::Whole(Whole {
+            rest: bytes,
+            held: Vec::new(),
+        }))
     }
 
     /// As it comes.
@@ -92,10 +103,11 @@ impl ResponseBody {
         matches!(self.0, Kind::Stream(_))
     }
 
-    /// Drops `what` with the stream; at once if it is none.
+    /// Drops `what` with the body.
     pub(crate) fn hold(&mut self, what: impl Any + Send) {
-        if let Kind::Stream(flow) = &mut self.0 {
-            flow.held.push(Box::new(what));
+        match &mut self.0 {
+            Kind::Whole(whole) => whole.held.push(Box::new(what)),
+            Kind::Stream(flow) => flow.held.push(Box::new(what)),
         }
     }
 
@@ -129,9 +141,10 @@ impl Body for ResponseBody {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let flow = match &mut self.get_mut().0 {
+            Kind::Whole(whole) if whole.rest.is_empty() => return Poll::Ready(None),
             Kind::Whole(whole) => {
-                let polled = Pin::new(whole).poll_frame(context);
-                return polled.map_err(|never| match never {});
+                let piece = whole.rest.split_to(whole.rest.len().min(PIECE_BYTES));
+                return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
             Kind::Stream(flow) => flow,
         };
@@ -156,14 +169,14 @@ impl Body for ResponseBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Whole(whole) => whole.is_end_stream(),
+            Kind::Whole(whole) => whole.rest.is_empty(),
             Kind::Stream(flow) => flow.ended.whole,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Whole(whole) => whole.size_hint(),
+            Kind::Whole(whole) => SizeHint::with_exact(whole.rest.len() as u64),
             Kind::Stream(_) => SizeHint::default(),
         }
     }
@@ -225,15 +238,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_held_goes_with_the_stream() {
+    async fn what_is_held_goes_with_the_body() {
         let held = Arc::new(());
         let mut body = ResponseBody::stream(pieces(&[]), false);
         body.hold(Arc::clone(&held));
         assert_eq!(Arc::strong_count(&held), 2);
         drop(body);
         assert_eq!(Arc::strong_count(&held), 1);
-        let mut whole = ResponseBody::whole(Bytes::new());
+        let bytes = Bytes::from(vec![7; 3 * PIECE_BYTES + 1]);
+        let mut whole = ResponseBody::whole(bytes.clone());
         whole.hold(Arc::clone(&held));
-        assert_eq!((Arc::strong_count(&held), whole.is_stream()), (1, false));
+        assert_eq!(whole.size_hint().exact(), Some(bytes.len() as u64));
+        let first = whole.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!((first.len(), Arc::strong_count(&held)), (PIECE_BYTES, 2));
+        assert!(!whole.is_end_stream());
+        assert_eq!(whole.collect().await.unwrap().to_bytes(), bytes[PIECE_BYTES..]);
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 }

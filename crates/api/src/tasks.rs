@@ -1,22 +1,45 @@
 //! The requests that run now: what `_tasks` lists and cancels.
+//!
+//! All of them are for operators. Who is none reaches by its id what he asked for himself, and a tenant's admin what
+//! anybody of the tenant did; what is somebody else's is not there for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use firn_engine::{Cancel, Error, ErrorKind, Lasting, RequestContext};
+use firn_control::Privilege;
+use firn_engine::{Cancel, Error, ErrorKind, Lasting, RequestContext, Scope};
+use firn_model::tenant::TenantId;
 use serde_json::{Map, Value, json};
 
+use crate::by_query::Progress;
 use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
+
+/// Results that are kept of what nobody waited for. Past it the oldest go of whoever has the most.
+const RESULTS_MAX: usize = 200;
+
+/// How long `wait_for_completion` waits where `timeout` says nothing, as in Elasticsearch.
+const WAIT_DEFAULT: Duration = Duration::from_secs(30);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Running requests by number.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
     next: AtomicU64,
     running: Mutex<BTreeMap<u64, Task>>,
+    /// What is told of those that are done and were asked for without waiting, until the process ends.
+    done: Mutex<BTreeMap<u64, Done>>,
+}
+
+/// What is told of a task that is done, and of whom.
+#[derive(Debug, Clone)]
+struct Done {
+    asker: Arc<Scope>,
+    told: Value,
 }
 
 /// One running request.
@@ -28,7 +51,11 @@ pub(crate) struct Task {
     started_ms: i64,
     started: Instant,
     opaque_id: Option<String>,
+    /// Who asked for it.
+    asker: Arc<Scope>,
     cancel: Cancel,
+    /// How far it is, if it says so.
+    progress: Option<Arc<Progress>>,
 }
 
 /// Takes the task from the list, and raises its cancel flag, when the request ends: after an
@@ -38,6 +65,13 @@ pub(crate) struct TaskGuard {
     tasks: Arc<Tasks>,
     id: u64,
     cancel: Cancel,
+}
+
+impl TaskGuard {
+    /// Its number on this node.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
 }
 
 impl Drop for TaskGuard {
@@ -64,7 +98,9 @@ impl Tasks {
             started_ms,
             started: ctx.started,
             opaque_id: ctx.opaque_id.clone(),
+            asker: Arc::clone(&ctx.scope),
             cancel: ctx.cancel.clone(),
+            progress: None,
         };
         self.lock().insert(id, task);
         TaskGuard {
@@ -88,6 +124,30 @@ impl Tasks {
         };
         let guard = self.start(action, description, started_ms, &own);
         Lasting::new(own.cancel, guard)
+    }
+
+    /// Says how far a task is, as long as it is listed.
+    pub(crate) fn report(&self, id: u64, progress: &Arc<Progress>) {
+        if let Some(task) = self.lock().get_mut(&id) {
+            task.progress = Some(Arc::clone(progress));
+        }
+    }
+
+    /// Ends a task that nobody waits for, and keeps its result: `response` or `error`, with what it is.
+    pub(crate) fn finish(&self, guard: TaskGuard, node_id: &str, (kind, result): (&str, Value)) {
+        let task = self.lock().get(&guard.id).cloned();
+        if let Some(task) = task {
+            let mut told = json!({"completed": true, "task": task.print(node_id, true)});
+            told[kind] = result;
+            let asker = task.asker;
+            keep(&mut self.done(), guard.id, Done { asker, told });
+        }
+        // Only now it is no longer listed: at every moment it is in one of both.
+        drop(guard);
+    }
+
+    fn done(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Done>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many tasks of an action there are.
@@ -114,6 +174,23 @@ impl Tasks {
     }
 }
 
+/// Keeps a result, and forgets the oldest one of the tenant that has the most: one that deletes much takes none from
+/// others.
+fn keep(done: &mut BTreeMap<u64, Done>, id: u64, result: Done) {
+    done.insert(id, result);
+    while done.len() > RESULTS_MAX {
+        let tenants = done.values().map(|done| done.asker.tenant_id());
+        let mut counts: HashMap<Option<&TenantId>, usize> = HashMap::new();
+        tenants.for_each(|tenant| *counts.entry(tenant).or_default() += 1);
+        let most = counts.values().max().copied();
+        let oldest = done
+            .iter()
+            .find(|(_, done)| counts.get(&done.asker.tenant_id()).copied() == most)
+            .map(|(id, _)| *id);
+        oldest.and_then(|id| done.remove(&id));
+    }
+}
+
 impl Task {
     fn print(&self, node_id: &str, detailed: bool) -> Value {
         let mut headers = Map::new();
@@ -134,6 +211,9 @@ impl Task {
         if detailed {
             object["description"] = self.description.as_str().into();
         }
+        if let Some(progress) = self.progress.as_ref().filter(|_| detailed) {
+            object["status"] = progress.status();
+        }
         object
     }
 }
@@ -149,15 +229,13 @@ fn list(edge: &Edge, tasks: &[Task], call: &Call) -> Result<Value, ApiError> {
         "nodes" => {
             let mut nodes = Map::new();
             if !entries.is_empty() {
-                nodes.insert(
-                    node_id.clone(),
-                    json!({
-                        "name": edge.config.node_name,
-                        "host": edge.host(),
-                        "ip": edge.config.http_address,
-                        "tasks": entries,
-                    }),
-                );
+                let mut node = json!({"name": edge.config.node_name, "tasks": entries});
+                // Where the node listens is for those who may look at it.
+                if call.identity.has(Privilege::Monitor) {
+                    node["host"] = edge.host().into();
+                    node["ip"] = edge.config.http_address.as_str().into();
+                }
+                nodes.insert(node_id.clone(), node);
             }
             Ok(json!({"nodes": nodes}))
         }
@@ -176,39 +254,73 @@ pub(crate) async fn list_tasks(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
 
 /// `GET /_tasks/{id}`.
 pub(crate) async fn get_task(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let id = task_id(&edge, call.capture("task_id"))?;
-    let task = edge.tasks.lock().get(&id).cloned();
-    let Some(task) = task else {
-        return Err(missing(call.capture("task_id")).into());
+    let text = call.capture("task_id");
+    let id = task_id(&edge, text)?;
+    let running = || {
+        let task = edge.tasks.lock().get(&id).cloned();
+        task.filter(|task| call.reaches(&task.asker, Privilege::Monitor))
     };
-    Ok(Reply::ok(
-        &json!({"completed": false, "task": task.print(&edge.config.node_id, true)}),
-    ))
+    let mut task = running();
+    if call.params.bool("wait_for_completion", false)? {
+        let patience = call.params.duration("timeout")?.unwrap_or(WAIT_DEFAULT);
+        while task.is_some() {
+            if call.ctx.started.elapsed() >= patience {
+                let reason = format!("Timed out waiting for completion of [{text}]");
+                return Err(Error::new(ErrorKind::Timeout, reason).into());
+            }
+            tokio::time::sleep(LOOK).await;
+            task = running();
+        }
+    }
+    if let Some(task) = task {
+        return Ok(Reply::ok(
+            &json!({"completed": false, "task": task.print(&edge.config.node_id, true)}),
+        ));
+    }
+    let done = edge.tasks.done().get(&id).cloned();
+    let done = done.filter(|done| call.reaches(&done.asker, Privilege::Monitor));
+    Ok(Reply::ok(&done.ok_or_else(|| missing(text))?.told))
 }
 
-/// `POST /_tasks/_cancel` and `POST /_tasks/{id}/_cancel`.
-pub(crate) async fn cancel(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let tasks = match call.captured("task_id") {
-        Some(text) => {
-            let id = task_id(&edge, text)?;
-            let task = edge.tasks.lock().get(&id).cloned();
-            vec![task.ok_or_else(|| missing(text))?]
-        }
-        None => {
-            let actions = call.params.list("actions");
-            let mut tasks = edge.tasks.matching(actions.as_deref());
-            // The request that cancels is itself a task.
-            tasks.retain(|task| task.action != CANCEL_ACTION);
-            tasks
-        }
-    };
-    for task in &tasks {
+/// `POST /_tasks/_cancel`.
+pub(crate) async fn cancel_tasks(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let actions = call.params.list("actions");
+    let mut tasks = edge.tasks.matching(actions.as_deref());
+    // The request that cancels is itself a task.
+    tasks.retain(|task| task.action != CANCEL_ACTION);
+    cancel(&edge, &call, &tasks)
+}
+
+/// `POST /_tasks/{id}/_cancel`.
+pub(crate) async fn cancel_task(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let text = call.capture("task_id");
+    let id = task_id(&edge, text)?;
+    let task = edge.tasks.lock().get(&id).cloned();
+    let task = task.filter(|task| call.reaches(&task.asker, Privilege::ManageCluster));
+    cancel(&edge, &call, &[task.ok_or_else(|| missing(text))?])
+}
+
+fn cancel(edge: &Edge, call: &Call, tasks: &[Task]) -> Result<Reply, ApiError> {
+    for task in tasks {
         task.cancel.cancel();
     }
-    Ok(Reply::ok(&list(&edge, &tasks, &call)?))
+    Ok(Reply::ok(&list(edge, tasks, call)?))
 }
 
 impl Call {
+    /// Whether the caller may touch what `asker` asked for: with the privilege that operators have, as the same asker,
+    /// or as the admin of his tenant.
+    fn reaches(&self, asker: &Scope, operators: Privilege) -> bool {
+        if self.identity.has(operators) {
+            return true;
+        }
+        let caller = &self.ctx.scope;
+        let is_himself = caller.subject().is_some() && caller.subject() == asker.subject();
+        let is_admin =
+            caller.tenant_id().is_some() && self.identity.has(Privilege::ManageTenant) && !asker.is_viewing();
+        caller.tenant_id() == asker.tenant_id() && (is_himself || is_admin)
+    }
+
     /// The context of work that goes on when this request is answered, listed as `action`.
     pub(crate) fn lasting(&self, edge: &Edge, action: &'static str, description: String) -> RequestContext {
         let lasting = edge.tasks.lasting(action, description, edge.now_ms(), &self.ctx);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_control::{Control, Deletion, IndexState, SnapshotLeft};
+use firn_control::{Control, Deletion, IndexState, SnapshotLeft, SnapshotsRewritten};
 use firn_engine::{Error, ErrorKind};
 use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
@@ -61,7 +61,7 @@ fn control(edge: &Edge) -> Result<&Arc<Control>, Error> {
     }
 }
 
-/// Snapshots are never changed, so what holds events of a tenant is named until somebody deletes it.
+/// What cannot be changed here is named until somebody deletes it.
 fn print_snapshot(left: &SnapshotLeft) -> Value {
     json!({
         "repository": left.repository,
@@ -69,9 +69,31 @@ fn print_snapshot(left: &SnapshotLeft) -> Value {
         "indices": left.indices,
         "documents": left.documents,
         "state": match left.is_readonly {
-            true => "holds events, and the repository is read-only here: whoever writes to it has to delete the snapshot",
-            false => "holds events: delete the snapshot",
+            true => "holds events, and the repository is read-only here: whoever writes to it has to remove them",
+            false => "waiting",
         },
+    })
+}
+
+fn print_rewritten(all: &SnapshotsRewritten) -> Value {
+    let named = all.named.iter().map(|one| {
+        json!({
+            "repository": one.repository,
+            "snapshot": one.snapshot,
+            "indices": one.indices,
+            "documents": one.documents,
+            "splits_rewritten": one.splits_rewritten,
+            "splits_removed": one.splits_dropped,
+        })
+    });
+    json!({
+        "count": all.snapshots,
+        "documents": all.documents,
+        "splits_rewritten": all.splits_rewritten,
+        "splits_removed": all.splits_dropped,
+        "bytes_written": all.written_bytes,
+        "bytes_removed": all.removed_bytes,
+        "snapshots": named.collect::<Vec<_>>(),
     })
 }
 
@@ -110,6 +132,7 @@ fn print(id: &TenantId, deletion: &Deletion) -> Value {
         "indices_done": done,
         "indices": indices,
         "snapshots": deletion.snapshots.iter().map(print_snapshot).collect::<Vec<_>>(),
+        "snapshots_rewritten": print_rewritten(&deletion.snapshots_rewritten),
     });
     if !deletion.snapshots_unread.is_empty() {
         let unread = deletion.snapshots_unread.iter();

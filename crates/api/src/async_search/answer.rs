@@ -104,7 +104,7 @@ fn is_partial(is_whole: bool, response: Option<&SearchResponse>) -> bool {
 }
 
 fn times(search: &AsyncSearch, completed_ms: Option<i64>, object: &mut Map<String, Value>) {
-    object.insert("start_time_in_millis".into(), search.started_ms.into());
+    object.insert("start_time_in_millis".into(), search.answer.started_ms.into());
     object.insert("expiration_time_in_millis".into(), search.expires_ms().into());
     if let Some(completed_ms) = completed_ms {
         object.insert("completion_time_in_millis".into(), completed_ms.into());

@@ -71,7 +71,7 @@ pub(crate) async fn submit(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         is_claimed: false,
     };
     let ctx = RequestContext {
-        cancel: Cancel::clone(search.cancel()),
+        cancel: Cancel::clone(&search.cancel),
         progress: Some(Arc::clone(search.progress())),
         ..call.ctx.clone()
     };
@@ -86,7 +86,8 @@ pub(crate) async fn submit(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         _task: task,
     };
     tokio::spawn(running.run(Arc::clone(&edge), Arc::clone(&search)));
-    tokio::spawn(expire(Arc::clone(&edge), Arc::clone(&search)));
+    let searches = Arc::clone(&edge.async_searches);
+    tokio::spawn(searches.expire(Arc::clone(&search), Arc::clone(&edge.config.now_ms)));
     if keep_on_completion {
         edge.async_searches.keep(&search, edge.now_ms());
     }
@@ -219,18 +220,4 @@ impl Drop for Claim<'_> {
             self.edge.async_searches.remove(self.search);
         }
     }
-}
-
-/// Removes the search when its time is over.
-async fn expire(edge: Arc<Edge>, search: Arc<AsyncSearch>) {
-    while let Some(left) = search.time_left(edge.now_ms()) {
-        tokio::select! {
-            () = tokio::time::sleep(left) => {}
-            () = search.changed() => {}
-        }
-        if search.is_removed() {
-            return;
-        }
-    }
-    edge.async_searches.remove(&search);
 }

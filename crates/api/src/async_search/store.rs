@@ -1,50 +1,32 @@
 //! The asynchronous searches that run or are kept, within bounds of number and bytes.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use firn_engine::search::SearchResponse;
-use firn_engine::{Cancel, Error, ErrorKind, Progress, Scope, Share, Shares};
+use firn_engine::{Cancel, Error, ErrorKind, Progress, Scope, Share};
 use firn_model::tenant::TenantId;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::config::AsyncSearchLimits;
 use crate::error::ApiError;
+use crate::kept::{self, Answers, Bounds, Kept};
 
 /// What an id begins with.
 const PREFIX: &str = "firna";
-/// Random bytes of an id: nobody guesses one.
-const ID_BYTES: usize = 32;
-/// Characters of an id after its prefix.
-const ID_CHARS: usize = 43;
 
 /// All of them.
-pub(crate) struct AsyncSearches {
-    by_id: Mutex<HashMap<String, Arc<AsyncSearch>>>,
-    places: Arc<Shares<Option<TenantId>>>,
-    bytes: Arc<Shares<Option<TenantId>>>,
-    limits: AsyncSearchLimits,
-}
+pub(crate) type AsyncSearches = Answers<Search>;
 
 /// One of them.
-pub(crate) struct AsyncSearch {
-    pub(crate) id: String,
-    /// Of the request that submitted it: for others it is not there.
-    scope: Arc<Scope>,
+pub(crate) type AsyncSearch = Kept<Search>;
+
+/// What is known of one.
+pub(crate) struct Search {
     pub(crate) started_ms: i64,
-    expires_ms: AtomicI64,
-    cancel: Cancel,
     progress: Arc<Progress>,
     state: Mutex<State>,
     is_done: watch::Sender<bool>,
-    is_removed: AtomicBool,
-    /// It was removed, or is to be kept for another time.
-    changed: Notify,
-    _place: Share<Option<TenantId>>,
 }
 
 #[derive(Default)]
@@ -61,15 +43,16 @@ pub(crate) struct Completed {
     pub(crate) result: Result<SearchResponse, ApiError>,
 }
 
-impl AsyncSearches {
+impl Answers<Search> {
     /// None yet.
     pub(crate) fn new(limits: AsyncSearchLimits) -> Arc<Self> {
-        Arc::new(Self {
-            by_id: Mutex::default(),
-            places: Shares::new(limits.count_max as u64),
-            bytes: Shares::new(limits.bytes_max),
-            limits,
-        })
+        let bounds = Bounds {
+            count_max: limits.count_max,
+            per_tenant_max: None,
+            bytes_max: limits.bytes_max,
+            answer_bytes_max: limits.response_bytes_max,
+        };
+        Self::bounded(PREFIX, bounds)
     }
 
     /// One more, for who asks in `scope`. `random` fills its id with what nobody can guess.
@@ -80,7 +63,16 @@ impl AsyncSearches {
         keep_alive: Duration,
         random: &(dyn Fn(&mut [u8]) + Send + Sync),
     ) -> Result<Arc<AsyncSearch>, Error> {
-        let place = self.places.take(scope.tenant_id().cloned(), 1).map_err(|held| {
+        let search = Search {
+            started_ms: now_ms,
+            progress: Arc::default(),
+            state: Mutex::default(),
+            is_done: watch::Sender::new(false),
+        };
+        let expires_ms = Some(kept::after(now_ms, keep_alive));
+        let added = self.add(scope, Cancel::default(), expires_ms, random, search);
+        added.map_err(|full| {
+            let (kept::Full::All(held) | kept::Full::Tenant(held)) = full;
             Error::new(
                 ErrorKind::Rejected,
                 format!(
@@ -89,66 +81,12 @@ impl AsyncSearches {
                      room."
                 ),
             )
-        })?;
-        let mut bytes = [0; ID_BYTES];
-        random(&mut bytes);
-        let search = Arc::new(AsyncSearch {
-            id: format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)),
-            scope,
-            started_ms: now_ms,
-            expires_ms: AtomicI64::new(after(now_ms, keep_alive)),
-            cancel: Cancel::default(),
-            progress: Arc::default(),
-            state: Mutex::default(),
-            is_done: watch::Sender::new(false),
-            is_removed: AtomicBool::new(false),
-            changed: Notify::new(),
-            _place: place,
-        });
-        lock(&self.by_id).insert(search.id.clone(), Arc::clone(&search));
-        Ok(search)
-    }
-
-    /// The one of an id, if it is there for `scope`.
-    pub(crate) fn find(&self, scope: &Scope, id: &str, now_ms: i64) -> Result<Arc<AsyncSearch>, Error> {
-        let is_id = id.strip_prefix(PREFIX).is_some_and(|rest| {
-            rest.len() == ID_CHARS
-                && rest
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-        });
-        if !is_id {
-            let shown: String = id.chars().take(2 * ID_CHARS).collect();
-            return Err(Error::illegal_argument(format!("invalid id: [{shown}]")));
-        }
-        let found = lock(&self.by_id).get(id).cloned();
-        found
-            .filter(|search| scope.may_use(&search.scope) && search.time_left(now_ms).is_some())
-            .ok_or_else(|| Error::new(ErrorKind::ResourceNotFound, id))
-    }
-
-    /// Ends one and lets it go.
-    pub(crate) fn remove(&self, search: &AsyncSearch) {
-        lock(&self.by_id).remove(&search.id);
-        search.cancel.cancel();
-        search.is_removed.store(true, Ordering::Relaxed);
-        search.changed.notify_one();
-    }
-
-    /// Ends and removes all of a tenant.
-    pub(crate) fn forget(&self, tenant: &TenantId) {
-        let own: Vec<_> = (lock(&self.by_id).values())
-            .filter(|search| search.scope.tenant_id() == Some(tenant))
-            .cloned()
-            .collect();
-        for search in own {
-            self.remove(&search);
-        }
+        })
     }
 
     /// From now on it stays until it is deleted or expires, and its answer has to fit in.
     pub(crate) fn keep(&self, search: &AsyncSearch, now_ms: i64) {
-        let mut state = lock(&search.state);
+        let mut state = lock(&search.answer.state);
         if state.is_kept {
             return;
         }
@@ -161,7 +99,7 @@ impl AsyncSearches {
     /// Takes what it came to.
     pub(crate) fn complete(&self, search: &AsyncSearch, now_ms: i64, result: Result<SearchResponse, ApiError>) {
         let done = Arc::new(Completed { at_ms: now_ms, result });
-        let mut state = lock(&search.state);
+        let mut state = lock(&search.answer.state);
         match state.is_kept {
             true => self.store(search, &mut state, done, now_ms),
             false => state.outcome = Some(done),
@@ -170,25 +108,29 @@ impl AsyncSearches {
         drop(state);
         // What a failed one had found until then is still told.
         if !failed {
-            search.progress.clear();
+            search.answer.progress.clear();
         }
-        search.is_done.send_replace(true);
+        search.answer.is_done.send_replace(true);
     }
 
     /// Puts what it came to, or why there is no room for that.
     fn store(&self, search: &AsyncSearch, state: &mut State, done: Arc<Completed>, now_ms: i64) {
         let bytes = match &done.result {
             Ok(response) => response.bytes() as u64,
-            Err(_) => search.progress.latest().map_or(0, |latest| latest.bytes() as u64),
+            Err(_) => search
+                .answer
+                .progress
+                .latest()
+                .map_or(0, |latest| latest.bytes() as u64),
         };
-        let refused = if bytes > self.limits.response_bytes_max {
+        let refused = if bytes > self.bounds.answer_bytes_max {
             Some(Error::illegal_argument(format!(
                 "Can't store an async search response larger than [{}] bytes. This limit can be set by changing the \
                  [search.max_async_search_response_size] setting.",
-                self.limits.response_bytes_max
+                self.bounds.answer_bytes_max
             )))
         } else {
-            match self.bytes.take(search.scope.tenant_id().cloned(), bytes) {
+            match self.bytes.take(search.tenant(), bytes) {
                 Ok(share) => {
                     state.held = Some(share);
                     None
@@ -198,7 +140,7 @@ impl AsyncSearches {
                     format!(
                         "[async_search] Data too large, [{held}] bytes of answers are kept already, with the limit of \
                          [{}]. This limit can be set by changing the [search.max_async_search_memory] setting.",
-                        self.limits.bytes_max
+                        self.bounds.bytes_max
                     ),
                 )),
             }
@@ -207,7 +149,7 @@ impl AsyncSearches {
             None => done,
             Some(error) => {
                 // What is not accounted for is not held.
-                search.progress.clear();
+                search.answer.progress.clear();
                 Arc::new(Completed {
                     at_ms: now_ms,
                     result: Err(error.into()),
@@ -217,59 +159,23 @@ impl AsyncSearches {
     }
 }
 
-impl AsyncSearch {
-    /// Ends it.
-    pub(crate) fn cancel(&self) -> &Cancel {
-        &self.cancel
-    }
-
+impl Kept<Search> {
     /// What it has found so far.
     pub(crate) fn progress(&self) -> &Arc<Progress> {
-        &self.progress
+        &self.answer.progress
     }
 
     /// What it came to, once it has.
     pub(crate) fn completed(&self) -> Option<Arc<Completed>> {
-        lock(&self.state).outcome.clone()
+        lock(&self.answer.state).outcome.clone()
     }
 
     /// Waits for its end, but no longer than this; whether it has ended.
     pub(crate) async fn wait(&self, at_most: Duration) -> bool {
-        let mut is_done = self.is_done.subscribe();
+        let mut is_done = self.answer.is_done.subscribe();
         let ended = tokio::time::timeout(at_most, is_done.wait_for(|is_done| *is_done)).await;
         matches!(ended, Ok(Ok(_)))
     }
-
-    /// When it ends, ms since epoch UTC.
-    pub(crate) fn expires_ms(&self) -> i64 {
-        self.expires_ms.load(Ordering::Relaxed)
-    }
-
-    /// It ends so long after now.
-    pub(crate) fn keep_until(&self, now_ms: i64, keep_alive: Duration) {
-        self.expires_ms.store(after(now_ms, keep_alive), Ordering::Relaxed);
-        self.changed.notify_one();
-    }
-
-    /// `None`: its time is over.
-    pub(crate) fn time_left(&self, now_ms: i64) -> Option<Duration> {
-        let left_ms = u64::try_from(self.expires_ms().saturating_sub(now_ms)).ok()?;
-        (left_ms > 0).then(|| Duration::from_millis(left_ms))
-    }
-
-    /// Whether it was let go of.
-    pub(crate) fn is_removed(&self) -> bool {
-        self.is_removed.load(Ordering::Relaxed)
-    }
-
-    /// Ready when it was removed or is to be kept for another time. One may wait.
-    pub(crate) async fn changed(&self) {
-        self.changed.notified().await;
-    }
-}
-
-fn after(now_ms: i64, keep_alive: Duration) -> i64 {
-    now_ms.saturating_add(i64::try_from(keep_alive.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -278,6 +184,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU8, Ordering};
+
     use firn_engine::search::{Hit, InnerPage};
     use serde_json::json;
 
@@ -294,7 +202,8 @@ mod tests {
     }
 
     fn open(searches: &AsyncSearches, scope: Scope) -> Result<Arc<AsyncSearch>, Error> {
-        let byte = lock(&searches.by_id).len() as u8;
+        static OPENED: AtomicU8 = AtomicU8::new(0);
+        let byte = OPENED.fetch_add(1, Ordering::Relaxed);
         searches.open(Arc::new(scope), 0, MINUTE, &|bytes| bytes.fill(byte))
     }
 
@@ -310,32 +219,16 @@ mod tests {
     }
 
     #[test]
-    fn only_who_submitted_one_finds_it() {
-        let searches = searches(10, 1 << 20, 1 << 20);
-        let own = open(&searches, tenant("a")).unwrap();
-        let finds = |scope: &Scope, now_ms| searches.find(scope, &own.id, now_ms).is_ok();
-        assert!(finds(&tenant("a"), 0) && finds(&Scope::operator(), 0));
-        assert!(!finds(&tenant("b"), 0) && !finds(&tenant("a").of("another user"), 0));
-        let error = searches.find(&tenant("b"), &own.id, 0).err().unwrap();
-        assert_eq!(error.kind(), ErrorKind::ResourceNotFound);
-        assert!(finds(&tenant("a"), 59_999) && !finds(&tenant("a"), 60_000));
-        let error = searches.find(&tenant("a"), "nonsense", 0).err().unwrap();
-        assert_eq!(error.reason(), "invalid id: [nonsense]");
-        searches.remove(&own);
-        assert!(own.cancel().is_cancelled() && !finds(&tenant("a"), 0));
-    }
-
-    #[test]
     fn they_are_few_and_removing_one_makes_room() {
-        let searches = searches(2, 1 << 20, 1 << 20);
+        let searches = searches(1, 1 << 20, 1 << 20);
         let first = open(&searches, tenant("a")).unwrap();
-        let second = open(&searches, tenant("a")).unwrap();
+        assert!(searches.find(&tenant("a"), &first.id, 59_999).is_ok());
+        assert!(searches.find(&tenant("a"), &first.id, 60_000).is_err());
         let error = open(&searches, tenant("a")).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Rejected);
-        open(&searches, tenant("b")).expect("somebody else still has room");
+        assert!(error.reason().contains("search.max_async_searches"), "{error}");
         searches.remove(&first);
-        searches.remove(&second);
-        drop((first, second));
+        drop(first);
         open(&searches, tenant("a")).unwrap();
     }
 

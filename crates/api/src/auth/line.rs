@@ -5,6 +5,7 @@
 //! are his.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,11 +25,11 @@ const NETWORK_V6: u32 = 64;
 
 /// Where a request comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Origin(Option<IpAddr>);
+pub(crate) struct Origin(Option<IpAddr>);
 
 impl Origin {
     /// `None`: nobody knows.
-    pub(super) fn of(address: Option<IpAddr>) -> Self {
+    pub(crate) fn of(address: Option<IpAddr>) -> Self {
         Self(address.map(|address| match address.to_canonical() {
             IpAddr::V4(v4) => IpAddr::V4(v4),
             IpAddr::V6(v6) => {
@@ -36,6 +37,15 @@ impl Origin {
                 IpAddr::V6(Ipv6Addr::from_bits(network))
             }
         }))
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(address) => address.fmt(formatter),
+            None => formatter.write_str("unknown"),
+        }
     }
 }
 

@@ -18,7 +18,8 @@ use http::request::Parts;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
-use self::line::{Line, Origin, Place};
+pub(crate) use self::line::Origin;
+use self::line::{Line, Place};
 use crate::request::Peer;
 
 pub(crate) use session::{Cookies, Csrf, OfSession, takes_challenge};

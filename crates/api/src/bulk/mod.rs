@@ -7,7 +7,6 @@ mod respond;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use firn_engine::document::{BulkItemResponse, Refresh};
 
 use crate::document::{check_pipeline, refresh_param, wait_for_active_shards};
@@ -34,9 +33,6 @@ pub(crate) const PARAMS: &[&str] = &[
     "include_source_on_error",
 ];
 
-/// Larger bodies are parsed off the async threads: it takes some ms per 10 MB.
-const PARSE_ELSEWHERE_FROM_BYTES: usize = 1 << 20;
-
 /// `POST /_bulk` and `POST /{index}/_bulk`.
 pub(crate) async fn bulk(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let params = &call.params;
@@ -54,12 +50,12 @@ pub(crate) async fn bulk(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
         timeout: params.duration("timeout")?,
     };
     let body = call.required_body()?;
-    let parsed = parse_elsewhere(body, defaults).await?;
     let ParsedBulk {
         request,
         op_types,
         rejected,
-    } = parsed;
+    } = parse(&body, &defaults)?;
+    drop(body);
     let mut response = edge.write(&call, request).await?;
     // What could not be read takes its place among the answers again.
     for rejected in rejected {
@@ -82,13 +78,4 @@ pub(crate) async fn bulk(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
             Body::Json(bytes)
         },
     })
-}
-
-async fn parse_elsewhere(body: Bytes, defaults: BulkDefaults) -> Result<ParsedBulk, ApiError> {
-    if body.len() < PARSE_ELSEWHERE_FROM_BYTES {
-        return Ok(parse(&body, &defaults)?);
-    }
-    Ok(tokio::task::spawn_blocking(move || parse(&body, &defaults))
-        .await
-        .map_err(|_| firn_engine::Error::internal("parsing a bulk failed"))??)
 }

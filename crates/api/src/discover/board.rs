@@ -35,7 +35,7 @@ pub(super) struct News {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(crate) struct Board {
     inner: Mutex<Inner>,
     /// How much was posted.
     posted: watch::Sender<u64>,

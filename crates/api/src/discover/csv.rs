@@ -134,8 +134,8 @@ fn looked_up(output: &mut Vec<u8>, hit: &Hit, name: &str) {
     }
 }
 
-/// A text that is there is told from one that is not by its quotes, also if it is empty.
-fn text(output: &mut Vec<u8>, text: &str) {
+/// Appends a text. One that is there is told from one that is not by its quotes, also if it is empty.
+pub(super) fn text(output: &mut Vec<u8>, text: &str) {
     let is_plain = !text.is_empty() && !text.bytes().any(|byte| matches!(byte, b'"' | b',' | b'\r' | b'\n'));
     if is_plain {
         output.extend_from_slice(text.as_bytes());

@@ -2,19 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use firn_engine::RequestContext;
 use firn_model::metadata::Metadata;
 use serde_json::{Map, Value, json};
 
 use super::known::{self, KnownFields};
 use super::request::Question;
 use super::sources::TIMESTAMP;
+use super::stages::sample::hits_body;
+use super::uses::{self, Uses};
 use super::{body, known::default_split};
 use crate::error::ApiError;
 use crate::field_caps::{Capability, leaves};
 use crate::fields::Fields;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
+use crate::search;
 
 /// Fields that are told: mappings of well-kept indices have a thousand.
 const FIELDS_MAX: usize = 5000;
@@ -49,6 +54,9 @@ const COLUMNS: &[&str] = &[
     "message",
 ];
 
+/// How long is looked for the newest events, where they say what the columns are: a page waits for its fields.
+const NEWEST_WITHIN: Duration = Duration::from_millis(250);
+
 /// Of a field: by type, the indices that have it so, and what can be done with it there.
 type ByType<'a> = BTreeMap<&'static str, Vec<(&'a str, Capability)>>;
 
@@ -72,6 +80,10 @@ pub(crate) async fn fields(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let times = time_fields(&by_name);
     let asked = question.time.as_ref().map(|time| time.field.as_str());
     let time_field = asked.filter(|field| times.contains(field)).or(times.first().copied());
+    let mut columns: Vec<String> = well_known(&in_use).into_iter().map(str::to_owned).collect();
+    if columns.is_empty() && !known::any_mounted(&metadata, &indices) {
+        columns = most_used(&edge, &call.ctx, &question, &in_use, time_field).await;
+    }
     let printed: Vec<Value> = shown
         .iter()
         .map(|name| print(name, &by_name[*name], in_use.contains(*name)))
@@ -80,7 +92,7 @@ pub(crate) async fn fields(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         "fields": printed,
         "time_field": time_field,
         "time_fields": times,
-        "columns": columns(&in_use),
+        "columns": columns,
         "split_by": split_by(&edge, &known, &in_use),
         "truncated": shown.len() < by_name.len(),
     })))
@@ -118,7 +130,32 @@ fn time_fields<'a>(fields: &'a BTreeMap<String, ByType<'_>>) -> Vec<&'a str> {
     times
 }
 
-fn columns(in_use: &BTreeSet<String>) -> Vec<&'static str> {
+/// The columns of events that nobody had in mind: what most of the newest have, beside their time. Without an answer in good time
+/// there are none, and a table shows events as they are.
+async fn most_used(
+    edge: &Edge,
+    ctx: &RequestContext,
+    question: &Question,
+    in_use: &BTreeSet<String>,
+    time_field: Option<&str>,
+) -> Vec<String> {
+    let newest = question.search(hits_body(question, uses::SAMPLE, None));
+    let Ok(mut request) = newest else {
+        return Vec::new();
+    };
+    request.timeout = Some(NEWEST_WITHIN);
+    let searching = search::run(edge, ctx, request, b"");
+    let Ok(Ok(newest)) = tokio::time::timeout(2 * NEWEST_WITHIN, searching).await else {
+        return Vec::new();
+    };
+    let uses = Uses::of(&newest.hits);
+    let fields = in_use
+        .iter()
+        .filter(|name| uses.has(name) && time_field != Some(name.as_str()));
+    uses.ranked(fields).into_iter().take(COLUMNS_MAX).cloned().collect()
+}
+
+fn well_known(in_use: &BTreeSet<String>) -> Vec<&'static str> {
     let found = COLUMNS.iter().filter(|name| in_use.contains(**name));
     let mut columns: Vec<&str> = found.copied().collect();
     // The message says most, and stands last.
@@ -200,11 +237,11 @@ mod tests {
     fn a_table_begins_with_what_is_there() {
         let in_use = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         assert_eq!(
-            columns(&in_use(&["x", "message", "host.name"])),
+            well_known(&in_use(&["x", "message", "host.name"])),
             ["host.name", "message"]
         );
-        let all = columns(&in_use(COLUMNS));
+        let all = well_known(&in_use(COLUMNS));
         assert_eq!((all.len(), all[0], all[5]), (COLUMNS_MAX, "event_class", "message"));
-        assert!(columns(&in_use(&[])).is_empty());
+        assert!(well_known(&in_use(&[])).is_empty());
     }
 }

@@ -54,6 +54,12 @@ fn add(fields: &mut KnownFields, path: String, capability: Capability) {
         });
 }
 
+/// Whether something of these indices may have to be fetched from a snapshot repository.
+pub(super) fn any_mounted(metadata: &Metadata, indices: &[String]) -> bool {
+    let mut found = indices.iter().filter_map(|name| metadata.indices.get(name));
+    found.any(|index| index.settings.is_mounted())
+}
+
 /// The fields of which some event has a value, in indices that may hold one of the question's time.
 pub(super) async fn in_use(
     edge: &Edge,

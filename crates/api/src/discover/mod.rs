@@ -19,7 +19,7 @@ mod fields;
 mod interval;
 mod known;
 mod language;
-mod moment;
+mod marks;
 mod request;
 mod run;
 mod sources;
@@ -31,6 +31,7 @@ mod suggest;
 mod surrounding;
 mod tail;
 mod time;
+mod uses;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +43,7 @@ use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 
 use crate::error::ApiError;
+use crate::kept;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use board::{News, Topic};
@@ -80,11 +82,10 @@ pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
         },
         ..call.ctx.clone()
     };
-    let keep_ms = KEEP_ALIVE.as_millis() as i64;
     let discover = edge.discovers.open(
         Arc::clone(&ctx.scope),
         ctx.cancel.clone(),
-        goes_on.then(|| now_ms.saturating_add(keep_ms)),
+        goes_on.then(|| kept::after(now_ms, KEEP_ALIVE)),
         &*edge.config.random,
     )?;
     let mut claim = Claim {
@@ -94,7 +95,7 @@ pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
         goes_on,
     };
     discover
-        .board
+        .answer
         .post(Topic::Opened, opened(&discover.id, &asked.question, &indices, now_ms))?;
     let task = goes_on.then(|| {
         edge.tasks
@@ -107,7 +108,7 @@ pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
         frozen: asked.frozen,
         metadata,
         indices,
-        board: Arc::clone(&discover.board),
+        board: Arc::clone(&discover.answer),
         timings: Arc::clone(&call.timings),
         newest: OnceCell::new(),
         known: OnceCell::new(),
@@ -118,7 +119,7 @@ pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     claim.run = Some(tokio::spawn(run.go(asked)).abort_handle());
     if goes_on {
         let discovers = Arc::clone(&edge.discovers);
-        tokio::spawn(discovers.expire(Arc::clone(&discover), KEEP_ALIVE));
+        tokio::spawn(discovers.expire(Arc::clone(&discover), Arc::clone(&edge.config.now_ms)));
     }
     Ok(reply(&discover, wire, claim))
 }
@@ -134,7 +135,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
 
 /// All that its board tells; `held` goes with the connection.
 fn reply(discover: &Discover, wire: Wire, held: impl Send + 'static) -> Reply {
-    let pieces = stream::read(Arc::clone(&discover.board), wire, held);
+    let pieces = stream::read(Arc::clone(&discover.answer), wire, held);
     wire.reply(stream::kept_alive(pieces, wire), false)
 }
 

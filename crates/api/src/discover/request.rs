@@ -10,6 +10,7 @@ use firn_model::names::IndicesOptions;
 use serde_json::{Map, Value, json};
 
 use super::language;
+use super::marks;
 use super::time::TimeRange;
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -54,6 +55,8 @@ pub(crate) struct Question {
     pub(crate) sort: Value,
     /// Fields that are shown.
     pub(crate) columns: Vec<String>,
+    /// Hits tell what the query found in any of their fields, not only in the columns.
+    pub(super) highlight: bool,
     /// Of each search.
     pub(crate) timeout: Option<Duration>,
     /// [`Question::query_dsl`] without the time.
@@ -85,6 +88,7 @@ pub(super) enum Stage {
     Sample {
         size: u64,
         search_after: Option<Value>,
+        highlight: bool,
     },
     Histogram {
         split_by: SplitBy,
@@ -174,6 +178,7 @@ impl Question {
             time,
             sort,
             columns,
+            highlight: false,
             timeout,
             conditions,
         };
@@ -195,16 +200,31 @@ impl Question {
         }
         let mut request = SearchRequest::parse(self.target.clone(), Some(&body))?;
         request.timeout = self.timeout;
+        if let Some(highlight) = &mut request.shape.highlight {
+            highlight.budget = Some(marks::BUDGET);
+        }
         // Whoever looks at the same again has it at once: time is given in ms, so the words are the same.
         request.request_cache = Some(true);
         request.check()?;
         Ok(request)
     }
 
+    /// Its events of which one condition more holds, as a query.
+    pub(super) fn narrowed(&self, condition: Value) -> Value {
+        let mut conditions = self.conditions.clone();
+        conditions.push(condition);
+        all_of(self.time.as_ref(), &conditions)
+    }
+
     /// What narrows to its time; `None`: nothing does.
     pub(super) fn time_query(&self) -> Result<Option<Query>> {
         let range = self.time.as_ref().and_then(TimeRange::query);
         range.map(|range| Query::parse(&range)).transpose()
+    }
+
+    /// All events of its time, as a query.
+    pub(super) fn time_dsl(&self) -> Value {
+        all_of(self.time.as_ref(), &[])
     }
 
     /// What narrows to its events beside the time.
@@ -235,10 +255,25 @@ impl Question {
     }
 }
 
+impl Frozen {
+    /// Takes it from a body: to ask, where nothing is said.
+    pub(super) fn take(fields: &mut Fields) -> Result<Self, ApiError> {
+        match fields.string("frozen")?.as_deref() {
+            None | Some("ask") => Ok(Self::Ask),
+            Some("run") => Ok(Self::Run),
+            Some("background") => Ok(Self::Background),
+            Some(other) => {
+                let reason = format!("[frozen] must be one of [ask, run, background], found [{other}]");
+                Err(Error::illegal_argument(reason).into())
+            }
+        }
+    }
+}
+
 impl Asked {
     pub(super) fn read(body: Map<String, Value>, now_ms: i64) -> Result<Self, ApiError> {
         let mut fields = Fields::new("discover request", body);
-        let question = Question::take(&mut fields, now_ms)?;
+        let mut question = Question::take(&mut fields, now_ms)?;
         let mut stages = match fields.take("stages") {
             None => default_stages(),
             Some(Value::Array(stages)) => {
@@ -254,15 +289,10 @@ impl Asked {
         }
         refuse_twice(&stages)?;
         stages.sort_by_key(Stage::rank);
-        let frozen = match fields.string("frozen")?.as_deref() {
-            None | Some("ask") => Frozen::Ask,
-            Some("run") => Frozen::Run,
-            Some("background") => Frozen::Background,
-            Some(other) => {
-                let reason = format!("[frozen] must be one of [ask, run, background], found [{other}]");
-                return Err(Error::illegal_argument(reason).into());
-            }
-        };
+        question.highlight = stages
+            .iter()
+            .any(|stage| matches!(stage, Stage::Sample { highlight: true, .. }));
+        let frozen = Frozen::take(&mut fields)?;
         fields.finish()?;
         Ok(Self {
             question,
@@ -277,6 +307,7 @@ fn default_stages() -> Vec<Stage> {
         Stage::Sample {
             size: SAMPLE_SIZE,
             search_after: None,
+            highlight: false,
         },
         Stage::Histogram {
             split_by: SplitBy::Default,
@@ -299,6 +330,7 @@ fn stage(value: Value) -> Result<Stage, ApiError> {
         "sample" => Stage::Sample {
             size: number(&mut fields, "size", SAMPLE_SIZE, 0, SAMPLE_SIZE_MAX)?,
             search_after: fields.take("search_after"),
+            highlight: fields.bool("highlight")?.unwrap_or(false),
         },
         "histogram" => Stage::Histogram {
             split_by: match fields.string("split_by")? {

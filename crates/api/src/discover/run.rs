@@ -98,11 +98,15 @@ impl Run {
         self.in_use.get_or_try_init(ask).await
     }
 
+    /// Whether the events of one value of a field are found by it, sooner than by looking at all events.
+    pub(super) async fn finds_by_value(&self, field: &str) -> Result<bool, ApiError> {
+        let known = self.known().await?.get(field);
+        let is_indexed = known.is_some_and(|known| matches!(known.field_type, "keyword" | "ip"));
+        Ok(is_indexed && !self.reads_repositories())
+    }
+
     /// Whether something of it may have to be fetched from a snapshot repository.
     pub(super) fn reads_repositories(&self) -> bool {
-        self.indices
-            .iter()
-            .filter_map(|name| self.metadata.indices.get(name))
-            .any(|index| index.settings.is_mounted())
+        known::any_mounted(&self.metadata, &self.indices)
     }
 }

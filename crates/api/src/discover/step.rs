@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::board::{News, Topic};
 use super::request::{Frozen, Stage};
 use super::run::Run;
+use crate::config::DiscoverLimits;
 use crate::error::ApiError;
 use crate::search::{self, shards_object};
 
@@ -101,8 +102,7 @@ impl<'a> Step<'a> {
             whole.time_ms += cost.time_ms;
             whole.splits = whole.splits.max(cost.splits);
         }
-        let limits = &self.run.edge.config.discover;
-        let is_free = whole.bytes <= limits.ask_over_bytes && whole.requests <= FREE_REQUESTS;
+        let is_free = is_free(&self.run.edge.config.discover, &whole);
         Ok((!is_free).then_some(whole))
     }
 
@@ -145,15 +145,8 @@ impl<'a> Step<'a> {
 
     /// Tells what it would have cost.
     pub(super) fn estimated(&self, cost: &SearchCost) -> Result<(), Error> {
-        let head = self.head(
-            "estimate",
-            [
-                ("requests", cost.requests.into()),
-                ("bytes", cost.bytes.into()),
-                ("ms", cost.time_ms.into()),
-                ("splits", cost.splits.into()),
-            ],
-        );
+        let mut head = self.head("estimate", []);
+        head.extend(estimate_of(cost));
         self.post(Topic::Result(self.number), "estimate", head, None)
     }
 
@@ -244,6 +237,21 @@ impl<'a> Step<'a> {
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether so much is fetched from repositories without asking.
+pub(super) fn is_free(limits: &DiscoverLimits, cost: &SearchCost) -> bool {
+    cost.bytes <= limits.ask_over_bytes && cost.requests <= FREE_REQUESTS
+}
+
+/// What is told of a cost.
+pub(super) fn estimate_of(cost: &SearchCost) -> Map<String, Value> {
+    Map::from_iter([
+        ("requests".to_owned(), cost.requests.into()),
+        ("bytes".to_owned(), cost.bytes.into()),
+        ("ms".to_owned(), cost.time_ms.into()),
+        ("splits".to_owned(), cost.splits.into()),
+    ])
 }
 
 /// How far a search is.

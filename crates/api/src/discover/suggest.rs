@@ -59,6 +59,7 @@ pub(crate) async fn suggest(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
         language,
         size,
         partial: false,
+        timed_out: false,
     };
     let mut found = Vec::new();
     for slot in &slots {
@@ -80,7 +81,8 @@ pub(crate) async fn suggest(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     Ok(Reply::ok(&json!({
         "replace": {"from": utf16_offset(&text, begin), "to": utf16_offset(&text, end)},
         "items": items.iter().map(Item::print).collect::<Vec<_>>(),
-        "partial": asking.partial,
+        "partial": asking.partial || asking.timed_out,
+        "timed_out": asking.timed_out,
         "error": error,
     })))
 }
@@ -152,8 +154,10 @@ struct Asking<'a> {
     question: &'a Question,
     language: Language,
     size: usize,
-    /// Something was left out for want of time, or since it would have to be fetched.
+    /// Something was left out, since it would have to be fetched or a shard has failed.
     partial: bool,
+    /// Something was, for want of time: it may be found if it is asked for with more.
+    timed_out: bool,
 }
 
 impl Asking<'_> {
@@ -177,7 +181,7 @@ impl Asking<'_> {
         let in_use = match tokio::time::timeout(self.timeout(), asking).await {
             Ok(in_use) => in_use?,
             Err(_) => {
-                self.partial = true;
+                self.timed_out = true;
                 Default::default()
             }
         };
@@ -255,11 +259,12 @@ impl Asking<'_> {
         let response = match tokio::time::timeout(2 * self.timeout(), searching).await {
             Ok(response) => response?,
             Err(_) => {
-                self.partial = true;
+                self.timed_out = true;
                 return Ok(Vec::new());
             }
         };
-        self.partial |= response.timed_out || !response.shards.failures.is_empty();
+        self.timed_out |= response.timed_out;
+        self.partial |= !response.shards.failures.is_empty();
         let begins = |value: &String| value.to_lowercase().starts_with(&typed.to_lowercase());
         let items = values_of(&response)
             .filter(|(value, _)| is_text || begins(value))

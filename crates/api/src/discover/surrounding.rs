@@ -10,11 +10,11 @@ use firn_engine::{Error, RequestContext};
 use serde_json::{Value, json};
 
 use super::event::{by_id, only};
-use super::moment::Moment;
 use super::request::{Question, fitting, number, write_hits};
 use super::{body, resolve};
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::moment::Moment;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
@@ -65,7 +65,7 @@ struct Around {
 impl Around {
     async fn open(edge: &Arc<Edge>, ctx: &RequestContext, question: Question) -> Result<Self, ApiError> {
         Ok(Self {
-            moment: Moment::open(edge, ctx, &question, None).await?,
+            moment: Moment::open(edge, ctx, &question.target, Vec::new(), None).await?,
             time_field: match &question.time {
                 Some(time) => time.field.clone(),
                 None => "@timestamp".to_owned(),

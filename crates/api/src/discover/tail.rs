@@ -20,7 +20,7 @@ use super::board::News;
 use super::request::{Question, write_hits};
 use super::store::Place;
 use super::stream::{Wire, kept_alive};
-use super::{body, opened, resolve};
+use super::{body, marks, opened, resolve};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::reply::Reply;
@@ -42,6 +42,7 @@ pub(crate) async fn tail(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     let now_ms = edge.now_ms();
     let mut fields = Fields::new("discover request", body(&call)?);
     let mut question = Question::take(&mut fields, now_ms)?;
+    question.highlight = fields.bool("highlight")?.unwrap_or(false);
     fields.finish()?;
     question.open_end();
     question.newest_first();
@@ -244,6 +245,10 @@ impl Tail {
             rest["track_total_hits"] = true.into();
             rest["post_filter"] = self.question.query_dsl.clone();
             rest["sort"] = self.question.sort.clone();
+            // What narrows the hits stands beside the query.
+            if let Some(highlight) = marks::highlight(&self.question, Some(&self.question.query_dsl)) {
+                rest["highlight"] = highlight;
+            }
         }
         if !self.question.columns.is_empty() {
             rest["fields"] = self.question.columns.clone().into();

@@ -9,7 +9,6 @@ use std::io::Cursor;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -20,6 +19,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use super::patient::Patient;
+use super::places::{Activity, Open, Place};
 use super::tls::{self, Tls};
 use crate::Api;
 use crate::request::Peer;
@@ -55,6 +56,8 @@ pub(super) type Ended = String;
 /// A connection that was accepted.
 pub(super) struct Connection {
     requests: Requests,
+    /// Ready when another connection needs its place.
+    needed: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Turns true when the server stops.
     stopping: watch::Receiver<bool>,
 }
@@ -69,39 +72,6 @@ struct Requests {
     stopping: watch::Receiver<bool>,
 }
 
-/// Whether something happens on a connection.
-#[derive(Default)]
-struct Activity {
-    begun: AtomicU64,
-    ended: AtomicU64,
-}
-
-impl Activity {
-    /// Requests begun so far, and how many of them are open.
-    fn counts(&self) -> (u64, u64) {
-        // Ended first: a request that begins in between then counts as open, never as minus one.
-        let ended = self.ended.load(Ordering::Acquire);
-        let begun = self.begun.load(Ordering::Acquire);
-        (begun, begun.saturating_sub(ended))
-    }
-}
-
-/// A request that is open until this is dropped.
-struct Open(Arc<Activity>);
-
-impl Open {
-    fn new(activity: &Arc<Activity>) -> Self {
-        activity.begun.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(activity))
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.ended.fetch_add(1, Ordering::AcqRel);
-    }
-}
-
 impl hyper::service::Service<Request<Incoming>> for Requests {
     type Response = Response<ResponseBody>;
     type Error = Infallible;
@@ -109,6 +79,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(self.peer);
+        request.extensions_mut().insert(self.activity.known().clone());
         let api = self.api.clone();
         let open = Open::new(&self.activity);
         let mut stopping = self.stopping.clone();
@@ -122,20 +93,31 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
 }
 
 impl Connection {
-    pub(super) fn new(api: Api, peer: SocketAddr, stopping: watch::Receiver<bool>) -> Self {
+    pub(super) fn new(api: Api, peer: SocketAddr, place: &Place, stopping: watch::Receiver<bool>) -> Self {
         Self {
             requests: Requests {
                 api,
                 peer: Peer(peer),
-                activity: Arc::default(),
+                activity: Arc::clone(&place.activity),
                 stopping: stopping.clone(),
             },
+            needed: Box::pin(place.needed()),
             stopping,
         }
     }
 
     /// Answers its requests until the client closes it or the server stops.
     pub(super) async fn serve(self, stream: TcpStream) -> Result<(), Ended> {
+        let activity = Arc::clone(&self.requests.activity);
+        let patience = self.requests.api.config().stranger_timeout;
+        tokio::select! {
+            served = self.serve_requests(stream) => served,
+            // As one that is idle it is closed in silence.
+            () = activity.strange(patience) => Ok(()),
+        }
+    }
+
+    async fn serve_requests(self, stream: TcpStream) -> Result<(), Ended> {
         match self.requests.api.config().tls.clone() {
             Some(tls) => self.serve_tls(stream, &tls).await,
             None => self.serve_plain(stream).await,
@@ -143,6 +125,7 @@ impl Connection {
     }
 
     async fn serve_tls(mut self, stream: TcpStream, tls: &Tls) -> Result<(), Ended> {
+        let stream = Patient::new(stream, self.requests.api.config().body_idle_timeout);
         let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream));
         let accepted = tokio::select! {
             () = stopped(&mut self.stopping) => return Ok(()),
@@ -171,6 +154,7 @@ impl Connection {
         };
         let is_http2 = beginning == PREFACE;
         let (reader, writer) = stream.into_split();
+        let writer = Patient::new(writer, self.requests.api.config().body_idle_timeout);
         let stream = tokio::io::join(Cursor::new(beginning).chain(reader), writer);
         if is_http2 {
             self.http2(stream).await
@@ -190,8 +174,10 @@ impl Connection {
         let mut connection = pin!(connection);
         tokio::select! {
             ended = connection.as_mut() => return ended.map_err(|error| explain(&error)),
-            () = stopped(&mut self.stopping) => connection.as_mut().graceful_shutdown(),
+            () = stopped(&mut self.stopping) => {}
+            () = self.needed.as_mut() => {}
         }
+        connection.as_mut().graceful_shutdown();
         connection.await.map_err(|error| explain(&error))
     }
 
@@ -210,7 +196,8 @@ impl Connection {
         tokio::select! {
             ended = connection.as_mut() => return ended.map_err(|error| explain(&error)),
             () = stopped(&mut self.stopping) => {}
-            () = idle(&self.requests.activity, idle_after) => {}
+            () = self.needed.as_mut() => {}
+            () = self.requests.activity.idle(idle_after, || true) => {}
         }
         connection.as_mut().graceful_shutdown();
         connection.await.map_err(|error| explain(&error))
@@ -221,20 +208,6 @@ impl Connection {
 async fn stopped(stopping: &mut watch::Receiver<bool>) {
     // The sender lives as long as the server; if it is gone, the server is.
     let _ = stopping.wait_for(|stopping| *stopping).await;
-}
-
-/// Ready when a connection had no request for at least `after`, and at most twice as long.
-/// hyper closes idle connections of HTTP/1.1 by itself, of HTTP/2 only those of clients that are gone.
-async fn idle(activity: &Activity, after: Duration) {
-    let mut before = None;
-    loop {
-        let (begun, open) = activity.counts();
-        if open == 0 && before == Some(begun) {
-            return;
-        }
-        before = (open == 0).then_some(begun);
-        tokio::time::sleep(after).await;
-    }
 }
 
 /// The first bytes: all of the preface, or as many as it takes to see that it is none.

@@ -40,11 +40,10 @@ pub(crate) async fn restore(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
         wait: call.params.bool("wait_for_completion", false)?,
     };
     body.end()?;
-    let wait = request.wait;
     let description = format!("restore of snapshot [{}:{}]", request.repository, request.snapshot);
     let ctx = call.lasting(&edge, ACTION, description);
     let restored = edge.engine.restore_snapshot(&ctx, request).await?;
-    if !wait {
+    if !restored.done {
         return Ok(Reply::ok(&json!({"accepted": true})));
     }
     Ok(Reply::ok(&json!({

@@ -9,6 +9,7 @@ use firn_model::names::IndicesOptions;
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
+use crate::nodes::names_this;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
@@ -28,10 +29,7 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         .engine
         .mounted_shards(&call.ctx, call.target(hidden_too())?)
         .await?;
-    if shards.is_empty() {
-        let reason = "No searchable snapshots indices found";
-        return Err(Error::new(ErrorKind::ResourceNotFound, reason).into());
-    }
+    let shards = some(shards)?;
     let mut by_index: BTreeMap<&str, Vec<&MountedShardStats>> = BTreeMap::new();
     for shard in &shards {
         by_index.entry(&shard.index).or_default().push(shard);
@@ -105,9 +103,13 @@ fn files(shards: &[&MountedShardStats]) -> Value {
     })
 }
 
-/// `GET /_searchable_snapshots/cache/stats`.
+/// `GET /_searchable_snapshots/cache/stats` and `GET /_searchable_snapshots/{node_id}/cache/stats`.
 pub(crate) async fn cache_stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let Some(stats) = edge.engine.shared_cache_stats(&call.ctx).await? else {
+    let stats = match names_this(&edge, call.captured("node_id")) {
+        true => edge.engine.shared_cache_stats(&call.ctx).await?,
+        false => None,
+    };
+    let Some(stats) = stats else {
         return Ok(Reply::ok(&json!({"nodes": {}})));
     };
     let kinds: Map<String, Value> = stats
@@ -159,10 +161,9 @@ pub(crate) async fn cache_stats(edge: Arc<Edge>, call: Call) -> Result<Reply, Ap
 
 /// `POST /_searchable_snapshots/cache/clear` and `POST /{index}/_searchable_snapshots/cache/clear`.
 pub(crate) async fn clear(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let outcome = edge
-        .engine
-        .clear_shared_cache(&call.ctx, call.target(hidden_too())?)
-        .await?;
+    let target = call.target(hidden_too())?;
+    some(edge.engine.mounted_shards(&call.ctx, target.clone()).await?)?;
+    let outcome = edge.engine.clear_shared_cache(&call.ctx, target).await?;
     Ok(Reply::ok(&json!({
         "_shards": {
             "total": outcome.total,
@@ -170,6 +171,17 @@ pub(crate) async fn clear(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
             "failed": outcome.total - outcome.successful,
         },
     })))
+}
+
+/// Elasticsearch's complaint about a target without anything mounted.
+fn some(shards: Vec<MountedShardStats>) -> Result<Vec<MountedShardStats>, Error> {
+    match shards.is_empty() {
+        true => Err(Error::new(
+            ErrorKind::ResourceNotFound,
+            "No searchable snapshots indices found",
+        )),
+        false => Ok(shards),
+    }
 }
 
 /// Backing indices of data streams may be mounted, and they are hidden.

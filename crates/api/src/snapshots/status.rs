@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use firn_engine::snapshot::{FileCount, IndexSnapshotStatus, ShardSnapshotStatus, ShardStage, SnapshotStatus};
+use firn_model::repository::snapshot_missing;
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
@@ -19,6 +20,12 @@ pub(crate) async fn status(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         .engine
         .snapshot_status(&call.ctx, repository, &names, ignore_unavailable)
         .await?;
+    if let (true, false, Some(repository), Some(name)) =
+        (statuses.is_empty(), ignore_unavailable, repository, names.first())
+        && name != "_all"
+    {
+        return Err(snapshot_missing(repository, name).into());
+    }
     let printed: Vec<Value> = statuses.iter().map(print).collect();
     Ok(Reply::ok(&json!({"snapshots": printed})))
 }

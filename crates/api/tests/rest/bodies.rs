@@ -95,3 +95,55 @@ async fn compresses_answers_when_asked() {
         .await;
     assert_eq!(small.header("content-encoding"), "");
 }
+
+/// Whatever is asked: the thread that serves connections reads small bodies only.
+#[tokio::test]
+async fn large_bodies_are_read_elsewhere() {
+    let node = Node::new();
+    let here = std::thread::current().id();
+    node.ok("PUT", "/i", "").await;
+    node.fake.threads.lock().unwrap().clear();
+    let filling = " ".repeat(100 << 10);
+    let search = format!(r#"{{"query":{{"match_all":{{}}}}{filling}}}"#);
+    let mapping = format!(r#"{{"properties":{{"a":{{"type":"keyword"}}}}{filling}}}"#);
+    let cases = [
+        (
+            "POST",
+            "/i/_search",
+            r#"{"query":{"match_all":{}}}"#.to_owned(),
+            search.clone(),
+        ),
+        (
+            "POST",
+            "/i/_count",
+            r#"{"query":{"match_all":{}}}"#.to_owned(),
+            search.clone(),
+        ),
+        ("POST", "/i/_async_search", "{}".to_owned(), search.clone()),
+        ("POST", "/_msearch", "{}\n{}\n".to_owned(), format!("{{}}\n{search}\n")),
+        (
+            "POST",
+            "/i/_bulk",
+            "{\"index\":{}}\n{}\n".to_owned(),
+            "{\"index\":{}}\n{\"a\":1}\n".repeat(10_000),
+        ),
+        ("PUT", "/i/_mapping", r#"{"properties":{}}"#.to_owned(), mapping),
+    ];
+    for (method, path, small, large) in cases {
+        for (body, is_small) in [(small, true), (large, false)] {
+            let answer = node.send(method, path, &body).await;
+            assert_eq!(answer.status(), 200, "{path}: {}", answer.text());
+            let threads = std::mem::take(&mut *node.fake.threads.lock().unwrap());
+            let first = threads.first().expect("the engine was asked");
+            // Searches that outlive their request are tasks of their own, which begin once their body was read.
+            if !path.ends_with("_async_search") {
+                assert_eq!(*first == here, is_small, "{path}");
+            }
+        }
+    }
+    // What is wrong is told as always.
+    let wrong = format!(r#"{{"query":{{"nothing":{{}}}}{filling}}}"#);
+    let answer = node.send("POST", "/i/_search", &wrong).await;
+    assert_eq!(answer.status(), 400, "{}", answer.text());
+    assert!(answer.text().contains("unknown query [nothing]"), "{}", answer.text());
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -55,6 +56,8 @@ pub(crate) struct Fake {
     pub(crate) search_delay: Mutex<Duration>,
     /// Cancel flags of searches, newest last.
     pub(crate) contexts: Mutex<Vec<RequestContext>>,
+    /// The threads on which searches, bulks and commands came.
+    pub(crate) threads: Mutex<Vec<ThreadId>>,
 }
 
 #[derive(Default)]
@@ -190,6 +193,10 @@ impl Node {
 }
 
 impl Fake {
+    fn come(&self) {
+        self.threads.lock().unwrap().push(std::thread::current().id());
+    }
+
     fn metadata_now(&self) -> Arc<Metadata> {
         Arc::clone(&self.state.lock().unwrap().metadata)
     }
@@ -286,10 +293,12 @@ impl Engine for Fake {
     }
 
     async fn execute(&self, _: &RequestContext, command: Command) -> Result<Outcome> {
+        self.come();
         self.apply(&command)
     }
 
     async fn bulk(&self, _: &RequestContext, request: BulkRequest) -> Result<BulkResponse> {
+        self.come();
         let items = request
             .items
             .into_iter()
@@ -356,6 +365,7 @@ impl Engine for Fake {
     }
 
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
+        self.come();
         *self.asked.lock().unwrap() = Some(request.clone());
         self.contexts.lock().unwrap().push(ctx.clone());
         let delay = *self.search_delay.lock().unwrap();

@@ -10,6 +10,7 @@ mod http;
 mod http2;
 mod keys_and_users;
 mod metadata;
+mod places;
 mod questions;
 mod quotas;
 mod search;

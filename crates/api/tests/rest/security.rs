@@ -21,6 +21,7 @@ pub(crate) fn secure(slowdown: SlowdownLimits) -> (Node, Arc<Control>) {
         disk: Arc::new(SimDisk::new()),
         folder: PathBuf::from("/control"),
         now_ms: Arc::new(|| NOW_MS),
+        stopwatch: Arc::new(Duration::default),
         random: Arc::new(move |bytes| {
             bytes
                 .iter_mut()

@@ -122,3 +122,48 @@ async fn a_closed_connection_cancels_its_search() {
     }
     panic!("the search goes on");
 }
+
+#[tokio::test]
+async fn answers_that_nobody_reads_are_bounded_in_bytes_and_time() {
+    let node = Node::with(|config| {
+        config.unread_answers_max = 30 << 20;
+        config.body_idle_timeout = Duration::from_millis(500);
+    });
+    // More than a connection's buffers take.
+    let source = format!(r#"{{"a":"{}"}}"#, "x".repeat(20 << 20));
+    node.ok("PUT", "/i/_doc/1", &source).await;
+    let served = serve(node).await;
+    let ask = b"GET /i/_doc/1 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let mut silent = TcpStream::connect(served.address).await.unwrap();
+    silent.write_all(ask).await.unwrap();
+    // It has begun to come.
+    silent.read_exact(&mut [0; 9]).await.unwrap();
+    let refused = exchange(served.address, ask).await;
+    assert!(
+        refused.starts_with("HTTP/1.1 429 "),
+        "{}",
+        &refused[..200.min(refused.len())]
+    );
+    assert!(refused.contains("circuit_breaking_exception"), "{refused}");
+    // What is small needs no room.
+    let small = exchange(
+        served.address,
+        b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+    )
+    .await;
+    assert!(small.starts_with("HTTP/1.1 200 "), "{small}");
+    // The silent client is cut off, and its room is free again.
+    let began = std::time::Instant::now();
+    loop {
+        let answer = exchange(served.address, ask).await;
+        if answer.starts_with("HTTP/1.1 200 ") {
+            assert!(answer.len() > source.len());
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{}", &answer[..200]);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let mut rest = Vec::new();
+    let cut = silent.read_to_end(&mut rest).await;
+    assert!(cut.is_err() || rest.len() < source.len(), "it got all");
+}

@@ -1,7 +1,5 @@
 //! `cardinality`: how many values fields have, some fields at a time.
 
-use std::collections::{BTreeSet, HashMap};
-
 use firn_engine::Error;
 use firn_engine::search::{SearchRequest, SearchResponse};
 use serde_json::{Map, Value, json};
@@ -10,6 +8,7 @@ use super::sample::hits_body;
 use super::{Outcome, aggregations, is_whole, number};
 use crate::discover::known::{KnownField, KnownFields};
 use crate::discover::step::Step;
+use crate::discover::uses::{self, Uses};
 use crate::error::ApiError;
 
 /// Fields that are counted together. The fewer, the sooner the first are told; the more, the less often the matching
@@ -21,10 +20,6 @@ const FIELDS_MAX: usize = 100;
 const PRECISION: u64 = 3000;
 /// Counts of so much less than that were certainly counted so: beyond it the error of a count is less than one in a hundred.
 const EXACT_BELOW: u64 = PRECISION * 9 / 10;
-/// Newest events that are asked which fields are used most.
-const SAMPLE: u64 = 100;
-/// Depth to which objects of an event are looked into for its fields.
-const DEPTH_MAX: usize = 20;
 
 pub(super) async fn run(step: &Step<'_>, named: Option<&[String]>) -> Result<Outcome, ApiError> {
     let known = step.run.known().await?;
@@ -141,60 +136,15 @@ async fn most_used(step: &Step<'_>, known: &KnownFields) -> Result<Vec<String>, 
     let newest = || async {
         // However the table is sorted; as long as it is not, the sample has asked the same.
         let question = step.run.question.in_default_order();
-        let request = question.search(hits_body(&question, SAMPLE, None))?;
+        let request = question.search(hits_body(&question, uses::SAMPLE, None))?;
         step.search(request, &|_| {}).await
     };
     let newest = step.run.newest.get_or_try_init(newest).await?;
-    let mut counts: HashMap<String, usize> = HashMap::new();
-    for hit in &newest.hits {
-        let source = hit.source.as_deref().unwrap_or(b"null");
-        let mut paths = BTreeSet::new();
-        // What is not JSON has no fields.
-        if let Ok(source) = serde_json::from_slice::<Value>(source) {
-            add_paths("", &source, &mut paths, 0);
-        }
-        for path in paths {
-            *counts.entry(path).or_default() += 1;
-        }
-    }
+    let uses = Uses::of(&newest.hits);
     let used = in_use
         .iter()
         .filter(|field| known.get(*field).is_some_and(|known| known.aggregatable));
-    Ok(ranked(used, &counts))
-}
-
-fn ranked<'a>(fields: impl Iterator<Item = &'a String>, counts: &HashMap<String, usize>) -> Vec<String> {
-    // A field of its own below another (`message.keyword`) is used as that is.
-    let used = |field: &str| {
-        let parent = || field.rsplit_once('.').and_then(|(parent, _)| counts.get(parent));
-        counts.get(field).or_else(parent).copied().unwrap_or(0)
-    };
-    let mut fields: Vec<&String> = fields.collect();
-    fields.sort_by_key(|field| (std::cmp::Reverse(used(field)), *field));
-    fields.into_iter().take(FIELDS_MAX).cloned().collect()
-}
-
-fn add_paths(prefix: &str, value: &Value, paths: &mut BTreeSet<String>, depth: usize) {
-    match value {
-        Value::Object(object) if depth < DEPTH_MAX => {
-            for (name, value) in object {
-                let path = match prefix {
-                    "" => name.clone(),
-                    prefix => format!("{prefix}.{name}"),
-                };
-                add_paths(&path, value, paths, depth + 1);
-            }
-        }
-        Value::Array(values) if depth < DEPTH_MAX => {
-            for value in values {
-                add_paths(prefix, value, paths, depth + 1);
-            }
-        }
-        Value::Null => {}
-        _ => {
-            paths.insert(prefix.to_owned());
-        }
-    }
+    Ok(uses.ranked(used).into_iter().take(FIELDS_MAX).cloned().collect())
 }
 
 #[cfg(test)]
@@ -202,26 +152,6 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-
-    #[test]
-    fn what_most_events_have_comes_first() {
-        let mut counts = HashMap::new();
-        for source in [
-            json!({"a": {"b": 1}, "m": "x", "n": null}),
-            json!({"a": [{"b": 1}, {"c": 2}], "m": "y"}),
-            json!({"m": 1}),
-        ] {
-            let mut paths = BTreeSet::new();
-            add_paths("", &source, &mut paths, 0);
-            for path in paths {
-                *counts.entry(path).or_default() += 1;
-            }
-        }
-        assert_eq!((counts["a.b"], counts["a.c"], counts["m"]), (2, 1, 3));
-        assert!(!counts.contains_key("n"));
-        let fields: Vec<String> = ["a.b", "a.c", "m.keyword", "z"].map(str::to_owned).into();
-        assert_eq!(ranked(fields.iter(), &counts), ["m.keyword", "a.b", "a.c", "z"]);
-    }
 
     #[test]
     fn a_count_says_whether_it_is_exact() {

@@ -1,12 +1,17 @@
 //! The most frequent values of a field, with exact counts.
 //!
 //! Each shard names the values that are most frequent on it. Where shards have more values than they name, the events of a
-//! value on a shard that did not name it are missing in its count. Then the values that were found are counted once more, by
-//! a search in which every shard counts each of them.
+//! value on a shard that did not name it are missing in its count, and the answer says of each value how many that may be.
+//! Those for which that matters are counted once more, by a search that looks at their events alone; mostly there are none.
 
+use std::collections::HashMap;
+
+use firn_engine::search::SearchRequest;
 use serde_json::{Value, json};
 
-use super::{buckets, number};
+use super::{aggregations, buckets, number};
+use crate::discover::step::Step;
+use crate::error::ApiError;
 
 /// What is known of the most frequent values.
 #[derive(Debug, PartialEq)]
@@ -21,25 +26,73 @@ pub(super) struct Counted<'a> {
     pub(super) exact_choice: bool,
 }
 
-/// By how much a count may be too low.
+/// The `terms` aggregation that finds the first `size` values, of which each shard names so many.
+pub(super) fn terms(field: &str, size: u64, shard_size: u64) -> Value {
+    json!({"field": field, "size": size, "shard_size": shard_size, "show_term_doc_count_error": true})
+}
+
+/// By how much the count of a value that is not told may be too low.
 fn error_max(terms: &Value) -> u64 {
     number(&terms["doc_count_error_upper_bound"])
 }
 
-/// What counts the found values of a `terms` aggregation again; `None`: their counts are exact.
-pub(super) fn again(field: &str, terms: &Value) -> Option<Value> {
-    let found = buckets(terms);
-    if error_max(terms) == 0 || found.is_empty() {
-        return None;
+/// By how much that of a bucket may be.
+fn error_of(bucket: &Value, terms: &Value) -> u64 {
+    match bucket.get("doc_count_error_upper_bound") {
+        Some(error) => number(error),
+        None => error_max(terms),
     }
-    let values: Vec<&Value> = found.iter().map(written).collect();
+}
+
+/// Counts the found values of a `terms` aggregation of a field again that are not counted exactly and may be among the
+/// first `size`; `None`: there are none. Of each value `below` is told, too.
+pub(super) async fn again(
+    step: &Step<'_>,
+    field: &str,
+    terms: &Value,
+    size: u64,
+    below: Option<Value>,
+) -> Result<Option<SearchRequest>, ApiError> {
+    let values: Vec<&Value> = uncertain(terms, size).into_iter().map(written).collect();
+    if values.is_empty() {
+        return Ok(None);
+    }
+    let question = &step.run.question;
+    // Events of a few values are found by an index of values sooner than by looking at all. From a repository that would
+    // have to be fetched, while the values of all events were fetched just now.
+    let query = match step.run.finds_by_value(field).await? {
+        true => question.narrowed(json!({"terms": {field: values}})),
+        false => question.query_dsl.clone(),
+    };
     // As many as there are: no shard has to choose.
-    Some(json!({"field": field, "include": values, "size": values.len(), "shard_size": values.len()}))
+    let mut counts =
+        json!({"terms": {"field": field, "include": values, "size": values.len(), "shard_size": values.len()}});
+    if let Some(below) = below {
+        counts["aggs"] = below;
+    }
+    Ok(Some(
+        question.search_for(query, aggregations(json!({"values": counts})))?,
+    ))
+}
+
+/// The buckets whose counts may be too low, of those that may be among the first `size`.
+fn uncertain(terms: &Value, size: u64) -> Vec<&Value> {
+    let found = buckets(terms);
+    let last = found.iter().take(size as usize).next_back().map_or(0, count);
+    let matters = |bucket: &&Value| {
+        let error = error_of(bucket, terms);
+        error > 0 && count(bucket).saturating_add(error) >= last
+    };
+    found.iter().filter(matters).collect()
 }
 
 /// A value as `include` reads it: dates in the format of their field.
 fn written(bucket: &Value) -> &Value {
     bucket.get("key_as_string").unwrap_or(&bucket["key"])
+}
+
+fn count(bucket: &Value) -> u64 {
+    number(&bucket["doc_count"])
 }
 
 impl<'a> Counted<'a> {
@@ -49,71 +102,104 @@ impl<'a> Counted<'a> {
         let found = buckets(terms);
         let occurrences = sum(found.iter()) + number(&terms["sum_other_doc_count"]);
         let error_max = error_max(terms);
-        // Written meanwhile, or not there any more: the two searches are not of one moment.
-        let fits = |again: &Value| {
-            let counted = buckets(again);
-            counted.len() == found.len() && sum(counted.iter()) >= sum(found.iter())
-        };
-        let again = again.filter(|again| fits(again));
-        let mut told: Vec<&Value> = again.map_or(found, buckets).iter().collect();
+        let uncertain = uncertain(terms, size);
+        let recounted = again.and_then(|again| recounted(&uncertain, again));
+        let is_certain = uncertain.is_empty() || recounted.is_some();
+        let by_key = recounted.unwrap_or_default();
+        let mut told: Vec<&Value> = found
+            .iter()
+            .map(|bucket| by_key.get(&key(bucket)).copied().unwrap_or(bucket))
+            .collect();
+        // Where nothing was counted again they are in this order already.
+        told.sort_by_key(|bucket| std::cmp::Reverse(count(bucket)));
         told.truncate(size as usize);
-        let least = told.last().map_or(0, |bucket| number(&bucket["doc_count"]));
+        let least = told.last().map_or(0, |bucket| count(bucket));
         // What was not found has no more than the last that was, and what shards did not name.
         let unfound_max = match found.len() as u64 >= asked {
-            true => found.last().map_or(0, |bucket| number(&bucket["doc_count"])) + error_max,
+            true => found.last().map_or(0, count) + error_max,
             false => error_max,
         };
         Self {
             other: occurrences.saturating_sub(sum(told.iter().copied())),
-            exact: whole && (error_max == 0 || again.is_some()),
-            exact_choice: whole && (error_max == 0 || again.is_some() && least >= unfound_max),
+            exact: whole && is_certain,
+            exact_choice: whole && is_certain && (error_max == 0 || least >= unfound_max),
             buckets: told,
         }
     }
 }
 
+/// What each bucket is known by.
+fn key(bucket: &Value) -> String {
+    bucket["key"].to_string()
+}
+
+/// The buckets that were counted again, by their keys; `None`: events were written meanwhile, or are not there any more, so the
+/// two searches do not fit together.
+fn recounted<'a>(uncertain: &[&Value], again: &'a Value) -> Option<HashMap<String, &'a Value>> {
+    let by_key: HashMap<String, &Value> = buckets(again).iter().map(|bucket| (key(bucket), bucket)).collect();
+    let is_no_less = |before: &&Value| by_key.get(&key(before)).is_some_and(|now| count(now) >= count(before));
+    uncertain.iter().all(is_no_less).then_some(by_key)
+}
+
 fn sum<'a>(buckets: impl Iterator<Item = &'a Value>) -> u64 {
-    buckets.map(|bucket| number(&bucket["doc_count"])).sum()
+    buckets.map(count).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn terms(error_max: u64, other: u64, counts: &[(&str, u64)]) -> Value {
+    /// Of each value its key, its count and by how much that may be too low.
+    fn terms(error_max: u64, other: u64, counts: &[(&str, u64, u64)]) -> Value {
         let buckets: Vec<Value> = counts
             .iter()
-            .map(|(key, count)| json!({"key": key, "doc_count": count}))
+            .map(|(key, count, error)| json!({"key": key, "doc_count": count, "doc_count_error_upper_bound": error}))
             .collect();
         json!({"doc_count_error_upper_bound": error_max, "sum_other_doc_count": other, "buckets": buckets})
     }
 
-    fn keys(counted: &Counted<'_>) -> Vec<(String, u64)> {
-        let pair = |bucket: &&Value| (bucket["key"].to_string(), number(&bucket["doc_count"]));
-        counted.buckets.iter().map(pair).collect()
+    fn keys<'a>(buckets: &[&'a Value]) -> Vec<(&'a str, u64)> {
+        let pair = |bucket: &&'a Value| (bucket["key"].as_str().unwrap(), count(bucket));
+        buckets.iter().map(pair).collect()
     }
 
     #[test]
     fn what_is_exact_is_not_counted_again() {
-        let found = terms(0, 7, &[("a", 5), ("b", 4), ("c", 1)]);
-        assert_eq!(again("f", &found), None);
+        let found = terms(0, 7, &[("a", 5, 0), ("b", 4, 0), ("c", 1, 0)]);
+        assert!(uncertain(&found, 2).is_empty());
         let counted = Counted::new(&found, None, 2, 3, true);
-        assert_eq!(keys(&counted), [("\"a\"".to_owned(), 5), ("\"b\"".to_owned(), 4)]);
+        assert_eq!(keys(&counted.buckets), [("a", 5), ("b", 4)]);
         assert_eq!((counted.other, counted.exact, counted.exact_choice), (8, true, true));
         assert!(!Counted::new(&found, None, 2, 3, false).exact, "a shard is missing");
     }
 
     #[test]
+    fn what_all_shards_have_named_is_not_counted_again() {
+        // What is not exact cannot come before the second.
+        let found = terms(3, 10, &[("a", 9, 0), ("b", 8, 0), ("c", 4, 3), ("d", 1, 0)]);
+        assert!(uncertain(&found, 2).is_empty());
+        let counted = Counted::new(&found, None, 2, 4, true);
+        assert_eq!(keys(&counted.buckets), [("a", 9), ("b", 8)]);
+        assert_eq!((counted.other, counted.exact, counted.exact_choice), (15, true, true));
+        // Among the first three it may be, and what was not found may be before the last of four.
+        assert_eq!(keys(&uncertain(&found, 3)), [("c", 4)]);
+        assert!(!Counted::new(&found, None, 3, 4, true).exact);
+        let second = terms(0, 0, &[("c", 6, 0)]);
+        let four = Counted::new(&found, Some(&second), 4, 4, true);
+        assert!(four.exact && !four.exact_choice);
+    }
+
+    #[test]
     fn the_second_count_is_told() {
-        let found = terms(3, 10, &[("a", 9), ("b", 8), ("c", 4)]);
-        let expect = json!({"field": "f", "include": ["a", "b", "c"], "size": 3, "shard_size": 3});
-        assert_eq!(again("f", &found), Some(expect));
+        let found = terms(3, 10, &[("a", 9, 0), ("b", 8, 3), ("c", 4, 3)]);
+        assert_eq!(keys(&uncertain(&found, 2)), [("b", 8)]);
         assert!(!Counted::new(&found, None, 2, 3, true).exact);
-        let second = terms(0, 0, &[("b", 11), ("a", 9), ("c", 4)]);
+        let second = terms(0, 0, &[("b", 11, 0)]);
         let counted = Counted::new(&found, Some(&second), 2, 3, true);
-        assert_eq!(keys(&counted), [("\"b\"".to_owned(), 11), ("\"a\"".to_owned(), 9)]);
+        assert_eq!(keys(&counted.buckets), [("b", 11), ("a", 9)]);
         // All 31 occurrences without 20; what was not found has 4 + 3 at most.
         assert_eq!((counted.other, counted.exact, counted.exact_choice), (11, true, true));
+        let second = terms(0, 0, &[("b", 11, 0), ("c", 4, 0)]);
         let third = Counted::new(&found, Some(&second), 3, 3, true);
         assert!(third.exact && !third.exact_choice, "another may have more than 4");
         // Fewer were found than asked for: only what no shard named is unknown.
@@ -122,17 +208,30 @@ mod tests {
 
     #[test]
     fn a_second_count_of_something_else_is_not_told() {
-        let found = terms(3, 0, &[("a", 9), ("b", 8)]);
-        for second in [terms(0, 0, &[("a", 9)]), terms(0, 0, &[("a", 2), ("b", 1)])] {
+        let found = terms(3, 0, &[("a", 9, 3), ("b", 8, 3)]);
+        for second in [
+            terms(0, 0, &[("a", 9, 0)]),
+            // More together, but an event of one is missing.
+            terms(0, 0, &[("a", 12, 0), ("b", 7, 0)]),
+        ] {
             let counted = Counted::new(&found, Some(&second), 2, 2, true);
-            assert_eq!((keys(&counted)[0].1, counted.exact), (9, false));
+            assert_eq!((keys(&counted.buckets)[0], counted.exact), (("a", 9), false));
         }
     }
 
     #[test]
+    fn an_engine_that_says_nothing_of_values_is_not_believed() {
+        let mut found = terms(3, 0, &[("a", 9, 0)]);
+        found["buckets"][0]
+            .as_object_mut()
+            .unwrap()
+            .remove("doc_count_error_upper_bound");
+        assert_eq!(keys(&uncertain(&found, 1)), [("a", 9)]);
+    }
+
+    #[test]
     fn dates_are_asked_for_in_their_format() {
-        let mut found = terms(1, 0, &[("a", 9)]);
-        found["buckets"][0] = json!({"key": 86_400_000, "key_as_string": "1970-01-02", "doc_count": 9});
-        assert_eq!(again("f", &found).unwrap()["include"], json!(["1970-01-02"]));
+        let bucket = json!({"key": 86_400_000, "key_as_string": "1970-01-02", "doc_count": 9});
+        assert_eq!(written(&bucket), "1970-01-02");
     }
 }

@@ -71,11 +71,16 @@ pub(super) async fn run(
         })
         .await?;
     let split = found.aggregations.as_deref().map_or(&Value::Null, |all| &all["split"]);
-    let again = match split_by.as_deref().and_then(|field| counted::again(field, split)) {
-        Some(again) => {
+    let again = match split_by.as_deref() {
+        Some(field) => {
+            let below = json!({"time": drawn.over_time(time)});
+            counted::again(step, field, split, splits, Some(below)).await?
+        }
+        None => None,
+    };
+    let again = match again {
+        Some(request) => {
             step.partial(&drawn.print(&found, None, false));
-            let split = json!({"terms": again, "aggs": {"time": drawn.over_time(time)}});
-            let request = step.run.question.search(aggregations(json!({"split": split})))?;
             Some(step.search(request, &|_| {}).await?)
         }
         None => None,
@@ -123,7 +128,7 @@ impl Drawn<'_> {
         let over_time = self.over_time(time);
         let mut aggs = json!({"time": over_time});
         if let Some(field) = self.split_by {
-            let terms = json!({"field": field, "size": self.splits + BEYOND, "shard_size": SHARD_SPLITS});
+            let terms = counted::terms(field, self.splits + BEYOND, SHARD_SPLITS);
             aggs["split"] = json!({"terms": terms, "aggs": {"time": over_time}});
         }
         step.run.question.search(aggregations(aggs))
@@ -154,7 +159,7 @@ impl Drawn<'_> {
         let again_aggregations = again.and_then(|again| again.aggregations.as_deref());
         let counted = Counted::new(
             &aggregations["split"],
-            again_aggregations.map(|all| &all["split"]),
+            again_aggregations.map(|all| &all["values"]),
             self.splits,
             self.splits + BEYOND,
             ended && is_whole(found) && again.is_none_or(is_whole),

@@ -3,7 +3,7 @@
 mod cardinality;
 mod counted;
 mod histogram;
-mod sample;
+pub(super) mod sample;
 mod top_values;
 
 use firn_engine::cost::SearchCost;
@@ -25,7 +25,7 @@ pub(super) enum Outcome {
 /// Runs a stage.
 pub(super) async fn run(step: &Step<'_>) -> Result<Outcome, ApiError> {
     match step.stage {
-        Stage::Sample { size, search_after } => sample::run(step, *size, search_after.as_ref()).await,
+        Stage::Sample { size, search_after, .. } => sample::run(step, *size, search_after.as_ref()).await,
         Stage::Histogram {
             split_by,
             splits,

@@ -8,16 +8,13 @@ use firn_engine::search::{SearchResponse, TotalHits};
 use serde_json::{Value, json};
 
 use super::Outcome;
+use crate::discover::marks;
 use crate::discover::request::{Question, write_hits};
 use crate::discover::step::Step;
 use crate::error::ApiError;
 
 /// Nobody sees that the count comes so much later, so it is waited for.
 const GRACE: Duration = Duration::from_millis(15);
-/// Marks around what the query found in a field: the console makes elements of them, whatever else is in the text.
-const MARKS: (&str, &str) = ("@firn-mark@", "@/firn-mark@");
-/// Of a longer text only so much is looked at for what the query found.
-const MARKED_CHARS: u64 = 100_000;
 
 /// The body of the search for the hits, beside the query.
 pub(in crate::discover) fn hits_body(question: &Question, size: u64, search_after: Option<&Value>) -> Value {
@@ -31,14 +28,9 @@ pub(in crate::discover) fn hits_body(question: &Question, size: u64, search_afte
     }
     if !question.columns.is_empty() {
         body["fields"] = question.columns.clone().into();
-        let marked = question.columns.iter().map(|column| (column.clone(), json!({})));
-        body["highlight"] = json!({
-            "pre_tags": [MARKS.0],
-            "post_tags": [MARKS.1],
-            "number_of_fragments": 0,
-            "max_analyzed_offset": MARKED_CHARS,
-            "fields": marked.collect::<serde_json::Map<_, _>>(),
-        });
+    }
+    if let Some(highlight) = marks::highlight(question, None) {
+        body["highlight"] = highlight;
     }
     body
 }

@@ -27,7 +27,7 @@ pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outco
     }
     let asked = size + BEYOND;
     let request = step.run.question.search(aggregations(json!({
-        "values": {"terms": {"field": field, "size": asked, "shard_size": SHARD_VALUES_MIN.max(size * 10)}},
+        "values": {"terms": counted::terms(field, asked, SHARD_VALUES_MIN.max(size * 10))},
         "with": {"filter": {"exists": {"field": field}}},
     })))?;
     if let Some(cost) = step.too_dear(vec![request.clone()]).await? {
@@ -47,13 +47,9 @@ pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outco
         })
         .await?;
     let terms = found.aggregations.as_deref().map_or(&Value::Null, |all| &all["values"]);
-    let again = match counted::again(field, terms) {
-        Some(again) => {
+    let again = match counted::again(step, field, terms, size, None).await? {
+        Some(request) => {
             step.partial(&told.print(&found, None, false));
-            let request = step
-                .run
-                .question
-                .search(aggregations(json!({"values": {"terms": again}})))?;
             Some(step.search(request, &|_| {}).await?)
         }
         None => None,

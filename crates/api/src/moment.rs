@@ -10,39 +10,39 @@ use firn_engine::{RequestContext, Result};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::request::Question;
 use crate::error::ApiError;
 use crate::request::Edge;
 use crate::search::{self, whole_failure};
 
 /// How long it outlives the last search of it: a reader that takes nothing for so long is gone.
-const KEEP_ALIVE: Duration = Duration::from_secs(300);
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(300);
 
 /// A point in time, open until this is dropped.
-pub(super) struct Moment {
+pub(crate) struct Moment {
     edge: Arc<Edge>,
     ctx: RequestContext,
     id: String,
 }
 
 impl Moment {
-    /// Of all that a question names; of a frozen part only what can hold an event of `filter`. Fails if a shard of it does
-    /// not serve.
-    pub(super) async fn open(
+    /// Of all that a target names, or of the shards of `routing` if it says some; of a frozen part only what can hold an
+    /// event of `filter`. Fails if a shard of it does not serve.
+    pub(crate) async fn open(
         edge: &Arc<Edge>,
         ctx: &RequestContext,
-        question: &Question,
+        target: &IndexTarget,
+        routing: Vec<String>,
         filter: Option<Query>,
     ) -> Result<Self, ApiError> {
         let request = OpenPointInTime {
-            target: question.target.clone(),
-            routing: Vec::new(),
+            target: target.clone(),
+            routing,
             keep_alive: KEEP_ALIVE,
             index_filter: filter,
             allow_partial_results: false,
         };
         let opened = edge.engine.open_point_in_time(ctx, request).await;
-        let opened = opened.map_err(|error| whole_failure(edge, error, &question.target.expression))?;
+        let opened = opened.map_err(|error| whole_failure(edge, error, &target.expression))?;
         Ok(Self {
             edge: Arc::clone(edge),
             ctx: ctx.clone(),
@@ -51,7 +51,7 @@ impl Moment {
     }
 
     /// A search of it; `rest` has what a search's body has beside the query.
-    pub(super) fn request(&self, query: &Value, mut rest: Value) -> Result<SearchRequest> {
+    pub(crate) fn request(&self, query: &Value, mut rest: Value) -> Result<SearchRequest> {
         rest["query"] = query.clone();
         rest["pit"] = json!({"id": self.id, "keep_alive": format!("{}s", KEEP_ALIVE.as_secs())});
         let request = SearchRequest::parse(IndexTarget::default(), Some(&rest))?;
@@ -60,7 +60,7 @@ impl Moment {
     }
 
     /// Runs one.
-    pub(super) async fn search(&self, request: SearchRequest) -> Result<SearchResponse, ApiError> {
+    pub(crate) async fn search(&self, request: SearchRequest) -> Result<SearchResponse, ApiError> {
         search::run(&self.edge, &self.ctx, request, b"").await
     }
 }

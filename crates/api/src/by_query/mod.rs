@@ -1,0 +1,94 @@
+//! `_delete_by_query`: deletes what a query finds.
+//!
+//! What matches is found at one moment and deleted by id, batch by batch, each document only as it was found: one that
+//! was changed since is a version conflict. Every batch is durable before the next is begun, so that whatever ends it, a
+//! client that goes away or the end of the process, leaves whole batches, and asking again goes on with the rest.
+//!
+//! It runs with what its caller may read and write: what only one of both reaches is not there.
+
+mod asked;
+mod progress;
+mod run;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use firn_control::Privilege;
+use firn_engine::{Cancel, Error, ErrorKind, RequestContext, Scope};
+use futures_util::FutureExt as _;
+use serde_json::json;
+
+use crate::error::ApiError;
+use crate::reply::Reply;
+use crate::request::{Call, Edge};
+use asked::Asked;
+pub(crate) use progress::Progress;
+use run::Run;
+
+pub(crate) use asked::PARAMS;
+
+/// Of the request as a whole, in `_tasks`.
+pub(crate) const ACTION: &str = "indices:data/write/delete/byquery";
+
+/// Of its searches, in refusals and quotas.
+const SEARCH_ACTION: &str = "indices:data/read/search";
+
+/// Those that run at one moment without a client that waits for them: each holds a point in time and a page of ids.
+pub(crate) const BACKGROUND_MAX: u64 = 64;
+
+/// `POST /{index}/_delete_by_query`.
+pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let asked = Asked::read(&call)?;
+    let waits = call.params.bool("wait_for_completion", true)?;
+    let mut ctx = RequestContext {
+        scope: Arc::new(scope(&call)?),
+        ..call.ctx.clone()
+    };
+    // Counted as a search of its tenant for as long as it runs, which may be longer than this request.
+    let permit = edge.admit(&ctx.scope, SEARCH_ACTION)?;
+    let progress = Arc::new(Progress::new(asked.requests_per_second));
+    if waits {
+        edge.tasks.report(call.task, &progress);
+        let run = Run::open(&edge, ctx, asked, progress).await?;
+        let outcome = run.run().await?;
+        let metadata = edge.metadata(&call).await?;
+        return Ok(outcome.reply(&metadata));
+    }
+    let tenant = ctx.scope.tenant_id().cloned();
+    let share = edge.by_queries.take(tenant, 1).map_err(|running| {
+        Error::new(
+            ErrorKind::Rejected,
+            format!("rejected execution of [{ACTION}]: [{running}] run in the background already"),
+        )
+    })?;
+    ctx.cancel = Cancel::default();
+    let run = Run::open(&edge, ctx.clone(), asked, Arc::clone(&progress)).await?;
+    let task = edge
+        .tasks
+        .start(ACTION, format!("POST {}", call.path), edge.now_ms(), &ctx);
+    edge.tasks.report(task.id(), &progress);
+    let name = json!({"task": format!("{}:{}", edge.config.node_id, task.id())});
+    tokio::spawn(async move {
+        let result = AssertUnwindSafe(run.run())
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| Err(Error::internal("a bug: a delete by query panicked, see the log").into()))
+            .map_err(|error| error.told(&ctx));
+        let metadata = edge.engine.metadata(&ctx).await.ok();
+        let result = match result {
+            Ok(outcome) => ("response", outcome.response(metadata.as_deref())),
+            Err(error) => ("error", error.body(metadata.as_deref(), false)["error"].take()),
+        };
+        edge.tasks.finish(task, &edge.config.node_id, result);
+        drop((permit, share));
+    });
+    Ok(Reply::ok(&name))
+}
+
+/// What the caller may both read and write.
+fn scope(call: &Call) -> Result<Scope, Error> {
+    let reads = call.identity.scope(Privilege::Read);
+    let reads = reads.ok_or_else(|| call.identity.refusal(SEARCH_ACTION, Privilege::Read))?;
+    let writes = call.ctx.scope.names().iter();
+    Ok(writes.fold(reads, |scope, names| scope.within(Arc::clone(names))))
+}

@@ -1,0 +1,82 @@
+//! How far it is, for `_tasks` and the answer.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+/// Counts of one that runs.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    requests_per_second: Option<f32>,
+    counts: Mutex<Counts>,
+}
+
+/// What was done so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counts {
+    /// Documents that match, `max_docs` at most.
+    pub(super) total: u64,
+    pub(super) deleted: u64,
+    pub(super) batches: u64,
+    pub(super) version_conflicts: u64,
+    /// Tries after the first, of batches and of searches.
+    pub(super) bulk_retries: u64,
+    pub(super) search_retries: u64,
+    /// Waited for the rate.
+    pub(super) throttled: Duration,
+    /// Still to wait for it.
+    pub(super) throttled_until: Duration,
+    pub(super) is_cancelled: bool,
+}
+
+impl Progress {
+    /// Nothing yet.
+    pub(super) fn new(requests_per_second: Option<f32>) -> Self {
+        Self {
+            requests_per_second,
+            counts: Mutex::default(),
+        }
+    }
+
+    pub(super) fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `status` of a task.
+    pub(crate) fn status(&self) -> Value {
+        self.print(true)
+    }
+
+    /// With `updated` and `created`, which tasks have and answers have not.
+    pub(super) fn print(&self, is_task: bool) -> Value {
+        let counts = self.counts().clone();
+        let mut status = Map::new();
+        status.insert("total".into(), counts.total.into());
+        if is_task {
+            status.insert("updated".into(), 0.into());
+            status.insert("created".into(), 0.into());
+        }
+        let rest = json!({
+            "deleted": counts.deleted,
+            "batches": counts.batches,
+            "version_conflicts": counts.version_conflicts,
+            // A delete always changes something, or is a conflict.
+            "noops": 0,
+            "retries": {"bulk": counts.bulk_retries, "search": counts.search_retries},
+            "throttled_millis": counts.throttled.as_millis() as u64,
+            "requests_per_second": self.requests_per_second.unwrap_or(-1.0),
+        });
+        if let Value::Object(rest) = rest {
+            status.extend(rest);
+        }
+        if counts.is_cancelled {
+            status.insert("canceled".into(), "by user request".into());
+        }
+        status.insert(
+            "throttled_until_millis".into(),
+            (counts.throttled_until.as_millis() as u64).into(),
+        );
+        Value::Object(status)
+    }
+}
