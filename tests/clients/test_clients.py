@@ -123,6 +123,26 @@ def test_documents_and_versions(connected):
     assert "index_not_found_exception" in str(raised.value)
 
 
+def test_deletes_by_query(connected):
+    client, module, index = connected
+    index += "-by-query"
+    indexed, errors = module.helpers.bulk(client, events(index, 100), refresh=True)
+    assert (indexed, errors) == (100, [])
+    query = {"prefix": {"tenant": "t4"}}
+    asked = {"query": query} if module in (elasticsearch, elasticsearch9) else {"body": {"query": query}}
+    answer = client.delete_by_query(index=index, **asked, conflicts="proceed", refresh=True, slices="auto", scroll_size=7)
+    assert (answer["total"], answer["deleted"], answer["batches"], answer["failures"]) == (20, 20, 3, [])
+    assert client.count(index=index)["count"] == 80
+    task = client.delete_by_query(index=index, q="tenant:t0", wait_for_completion=False, refresh=True,
+                                  **({} if module in (elasticsearch, elasticsearch9) else {"body": {}}))["task"]
+    done = client.tasks.get(task_id=task, wait_for_completion=True)
+    assert (done["completed"], done["response"]["deleted"]) == (True, 20)
+    assert client.count(index=index)["count"] == 60
+    with pytest.raises(Exception) as raised:
+        client.delete_by_query(index=f"{index}-missing", **asked)
+    assert "index_not_found_exception" in str(raised.value)
+
+
 def test_bulk_reports_each_item(connected):
     client, module, index = connected
     index += "-items"

@@ -83,7 +83,7 @@ def found(client, stream):
     """The numbers of all events that a search finds, and the indices that they are in."""
     answer = client.search(index=stream, size=10_000, sort=[{"n": "asc"}], track_total_hits=True,
                            aggs={"sum": {"sum": {"field": "n"}}, "users": {"terms": {"field": "user"}}})
-    assert answer["_shards"]["failed"] == 0, answer["_shards"]
+    assert answer["_shards"]["failed"] == 0, str(answer["_shards"])
     assert not answer["timed_out"]
     hits = answer["hits"]["hits"]
     numbers = [hit["_source"]["n"] for hit in hits]

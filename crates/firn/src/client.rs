@@ -230,9 +230,18 @@ impl Client {
 
     /// Whether `HEAD path` is answered with 200.
     pub(crate) fn exists(&self, path: &str) -> anyhow::Result<bool> {
+        match self.exists_if_told(path)? {
+            Some(exists) => Ok(exists),
+            None => bail!("HEAD {}{path}: status 403", self.base),
+        }
+    }
+
+    /// The same; `None`: whoever asks is not told (403).
+    pub(crate) fn exists_if_told(&self, path: &str) -> anyhow::Result<Option<bool>> {
         match self.send("HEAD", path, None) {
-            Ok(answer) if answer.status == 200 => Ok(true),
-            Ok(answer) if answer.status == 404 => Ok(false),
+            Ok(answer) if answer.status == 200 => Ok(Some(true)),
+            Ok(answer) if answer.status == 404 => Ok(Some(false)),
+            Ok(answer) if answer.status == 403 => Ok(None),
             Ok(answer) => bail!("HEAD {}{path}: status {}", self.base, answer.status),
             Err(failure) => bail!("HEAD {}{path}: {failure}", self.base),
         }

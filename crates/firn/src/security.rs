@@ -3,7 +3,7 @@
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use firn_control::{Control, Parts, Password, SlowdownLimits};
@@ -38,10 +38,12 @@ pub(crate) fn open(settings: &ServeSettings, is_on: bool) -> anyhow::Result<Arc<
         .mode(0o700)
         .create(&folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
+    let started = Instant::now();
     let control = Control::open(Parts {
         disk: Arc::new(RealDisk),
         folder,
         now_ms: Arc::new(now_ms),
+        stopwatch: Arc::new(move || started.elapsed()),
         random: Arc::new(fill_random),
         slowdown: SlowdownLimits::default(),
         sessions: settings.sessions,

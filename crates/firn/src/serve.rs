@@ -13,7 +13,7 @@ use firn_control::Life;
 use firn_embedded::{ContextLimits, Embedded, EmbeddedConfig, TierPaths, Watermark};
 use firn_engine::{Engine, RequestContext};
 use firn_model::tier::Tier;
-use firn_storage::RealDisk;
+use firn_storage::{Disk as _, RealDisk};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::repositories::{self, Repositories};
@@ -27,6 +27,8 @@ use crate::{allocator, console, keystore, lifecycle, logging, metrics, records, 
 const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
 /// What the process ends with after the second Ctrl-C, as a shell reports it.
 const EXIT_INTERRUPTED: i32 = 130;
+/// Files to map that suffice for thousands of shards; Elasticsearch wants as many.
+const MAPS_WANTED: u64 = 262_144;
 
 /// Arguments of `firn serve`.
 #[derive(Debug, clap::Args)]
@@ -187,6 +189,7 @@ pub(crate) fn serve(
             ..config
         };
         let api = firn_api::router(Arc::clone(&engine), config);
+        let list = api.background_work();
         let stopping = Stopping::default();
         let shutdown = on_signal(Arc::clone(&stopping))?;
         let server = tokio::spawn(firn_api::serve(
@@ -207,6 +210,12 @@ pub(crate) fn serve(
         if let Some(warning) = warning {
             tracing::warn!("{warning}");
         }
+        let maps_max = RealDisk.maps_max();
+        if maps_max < MAPS_WANTED {
+            tracing::info!(
+                "a process may map {maps_max} files here: for more than some hundred shards raise vm.max_map_count to {MAPS_WANTED}"
+            );
+        }
         if let (Some(files), Some(tls)) = (&settings.tls, tls) {
             tokio::spawn(files.clone().watch(tls));
         }
@@ -218,7 +227,7 @@ pub(crate) fn serve(
         ));
         let policies = [
             tokio::spawn(lifecycle::policies::run_ilm(
-                lifecycle::policies::ilm(&engine),
+                lifecycle::policies::ilm(&engine, list),
                 Arc::clone(&engine),
                 settings.policies_poll_interval,
             )),

@@ -96,6 +96,53 @@ fn slow() -> Value {
 }
 
 #[test]
+fn events_that_nest_deep_fail_alone() {
+    let (_folder, node) = start(&[]);
+    let client = node.client();
+    fill(client, "events", 30);
+    let template = json!({"index_patterns": ["deep*"], "data_stream": {},
+                          "template": {"settings": {"index.tenant.field": "tenant", "index.period": "day"}}});
+    assert_eq!(
+        client.json("PUT", "/_index_template/deep", &template).unwrap().status,
+        200
+    );
+    let event = |rest: &str| format!("{{\"@timestamp\":\"2026-01-05T00:00:00Z\",\"tenant\":\"a\",\"n\":{rest}}}");
+    for (stream, action) in [("deep", "create"), ("plain", "index")] {
+        for levels in [2_000, 100_000, 1_000_000] {
+            let mut lines = String::new();
+            let sources = [
+                event(&("[".repeat(levels) + &"]".repeat(levels))),
+                event(&"[".repeat(levels)),
+                "{\"a\":".repeat(levels) + "1" + &"}".repeat(levels),
+                "[".repeat(levels),
+                event("1"),
+            ];
+            for source in &sources {
+                writeln!(lines, "{{\"{action}\":{{}}}}\n{source}").unwrap();
+            }
+            let answer = client.bulk(&format!("/{stream}/_bulk"), lines.as_bytes()).unwrap();
+            assert_eq!(answer.status, 200, "{stream} {levels}: {}", answer.text());
+            let answer = answer.json();
+            let statuses: Vec<_> = answer["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item[action]["status"].as_u64().unwrap())
+                .collect();
+            assert_eq!(statuses, [400, 400, 400, 400, 201], "{stream} {levels}");
+            for source in &sources[..4] {
+                let path = format!("/{stream}/_doc");
+                let answer = client
+                    .send("POST", &path, Some("application/json"), source.as_bytes())
+                    .unwrap();
+                assert_eq!(answer.status, 400, "{stream} {levels}: {}", answer.text());
+            }
+        }
+    }
+    lives(&node, 1200);
+}
+
+#[test]
 fn deep_nesting_is_refused() {
     let (_folder, node) = start(&[]);
     let client = node.client();

@@ -4,7 +4,13 @@
 //! snapshot, a mount, a search, a restore or a deletion: it succeeds and holds what it should, or it fails with an error of a known
 //! type and leaves nothing visible. A flipped bit is never served.
 
+#[path = "faults/mixed.rs"]
+mod mixed;
+#[path = "faults/reading_back.rs"]
+mod reading_back;
 mod support;
+#[path = "faults/tenants.rs"]
+mod tenants;
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -25,14 +31,20 @@ const TRIES_OF_A_FAILURE: usize = 4;
 const READ_TIMEOUT: &str = "700ms";
 
 struct Bed {
-    _folder: tempfile::TempDir,
-    _gateway: Gateway,
+    folder: tempfile::TempDir,
+    gateway: Gateway,
     proxy: FaultProxy,
+    options: NodeOptions,
     node: Node,
 }
 
 impl Bed {
     fn start(test: &str) -> Self {
+        Self::start_with(test, READ_TIMEOUT)
+    }
+
+    /// With this time for an answer of the store.
+    fn start_with(test: &str, read_timeout: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let gateway = Gateway::start(&folder.path().join("s3"), &["bucket"]).expect("a gateway");
         let proxy = FaultProxy::start(gateway.port(), firn_testkit::seed(test)).expect("a proxy");
@@ -42,16 +54,17 @@ impl Bed {
         let options = NodeOptions {
             settings: [
                 ("s3.client.default.endpoint", proxy.endpoint()),
-                ("s3.client.default.read_timeout", READ_TIMEOUT.to_owned()),
+                ("s3.client.default.read_timeout", read_timeout.to_owned()),
             ]
             .map(|(name, value)| (name.to_owned(), value))
             .into(),
         };
         let node = Node::start(env!("CARGO_BIN_EXE_firn").as_ref(), folder.path(), &options).expect("a node");
         let bed = Self {
-            _folder: folder,
-            _gateway: gateway,
+            folder,
+            gateway,
             proxy,
+            options,
             node,
         };
         bed.fill();
@@ -381,4 +394,152 @@ fn an_analysis_tells_what_a_store_breaks() {
             .is_some_and(|issue| issue.contains("what was written")),
         "{report}"
     );
+}
+
+/// Searches of each kind at once: more than one tenant may have begun on a small machine.
+const HUNG_SEARCHES: usize = 6;
+
+#[test]
+fn a_store_that_hangs_costs_a_search_in_time_only_the_hits_that_lie_there() {
+    /// Too many to come along with anything else that is read of their split.
+    const WIDE: u64 = 2_000;
+    const NEAR: usize = 10;
+    let bed = Bed::start_with("hangs-fetching", "60s");
+    let unsearched = json!({"mappings": {"properties": {"filling": {"type": "object", "enabled": false}}}});
+    bed.ok("PUT", "/wide", &unsearched);
+    let mut state = firn_testkit::seed("hangs-fetching") | 1;
+    let mut filling = || {
+        (0..24).fold(String::new(), |text, _| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            text + &format!("{state:016x}")
+        })
+    };
+    let lines: String = (0..WIDE)
+        .map(|number| {
+            let text = filling();
+            format!("{{\"index\":{{}}}}\n{{\"number\":{number},\"filling\":{{\"text\":\"{text}\"}}}}\n")
+        })
+        .collect();
+    let answer = bed.client().bulk("/wide/_bulk?refresh=true", lines.as_bytes());
+    assert_eq!(answer.expect("an answer").json()["errors"], false);
+    for number in 0..NEAR {
+        let body = json!({"number": number});
+        let answer = bed.ask("PUT", &format!("/near/_doc/{number}?refresh=true"), &body);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+    let snapshot = "/_snapshot/r/wide?wait_for_completion=true";
+    bed.ok("PUT", snapshot, &json!({"indices": "wide"}));
+    let mount = json!({"index": "wide", "renamed_index": "far"});
+    let path = "/_snapshot/r/wide/_mount?storage=shared_cache&wait_for_completion=true";
+    bed.ok("POST", path, &mount);
+    // What finds the hits is here, the hits are not.
+    let sum = json!({"size": 0, "aggs": {"sum": {"sum": {"field": "number"}}}});
+    bed.ok("POST", "/far/_search", &sum);
+    bed.proxy.set(Faults::latency(Duration::from_secs(60)));
+    let ask = |path: &str, body: &Value| {
+        let since = std::time::Instant::now();
+        let found = bed.ok("POST", path, body);
+        let took = since.elapsed();
+        assert!(took < Duration::from_secs(8), "{took:?}");
+        assert_eq!(found["timed_out"], true, "{found}");
+        assert_eq!(found["_shards"]["failed"], 0, "{found}");
+        found
+    };
+    let hits = |found: &Value| found["hits"]["hits"].as_array().cloned().expect("hits");
+    let alone = ask("/far/_search?timeout=1s", &json!({"size": 3}));
+    assert_eq!(alone["hits"]["total"]["value"], WIDE, "{alone}");
+    assert_eq!(hits(&alone), Vec::<Value>::new());
+    let both = ask("/far,near/_search?timeout=1s", &json!({"size": 5_000}));
+    let of_near = hits(&both).iter().filter(|hit| hit["_index"] == "near").count();
+    assert_eq!(of_near, NEAR, "hits on local disk were lost");
+    assert!(hits(&both).len() < WIDE as usize);
+    let top = json!({"size": 0, "aggs": {"top": {"top_hits": {"size": 3}}}});
+    ask("/far/_search?timeout=1s", &top);
+    bed.calm();
+    let found = bed.ok("POST", "/far,near/_search?timeout=60s", &json!({"size": 5_000}));
+    assert_eq!(found["timed_out"], false);
+    assert_eq!(hits(&found).len(), WIDE as usize + NEAR);
+}
+
+#[test]
+fn a_store_that_hangs_holds_nothing_but_what_reads_it() {
+    let bed = Bed::start_with("hangs", "60s");
+    bed.ok(
+        "PUT",
+        "/_snapshot/r/s?wait_for_completion=true",
+        &json!({"indices": "events"}),
+    );
+    let mount = json!({"index": "events", "renamed_index": "far"});
+    bed.ok(
+        "POST",
+        "/_snapshot/r/s/_mount?storage=shared_cache&wait_for_completion=true",
+        &mount,
+    );
+    let everything = json!({"size": 0});
+    bed.ok("POST", "/far/_search", &everything);
+    bed.ok("POST", "/far/_searchable_snapshots/cache/clear", &Value::Null);
+    bed.proxy.set(Faults::latency(Duration::from_secs(60)));
+    let bed = &bed;
+    std::thread::scope(|scope| {
+        let mut late = Vec::new();
+        let mut left = Vec::new();
+        for number in 0..HUNG_SEARCHES {
+            let body = json!({"size": 3, "query": {"match": {"text": number.to_string()}}});
+            let (early, never) = (body.clone(), body);
+            late.push(scope.spawn(move || {
+                let since = std::time::Instant::now();
+                let answer = bed.ask("POST", "/far/_search?timeout=1s", &early);
+                (since.elapsed(), answer)
+            }));
+            // These wait for as long as they are let, and their clients leave.
+            left.push(scope.spawn(move || {
+                let answered = bed.client().json_within(Duration::from_secs(4), "/far/_search", &never);
+                answered.is_none()
+            }));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        for number in 0..10 {
+            let since = std::time::Instant::now();
+            bed.ok(
+                "POST",
+                "/events/_search",
+                &json!({"size": 1, "query": {"match": {"text": "event"}}}),
+            );
+            let written = bed.ask("PUT", &format!("/hot/_doc/{number}"), &json!({"number": number}));
+            assert_eq!(written.status, 201, "{}", written.text());
+            let took = since.elapsed();
+            assert!(took < Duration::from_secs(2), "hot events waited {took:?}");
+        }
+        for search in late {
+            let (took, answer) = search.join().expect("a thread");
+            let found = answer.json();
+            assert!(took < Duration::from_secs(8), "{took:?}: {found}");
+            let is_said = found["timed_out"] == true || answer.status >= 500;
+            assert!(is_said, "{found}");
+        }
+        for search in left {
+            assert!(
+                search.join().expect("a thread"),
+                "a search of a store that hangs came back"
+            );
+        }
+    });
+    // Nothing is held by those who left.
+    let since = std::time::Instant::now();
+    loop {
+        let tasks = bed.ok("GET", "/_tasks?actions=*search*", &Value::Null);
+        let nodes = tasks["nodes"].as_object().expect("nodes");
+        if nodes
+            .values()
+            .all(|node| node["tasks"].as_object().is_none_or(|tasks| tasks.is_empty()))
+        {
+            break;
+        }
+        assert!(since.elapsed() < Duration::from_secs(10), "{tasks}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    bed.calm();
+    bed.holds_everything("far");
 }

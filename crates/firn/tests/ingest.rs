@@ -413,3 +413,27 @@ fn mistakes_are_explained() {
         "/nowhere/at/all",
     );
 }
+
+#[test]
+fn a_key_that_may_only_send_sends_to_a_data_stream_that_it_may_not_look_at() {
+    let stored = Stored::default();
+    let inner = Arc::clone(&stored);
+    let address = serve(move |request| match (request.method.as_str(), request.path.as_str()) {
+        ("GET", "/") => Reply::Json(200, "{}".to_owned()),
+        ("POST", path) if path.ends_with("/_bulk") => {
+            let mut items = Vec::new();
+            for (_, source) in request.events() {
+                *inner.lock().expect("no panic").entry(source.to_owned()).or_default() += 1;
+                items.push(json!({"create": {"status": 201}}));
+            }
+            Reply::Json(200, json!({"took": 1, "errors": false, "items": items}).to_string())
+        }
+        _ => Reply::Json(403, String::new()),
+    });
+    let input = Input::numbered(50);
+    let url = format!("http://{address}");
+    let output = firn(&["ingest", input.path(), "--url", &url, "--data-stream", "logs"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("may not look at logs"), "{}", stderr(&output));
+    all_once(&stored, 50);
+}

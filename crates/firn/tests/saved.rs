@@ -4,7 +4,7 @@ mod support;
 
 use firn_testkit::{Answer, Client};
 use serde_json::{Value, json};
-use support::browser::{Browser, PASSWORD, ok, settle, start};
+use support::browser::{Browser, PASSWORD, settle, start};
 
 fn object(title: &str) -> Value {
     json!({"title": title, "description": "for all of us", "state": {"search": format!("q={title}"), "more": [1, null, {"a": "ä"}]}})
@@ -124,7 +124,7 @@ fn what_one_saves_the_others_of_his_tenant_find() {
     // A key that only writes reads nothing here either.
     let roles = json!({"w": {"indices": [{"names": ["*"], "privileges": ["write"]}]}});
     let key = json!({"name": "w", "role_descriptors": roles, "metadata": {"tenant": "acme"}});
-    let key = ok(&by_password, "POST", "/_security/api_key", &key);
+    let key = by_password.ok("POST", "/_security/api_key", &key);
     let shipper = node
         .client()
         .authorized(format!("ApiKey {}", key["encoded"].as_str().unwrap()));
@@ -275,18 +275,18 @@ fn they_last_as_long_as_their_tenant() {
         node.log()
     );
     let operator = support::browser::operator(&node);
-    ok(&operator, "DELETE", "/_firn/tenants/acme", &Value::Null);
+    operator.ok("DELETE", "/_firn/tenants/acme", &Value::Null);
     assert!(!folder.path().join("data/control/saved/acme").exists());
     assert_eq!(titles(&sign_in(node.client(), "elastic"), ""), ["elastic"]);
     node.stop().unwrap();
     let node = start(folder.path(), &[("xpack.security.enabled", "false")]);
-    let shown = ok(node.client(), "GET", "/_firn/saved/search/mine", &Value::Null);
+    let shown = node.client().ok("GET", "/_firn/saved/search/mine", &Value::Null);
     assert_eq!(
         (&shown["title"], &shown["updated_by"]),
         (&json!("elastic"), &json!("elastic")),
         "without security everybody is an operator"
     );
-    let put = ok(node.client(), "PUT", "/_firn/saved/search/mine", &object(PASSWORD));
+    let put = node.client().ok("PUT", "/_firn/saved/search/mine", &object(PASSWORD));
     assert_eq!((&put["version"], &put["updated_by"]), (&json!(2), &Value::Null));
     node.stop().unwrap();
 }

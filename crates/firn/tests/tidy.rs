@@ -134,6 +134,7 @@ const AMBIENT: &[Ambient] = &[
         calls: &["Instant::now"],
         allowed: &[
             ("crates/api/src/api.rs", "measures requests for the metrics"),
+            ("crates/api/src/by_query/run.rs", "holds batches to their rate"),
             ("crates/api/src/auth/mod.rs", "how long whoever guesses has to wait"),
             (
                 "crates/api/src/discover/run.rs",
@@ -145,6 +146,7 @@ const AMBIENT: &[Ambient] = &[
                 "ends a live tail after its `timeout`",
             ),
             ("crates/api/src/search.rs", "measures searches for the slow log"),
+            ("crates/api/src/server/places.rs", "how long connections are idle"),
             (
                 "crates/embedded/src/bulk/apply.rs",
                 "measures writes for the statistics",
@@ -163,8 +165,21 @@ const AMBIENT: &[Ambient] = &[
                 "measures refreshes and flushes for the statistics",
             ),
             (
+                "crates/embedded/src/search/highlight/boundaries.rs",
+                "a test holds sentences of a long text to a bound of time",
+            ),
+            (
                 "crates/embedded/src/search/terms_enum.rs",
                 "bounds the time of one request",
+            ),
+            ("crates/embedded/src/merging.rs", "puts off merges after failed ones"),
+            (
+                "crates/embedded/src/mounts/following.rs",
+                "bounds the wait for searches of what another node rewrote",
+            ),
+            (
+                "crates/embedded/src/mounts/switching.rs",
+                "bounds the wait for searches of what is to go",
             ),
             (
                 "crates/embedded/src/mounts/copying.rs",
@@ -195,17 +210,10 @@ const AMBIENT: &[Ambient] = &[
                 "crates/control/src/quotas/rate.rs",
                 "a unit test needs some instant to count from",
             ),
-            (
-                "crates/embedded/src/search/guard.rs",
-                "ends the making of a query at the timeout of its search",
-            ),
+            ("crates/embedded/src/search/guard.rs", "ends a search at its timeout"),
             (
                 "crates/embedded/src/search/profile.rs",
                 "measures the parts of a search that asks for its profile",
-            ),
-            (
-                "crates/embedded/src/search/segment_run.rs",
-                "ends a search at its timeout",
             ),
             (
                 "crates/embedded/src/shard/merge.rs",

@@ -45,6 +45,9 @@ impl Answer {
     }
 }
 
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 impl Client {
     /// A client of `base`, such as `http://127.0.0.1:9200`.
     pub fn new(base: impl Into<String>) -> Self {
@@ -60,7 +63,7 @@ impl Client {
     fn with_tls(base: impl Into<String>, tls: TlsConfig) -> Self {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_secs(120)))
+            .timeout_global(Some(PATIENCE))
             .max_idle_connections_per_host(32)
             .tls_config(tls)
             .build();
@@ -77,6 +80,16 @@ impl Client {
             authorization: Some(authorization.into()),
             ..self.clone()
         }
+    }
+
+    /// Sends a JSON body, and leaves without an answer after so long; `None`: it left.
+    pub fn json_within(&self, patience: Duration, path: &str, body: &Value) -> Option<u16> {
+        let request = self.agent.post(format!("{}{path}", self.base));
+        let request = request.config().timeout_global(Some(patience)).build();
+        let sent = request
+            .header("content-type", "application/json")
+            .send(body.to_string());
+        sent.ok().map(|answer| answer.status().as_u16())
     }
 
     /// Where it talks to.
@@ -134,6 +147,29 @@ impl Client {
     /// A request with a JSON body.
     pub fn json(&self, method: &str, path: &str, body: &Value) -> Result<Answer> {
         self.send(method, path, Some("application/json"), &serde_json::to_vec(body)?)
+    }
+
+    /// Sends JSON, or nothing for `Null`.
+    pub fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Answer> {
+        match body {
+            Value::Null => self.send(method, path, None, b""),
+            body => self.json(method, path, body),
+        }
+    }
+
+    /// Sends JSON, or nothing for `Null`, and gives the JSON of an answer that has to be good.
+    ///
+    /// # Panics
+    ///
+    /// If there is no answer, or its status is not 2xx.
+    #[track_caller]
+    pub fn ok(&self, method: &str, path: &str, body: &Value) -> Value {
+        let answer = self
+            .ask(method, path, body)
+            .unwrap_or_else(|error| panic!("{method} {path}: {error:#}"));
+        let is_good = (200..300).contains(&answer.status);
+        assert!(is_good, "{method} {path}: {} {}", answer.status, answer.text());
+        answer.json()
     }
 
     /// `POST` of NDJSON.

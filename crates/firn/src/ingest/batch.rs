@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use firn_model::nesting::nests_deeper;
 use serde_json::Value;
 
 use super::rejects::Rejects;
@@ -249,8 +250,14 @@ impl Fields {
     }
 }
 
+/// Levels that the server takes.
+const NESTING_MAX: usize = 1000;
+
 /// Where the value of a field stands: by its whole name, else by its dotted path.
 fn find(line: &[u8], name: &str) -> Option<std::ops::Range<usize>> {
+    if nests_deeper(line, NESTING_MAX) {
+        return None;
+    }
     let value = sonic_rs::get_from_slice(line, [name])
         .or_else(|_| sonic_rs::get_from_slice(line, name.split('.')))
         .ok()?;

@@ -38,8 +38,16 @@ fn event_template(name: &str) -> Value {
 /// for. Returns what the user should know.
 pub(super) fn ensure_data_stream(client: &Client, name: &str) -> anyhow::Result<Option<String>> {
     let encoded = encode_segment(name);
-    if client.exists(&format!("/{encoded}"))? {
-        return Ok(None);
+    match client.exists_if_told(&format!("/{encoded}"))? {
+        Some(true) => return Ok(None),
+        Some(false) => {}
+        // A key that may only send.
+        None => {
+            return Ok(Some(format!(
+                "these credentials may not look at {name} (403): events are sent to whatever it is; if it is not there, an index \
+                 template has to say that it is a data stream"
+            )));
+        }
     }
     let create = format!("/_data_stream/{encoded}");
     if client.json("PUT", &create, None).is_ok() {

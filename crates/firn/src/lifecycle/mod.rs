@@ -2,7 +2,7 @@
 
 pub(crate) mod policies;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use firn_control::Life;
 
@@ -13,13 +13,18 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Runs until the task is aborted. What is under way then is taken up again after the next start.
 pub(crate) async fn run(life: Life, poll_interval: Duration) {
-    let mut looked: Option<Instant> = None;
-    loop {
-        life.delete_tenants(now_ms()).await;
-        if looked.is_none_or(|looked| looked.elapsed() >= poll_interval) {
-            life.drop_old(now_ms()).await;
-            looked = Some(Instant::now());
+    // A deletion rewrites snapshots at the pace of their repository: what is too old does not wait for that.
+    let deletions = async {
+        loop {
+            life.delete_tenants(now_ms()).await;
+            tokio::time::sleep(TICK).await;
         }
-        tokio::time::sleep(TICK).await;
-    }
+    };
+    let old = async {
+        loop {
+            life.drop_old(now_ms()).await;
+            tokio::time::sleep(poll_interval.max(TICK)).await;
+        }
+    };
+    tokio::join!(deletions, old);
 }

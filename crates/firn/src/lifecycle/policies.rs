@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use firn_control::ilm::{EngineEffects, Ilm, IlmParts, Occasion, Turns};
+use firn_control::ilm::{EngineEffects, Ilm, IlmParts, ListWork, Occasion, Turns};
 use firn_control::slm::{Slm, SlmParts, SlmWork};
 use firn_engine::{Engine, RequestContext};
 use tokio::sync::Semaphore;
@@ -20,10 +20,10 @@ const HEAVY_MAX: usize = 2;
 /// How often policies are looked at, unless a setting says otherwise; it may change while firn runs.
 const POLL_INTERVAL: &str = "indices.lifecycle.poll_interval";
 
-/// The policies of an engine's indices.
-pub(crate) fn ilm(engine: &Arc<dyn Engine>) -> Ilm {
+/// The policies of an engine's indices; `list` lists what goes on in the background.
+pub(crate) fn ilm(engine: &Arc<dyn Engine>, list: ListWork) -> Ilm {
     Ilm::new(IlmParts {
-        effects: Arc::new(EngineEffects(Arc::clone(engine))),
+        effects: Arc::new(EngineEffects::new(Arc::clone(engine), Some(list))),
         now_ms: Arc::new(now_ms),
         random: Arc::new(|| fastrand::u64(..)),
         type_of: firn_api::error_type,

@@ -211,6 +211,7 @@ impl ServeSettings {
                 per_tenant_max: values.count("discover.max_per_tenant")?.expect("a fixed default"),
                 bytes_max: values.bytes("discover.max_memory")?,
                 ask_over_bytes: values.bytes("discover.frozen.ask_over")?,
+                repository_bytes_max: values.maybe_bytes("search.max_repository_bytes")?,
                 split_by: values.list("discover.histogram.split_by")?,
             },
             search_idle_after: values

@@ -60,6 +60,34 @@ fn values_that_a_shard_did_not_name_are_counted_again() {
 }
 
 #[test]
+fn a_shard_says_which_values_it_has_named() {
+    let world = World::empty(&[]);
+    write(&world);
+    let check = |segments: &str, first: u64| {
+        let terms = json!({"field": "value", "size": 3, "shard_size": 1_000, "show_term_doc_count_error": true});
+        let body = json!({"size": 0, "aggs": {"values": {"terms": terms}}});
+        let found = world.alpha.ok("POST", "/wide-*/_search", &body)["aggregations"]["values"].clone();
+        // What `wide-0` did not name has two events there at most; `wide-1` has named all that it has.
+        assert_eq!(found["doc_count_error_upper_bound"], 2, "{segments}");
+        let expect = json!([
+            {"key": "x", "doc_count": 30, "doc_count_error_upper_bound": 2},
+            {"key": "zz", "doc_count": 29, "doc_count_error_upper_bound": 2},
+            {"key": "v0000", "doc_count": first, "doc_count_error_upper_bound": 0},
+        ]);
+        assert_eq!(found["buckets"], expect, "{segments}");
+    };
+    world
+        .operator
+        .ok("POST", "/wide-0/_forcemerge?max_num_segments=1", &Value::Null);
+    check("one segment", 2);
+    world
+        .alpha
+        .write("wide-0", [json!({"@timestamp": BEGIN_MS, "value": "v0000"})]);
+    // Counts of several segments are brought together before they are named.
+    check("two segments", 3);
+}
+
+#[test]
 fn so_are_the_splits_of_the_histogram() {
     let world = World::empty(&[]);
     write(&world);

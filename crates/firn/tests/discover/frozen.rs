@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{BEGIN_MS, DAY_MS, EVENTS, Told, World, event};
 
 /// The same events on disk as `shelf`, and in a repository as `shelf-frozen`.
-fn world(ask_over: &str) -> World {
+pub(super) fn world(ask_over: &str) -> World {
     let world = World::empty(&[("discover.frozen.ask_over", ask_over)]);
     let index = json!({
         "settings": {"index.tenant.field": "tenant"},
@@ -33,7 +33,7 @@ fn world(ask_over: &str) -> World {
 }
 
 /// As if nothing had been looked at yet.
-fn forget(world: &World) {
+pub(super) fn forget(world: &World) {
     let path = "/shelf-frozen/_searchable_snapshots/cache/clear";
     world.operator.ok("POST", path, &Value::Null);
 }

@@ -99,6 +99,23 @@ fn only_what_was_asked_for_is_shown_and_only_the_tenants_own() {
 }
 
 #[test]
+fn what_the_query_found_is_marked_where_that_was_asked_for() {
+    let world = World::empty(&[]);
+    let body = |highlight: bool| json!({"index": "events", "time": {}, "query": {"text": "fresh"}, "filters": [{"term": {"status": 200}}], "highlight": highlight});
+    let mut marking = world.alpha.stream("/_firn/discover/tail", "*/*", &body(true));
+    let mut plain = world.alpha.stream("/_firn/discover/tail", "*/*", &body(false));
+    marking.until("opened");
+    plain.until("opened");
+    write(&world.alpha, &marked("a fresh one"));
+    let hit = marking.until("hits")["hits"][0].clone();
+    assert_eq!(
+        hit["highlight"],
+        json!({"message": ["a @firn-mark@fresh@/firn-mark@ one"]})
+    );
+    assert!(plain.until("hits")["hits"][0]["highlight"].is_null());
+}
+
+#[test]
 fn many_at_once_are_shown_in_order_and_the_rest_counted() {
     let world = World::empty(&[]);
     let mut stream = world

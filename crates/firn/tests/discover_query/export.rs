@@ -9,10 +9,10 @@ use std::time::Duration;
 use firn_testkit::{Answer, Client, Node};
 use serde_json::{Value, json};
 
-use super::{MIB, TIME, fill, logs, ok, points_in_time, send, start};
+use super::{MIB, TIME, fill, logs, points_in_time, start};
 
 pub(super) fn export(client: &Client, body: &Value) -> Answer {
-    let answer = send(client, "POST", "/_firn/discover/export", body);
+    let answer = client.ask("POST", "/_firn/discover/export", body).unwrap();
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer
 }
@@ -22,7 +22,7 @@ fn an_export_is_all_of_it_as_it_was_sent_and_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     let client = node.client();
-    ok(client, "PUT", "/many", &json!({"settings": {"number_of_shards": 3}}));
+    client.ok("PUT", "/many", &json!({"settings": {"number_of_shards": 3}}));
     let event = |number: usize| {
         let mut event =
             json!({"@timestamp": TIME + number as i64 / 50, "n": number, "word": format!("w{}", number % 7)});
@@ -106,7 +106,7 @@ fn a_table_has_what_is_in_use() {
         "@timestamp": {"type": "date"}, "never": {"type": "keyword"}, "code": {"type": "keyword", "ignore_above": 3},
         "same": {"type": "alias", "path": "code"}, "kind": {"type": "constant_keyword", "value": "table"},
     }}});
-    ok(client, "PUT", "/table", &mapping);
+    client.ok("PUT", "/table", &mapping);
     let odd = json!({"@timestamp": "2026-01-01T00:00:00Z", "code": "longer than three", "text": "a,\"b\"\n<b>é😀</b>", "list": ["x", 1.50], "of": {"it": -0.0}});
     fill(
         client,
@@ -142,7 +142,7 @@ fn a_table_has_what_is_in_use() {
         (json!({"index": "table", "sort": [{"text": "asc"}]}), "text"),
         (json!({"index": "table", "stages": []}), "unexpected field [stages]"),
     ] {
-        let answer = send(client, "POST", "/_firn/discover/export", &body);
+        let answer = client.ask("POST", "/_firn/discover/export", &body).unwrap();
         assert!(
             answer.status >= 400 && answer.text().contains(reason),
             "{}",
@@ -204,7 +204,7 @@ fn heavy(folder: &Path) -> Node {
     let node = start(folder, &[]);
     let client = node.client();
     let mapping = json!({"mappings": {"properties": {"blob": {"type": "text", "index": false}}}});
-    ok(client, "PUT", "/heavy", &mapping);
+    client.ok("PUT", "/heavy", &mapping);
     for start in [0, 12, 24, 36] {
         let event = |number: usize| json!({"n": number, "blob": format!("{number:02}").repeat(MIB / 2)});
         fill(
@@ -217,8 +217,9 @@ fn heavy(folder: &Path) -> Node {
 }
 
 /// Asks, and reads the beginning of the answer.
-fn begin(node: &Node) -> (TcpStream, Vec<u8>) {
-    let body = json!({"index": "heavy", "sort": [{"n": "asc"}], "columns": ["n", "blob"], "format": "csv"}).to_string();
+fn begin(node: &Node, format: &str) -> (TcpStream, Vec<u8>) {
+    let body =
+        json!({"index": "heavy", "sort": [{"n": "asc"}], "columns": ["n", "blob"], "format": format}).to_string();
     let mut stream = TcpStream::connect(("127.0.0.1", node.port())).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let head = format!(
@@ -251,7 +252,7 @@ fn rest(mut stream: TcpStream, mut read: Vec<u8>) -> (Vec<u8>, bool) {
 fn a_large_export_is_whole_and_is_told_as_fast_as_it_is_taken() {
     let folder = tempfile::tempdir().unwrap();
     let node = heavy(folder.path());
-    let (stream, begun) = begin(&node);
+    let (stream, begun) = begin(&node, "csv");
     // Who does not read gets nothing more, and what is there waits for him.
     std::thread::sleep(Duration::from_secs(1));
     let (read, is_whole) = rest(stream, begun);
@@ -266,24 +267,58 @@ fn a_large_export_is_whole_and_is_told_as_fast_as_it_is_taken() {
     assert_eq!(points_in_time(node.client()), 0);
 }
 
+/// The last line of what came, which has to be in a piece of its own.
+fn last_line(read: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&read[read.len() - 5000..]).into_owned();
+    text.trim_end().rsplit('\n').next().unwrap().to_owned()
+}
+
 #[test]
-fn an_index_that_is_deleted_on_the_way_breaks_the_export_off() {
-    let folder = tempfile::tempdir().unwrap();
-    let node = heavy(folder.path());
-    let (stream, begun) = begin(&node);
-    ok(node.client(), "DELETE", "/heavy", &Value::Null);
-    let (read, is_whole) = rest(stream, begun);
-    assert!(!is_whole && read.len() < 48 * MIB, "{} bytes", read.len());
-    assert!(node.log().contains("an export broke off"), "{}", node.log());
-    assert_eq!(points_in_time(node.client()), 0);
+fn an_index_that_is_deleted_on_the_way_is_the_last_line() {
+    for format in ["csv", "ndjson"] {
+        let folder = tempfile::tempdir().unwrap();
+        let node = heavy(folder.path());
+        let (stream, begun) = begin(&node, format);
+        node.client().ok("DELETE", "/heavy", &Value::Null);
+        let (read, is_whole) = rest(stream, begun);
+        // Whoever does not look at the line has an answer without an end.
+        assert!(!is_whole && read.len() < 48 * MIB, "{} bytes", read.len());
+        let line = last_line(&read);
+        match format {
+            "csv" => {
+                let begins = "# the export broke off after ";
+                let line = line.trim_start_matches('"');
+                assert!(line.starts_with(begins) && line.contains(" of 48 events: "), "{line}");
+                assert!(
+                    line.contains("index_not_found_exception: no such index [heavy]"),
+                    "{line}"
+                );
+            }
+            _ => {
+                let line: Value = serde_json::from_str(&line).unwrap();
+                assert_eq!((&line["event"], &line["total"]), (&json!("failed"), &json!(48)));
+                assert!(
+                    line["error"]["reason"].is_string() && line["status"].as_u64() >= Some(400),
+                    "{line}"
+                );
+                let told = line["events"].as_u64().unwrap();
+                // The events before it are whole, and so many.
+                let text = String::from_utf8_lossy(&read);
+                let events = (0..48).filter(|number| text.contains(&format!("\"{number:02}{number:02}")));
+                assert_eq!(events.count() as u64, told, "{line}");
+            }
+        }
+        assert!(node.log().contains("an export broke off"), "{}", node.log());
+        assert_eq!(points_in_time(node.client()), 0);
+    }
 }
 
 #[test]
 fn a_client_that_goes_away_leaves_nothing_open() {
     let folder = tempfile::tempdir().unwrap();
     let node = heavy(folder.path());
-    let (stream, _) = begin(&node);
-    let open = ok(node.client(), "GET", "/_search/point_in_time/_all", &Value::Null);
+    let (stream, _) = begin(&node, "csv");
+    let open = node.client().ok("GET", "/_search/point_in_time/_all", &Value::Null);
     assert_eq!(
         open["pits"].as_array().unwrap().len(),
         1,
@@ -297,9 +332,14 @@ fn a_client_that_goes_away_leaves_nothing_open() {
 fn what_fails_on_the_way_is_not_taken_for_the_whole() {
     let folder = tempfile::tempdir().unwrap();
     let node = heavy(folder.path());
-    let (stream, begun) = begin(&node);
-    ok(node.client(), "DELETE", "/_search/point_in_time/_all", &Value::Null);
+    let (stream, begun) = begin(&node, "csv");
+    node.client().ok("DELETE", "/_search/point_in_time/_all", &Value::Null);
     let (read, is_whole) = rest(stream, begun);
     assert!(!is_whole, "{} bytes", read.len());
+    assert!(
+        last_line(&read).contains("search_context_missing_exception"),
+        "{}",
+        last_line(&read)
+    );
     assert!(node.log().contains("an export broke off"), "{}", node.log());
 }

@@ -24,26 +24,9 @@ fn start(folder: &Path, settings: &[(&str, &str)]) -> Node {
     Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &NodeOptions { settings }).unwrap()
 }
 
-fn send(client: &Client, method: &str, path: &str, body: &Value) -> Answer {
-    match body {
-        Value::Null => client.send(method, path, None, b"").unwrap(),
-        body => client.json(method, path, body).unwrap(),
-    }
-}
-
-fn ok(client: &Client, method: &str, path: &str, body: &Value) -> Value {
-    let answer = send(client, method, path, body);
-    assert!(
-        (200..300).contains(&answer.status),
-        "{method} {path}: {}",
-        answer.text()
-    );
-    answer.json()
-}
-
 /// `_firn/discover/{name}`.
 fn ask(client: &Client, name: &str, body: &Value) -> Value {
-    ok(client, "POST", &format!("/_firn/discover/{name}"), body)
+    client.ok("POST", &format!("/_firn/discover/{name}"), body)
 }
 
 /// Writes events with these ids.
@@ -68,7 +51,7 @@ fn logs(client: &Client) {
         "@timestamp": {"type": "date"}, "host": {"type": "keyword"}, "status": {"type": "long"},
         "ok": {"type": "boolean"}, "ip": {"type": "ip"}, "never": {"type": "keyword"},
     }}});
-    ok(client, "PUT", "/logs", &mapping);
+    client.ok("PUT", "/logs", &mapping);
     let rows = [
         ("web-1", 200, "hello world"),
         ("web-1", 200, "hello again"),
@@ -90,7 +73,7 @@ fn logs(client: &Client) {
 /// Ids of the sample of a discover request.
 fn found(client: &Client, query: &Value) -> Result<Vec<String>, Answer> {
     let body = json!({"index": "logs", "time": {}, "query": query, "stages": [{"stage": "sample"}]});
-    let answer = send(client, "POST", "/_firn/discover", &body);
+    let answer = client.ask("POST", "/_firn/discover", &body).unwrap();
     if answer.status != 200 {
         return Err(answer);
     }
@@ -151,22 +134,20 @@ fn sources_are_what_somebody_would_open() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     let client = node.client();
-    let sources = |query: &str| ok(client, "GET", &format!("/_firn/discover/sources{query}"), &Value::Null);
+    let sources = |query: &str| client.ok("GET", &format!("/_firn/discover/sources{query}"), &Value::Null);
     let empty = sources("");
     assert_eq!((&empty["sources"], &empty["default"]), (&json!([]), &Value::Null));
     logs(client);
     assert_eq!(sources("")["default"], "logs");
-    ok(
-        client,
+    client.ok(
         "PUT",
         "/plain-1",
         &json!({"aliases": {"plain": {}}, "mappings": {"properties": {"at": {"type": "date"}}}}),
     );
-    ok(client, "PUT", "/secret", &json!({"settings": {"index.hidden": true}}));
-    ok(client, "PUT", "/shut", &Value::Null);
-    ok(client, "POST", "/shut/_close", &Value::Null);
-    ok(
-        client,
+    client.ok("PUT", "/secret", &json!({"settings": {"index.hidden": true}}));
+    client.ok("PUT", "/shut", &Value::Null);
+    client.ok("POST", "/shut/_close", &Value::Null);
+    client.ok(
         "POST",
         "/_aliases",
         &json!({"actions": [
@@ -174,7 +155,7 @@ fn sources_are_what_somebody_would_open() {
         ]}),
     );
     let template = json!({"index_patterns": ["*-stream", "events"], "data_stream": {}});
-    ok(client, "PUT", "/_index_template/streams", &template);
+    client.ok("PUT", "/_index_template/streams", &template);
     let event = |day: &str| [("1".to_owned(), json!({"@timestamp": format!("2026-01-{day}")}))];
     fill(client, "a-stream", event("01"));
     fill(client, "b-stream", event("03"));
@@ -217,7 +198,7 @@ fn fields_say_what_they_are_and_whether_they_are_used() {
     let client = node.client();
     logs(client);
     let mapping = json!({"mappings": {"properties": {"event_class": {"type": "keyword"}}}});
-    ok(client, "PUT", "/wide-1", &mapping);
+    client.ok("PUT", "/wide-1", &mapping);
     let mut wide = json!({"@timestamp": "2026-01-01", "later": "2026-01-02", "event_class": "x", "message": "y"});
     for number in 0..350 {
         wide[format!("f{number:03}")] = number.into();
@@ -237,6 +218,23 @@ fn fields_say_what_they_are_and_whether_they_are_used() {
     assert_eq!(
         (&answer["split_by"], &answer["columns"]),
         (&json!("event_class"), &json!(["event_class", "message"]))
+    );
+    // Where no field is well known, those that most events have, not those that sort first.
+    let reading = |number: u32| match number % 4 {
+        0 => {
+            json!({"@timestamp": "2026-01-01", "sensor": "s", "value": number, "about": {"site": "x"}, "a_note": "rare"})
+        }
+        _ => json!({"@timestamp": "2026-01-01", "sensor": "s", "value": number, "about": {"site": "x"}}),
+    };
+    fill(
+        client,
+        "readings",
+        (0..40).map(|number| (number.to_string(), reading(number))),
+    );
+    let of_readings = ask(client, "fields", &json!({"index": "readings"}));
+    assert_eq!(
+        of_readings["columns"],
+        json!(["about.site", "sensor", "value", "a_note"])
     );
     let field = |answer: &Value, name: &str| {
         let fields = answer["fields"].as_array().unwrap().iter();
@@ -264,17 +262,20 @@ fn fields_say_what_they_are_and_whether_they_are_used() {
     );
     let logs = ask(client, "fields", &json!({"index": "logs"}));
     assert_eq!(field(&logs, "never")["in_use"], false);
-    let missing = send(client, "POST", "/_firn/discover/fields", &json!({"index": "no-such"}));
+    let missing = client
+        .ask("POST", "/_firn/discover/fields", &json!({"index": "no-such"}))
+        .unwrap();
     assert_eq!(
         (missing.status, &missing.json()["error"]["type"]),
         (404, &json!("index_not_found_exception"))
     );
-    let refused = send(
-        client,
-        "POST",
-        "/_firn/discover/fields",
-        &json!({"index": "logs", "columns": []}),
-    );
+    let refused = client
+        .ask(
+            "POST",
+            "/_firn/discover/fields",
+            &json!({"index": "logs", "columns": []}),
+        )
+        .unwrap();
     assert_eq!(refused.status, 400);
 }
 
@@ -300,6 +301,26 @@ fn chosen(answer: &Value, text: &str) -> Vec<String> {
         String::from_utf16(&[&text[..at("from")], &item, &text[at("to")..]].concat()).unwrap()
     };
     texts(&answer["items"], "text").into_iter().map(with).collect()
+}
+
+#[test]
+fn suggestions_say_that_there_was_no_time_for_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path(), &[]);
+    let client = node.client();
+    logs(client);
+    let hurried = suggest(client, "kql", "host: we|", json!({"timeout": "0ms"}));
+    assert_eq!(
+        (&hurried["items"], &hurried["partial"], &hurried["timed_out"]),
+        (&json!([]), &json!(true), &json!(true))
+    );
+    // Nothing of that is kept.
+    let patient = suggest(client, "kql", "host: we|", json!({}));
+    assert_eq!(texts(&patient["items"], "label"), ["web-1", "Web-2"]);
+    assert_eq!(
+        (&patient["partial"], &patient["timed_out"]),
+        (&json!(false), &json!(false))
+    );
 }
 
 #[test]
@@ -344,7 +365,11 @@ fn suggestions_can_be_put_in_as_they_are() {
     ] {
         let answer = suggest(client, language, text, json!({}));
         assert_eq!(chosen(&answer, text), expect, "{text}: {answer}");
-        assert_eq!(answer["partial"], false, "{text}");
+        assert_eq!(
+            (&answer["partial"], &answer["timed_out"]),
+            (&json!(false), &json!(false)),
+            "{text}"
+        );
     }
     // Each of these means something.
     for text in [
@@ -393,7 +418,7 @@ fn suggestions_can_be_put_in_as_they_are() {
     assert_eq!(counts["error"]["position"], json!({"start": 8, "end": 8}), "{counts}");
     assert_eq!(suggest(client, "kql", "status: 404|", json!({}))["error"], Value::Null);
     let dsl = json!({"index": "logs", "query": {"language": "dsl", "text": ""}, "cursor": 0});
-    assert_eq!(send(client, "POST", "/_firn/discover/suggest", &dsl).status, 400);
+    assert_eq!(client.ask("POST", "/_firn/discover/suggest", &dsl).unwrap().status, 400);
 }
 
 #[test]
@@ -402,7 +427,11 @@ fn one_event_is_found_by_its_name() {
     let node = start(folder.path(), &[]);
     let client = node.client();
     logs(client);
-    let get = |query: &str| send(client, "GET", &format!("/_firn/discover/event?{query}"), &Value::Null);
+    let get = |query: &str| {
+        client
+            .ask("GET", &format!("/_firn/discover/event?{query}"), &Value::Null)
+            .unwrap()
+    };
     let long = format!("{}😀", "x".repeat(MIB));
     fill(
         client,
@@ -418,8 +447,7 @@ fn one_event_is_found_by_its_name() {
     let hit = get("index=logs&id=4").json();
     assert_eq!((&hit["_index"], &hit["_id"]), (&json!("logs"), &json!("4")));
     assert_eq!(hit["_source"]["message"], "a \"b\"");
-    ok(
-        client,
+    client.ok(
         "POST",
         "/_aliases",
         &json!({"actions": [{"add": {"index": "logs", "alias": "all"}}]}),
@@ -446,8 +474,7 @@ fn neighbours_are_told_once_and_none_is_missing() {
     let node = start(folder.path(), &[]);
     let client = node.client();
     for index in ["near-1", "near-2"] {
-        ok(
-            client,
+        client.ok(
             "PUT",
             &format!("/{index}"),
             &json!({"settings": {"number_of_shards": 2}}),
@@ -492,7 +519,7 @@ fn neighbours_are_told_once_and_none_is_missing() {
     let even = around("near-2-7", even);
     assert_eq!((all(&even).len(), &even["anchor"]["_source"]["n"]), (41, &json!(7)));
     let refused = |body: Value| {
-        let answer = send(client, "POST", "/_firn/discover/surrounding", &body);
+        let answer = client.ask("POST", "/_firn/discover/surrounding", &body).unwrap();
         (
             answer.status,
             answer.json()["error"]["reason"].as_str().unwrap_or_default().to_owned(),
@@ -515,7 +542,7 @@ fn neighbours_are_told_once_and_none_is_missing() {
 fn points_in_time(client: &Client) -> usize {
     let started = Instant::now();
     loop {
-        let open = ok(client, "GET", "/_search/point_in_time/_all", &Value::Null);
+        let open = client.ok("GET", "/_search/point_in_time/_all", &Value::Null);
         let count = open["pits"].as_array().unwrap().len();
         if count == 0 || started.elapsed() > Duration::from_secs(10) {
             return count;
@@ -543,12 +570,12 @@ fn tenants_find_their_own_alone() {
         "index_patterns": ["events"], "data_stream": {},
         "template": {"settings": {"index.tenant.field": "tenant"}, "mappings": {"properties": {"class": {"type": "keyword"}}}},
     });
-    ok(&operator, "PUT", "/_index_template/events", &template);
-    ok(&operator, "PUT", "/_data_stream/events", &Value::Null);
+    operator.ok("PUT", "/_index_template/events", &template);
+    operator.ok("PUT", "/_data_stream/events", &Value::Null);
     let [alpha, bravo] = ["alpha", "bravo"].map(|tenant| {
-        ok(&operator, "PUT", &format!("/_firn/tenants/{tenant}"), &json!({}));
+        operator.ok("PUT", &format!("/_firn/tenants/{tenant}"), &json!({}));
         let key = json!({"name": tenant, "metadata": {"tenant": tenant}});
-        let key = ok(&operator, "POST", "/_security/api_key", &key);
+        let key = operator.ok("POST", "/_security/api_key", &key);
         let client = node.client().authorized(format!("ApiKey {}", key["encoded"].as_str().unwrap()));
         let events = |index: &str| {
             let event = |number: i64| json!({"@timestamp": TIME + number, "class": format!("{tenant}-{number}"), format!("{tenant}_field"): 1});
@@ -558,7 +585,7 @@ fn tenants_find_their_own_alone() {
         events(&format!("{tenant}-own"));
         client
     });
-    let sources = ok(&alpha, "GET", "/_firn/discover/sources?hidden=true", &Value::Null);
+    let sources = alpha.ok("GET", "/_firn/discover/sources?hidden=true", &Value::Null);
     let named: Vec<&str> = texts(&sources["sources"], "name");
     assert!(named.contains(&"events") && named.contains(&"alpha-own"), "{named:?}");
     assert_eq!(sources["default"], "events");
@@ -574,38 +601,47 @@ fn tenants_find_their_own_alone() {
     assert_eq!(ask(&alpha, "suggest", &suggest("class: brav"))["items"], json!([]));
     let fields = ask(&alpha, "suggest", &suggest("_field"));
     assert_eq!(texts(&fields["items"], "label"), ["alpha_field"]);
-    let hit = |client: &Client| ok(client, "POST", "/events/_search", &json!({"size": 1}))["hits"]["hits"][0].clone();
+    let hit = |client: &Client| client.ok("POST", "/events/_search", &json!({"size": 1}))["hits"]["hits"][0].clone();
     let foreign = hit(&bravo);
     let (index, id) = (foreign["_index"].as_str().unwrap(), foreign["_id"].as_str().unwrap());
     for name in ["events", index, "*"] {
-        let event = send(
-            &alpha,
-            "GET",
-            &format!("/_firn/discover/event?index={name}&id={id}"),
-            &Value::Null,
-        );
+        let event = alpha
+            .ask(
+                "GET",
+                &format!("/_firn/discover/event?index={name}&id={id}"),
+                &Value::Null,
+            )
+            .unwrap();
         assert_eq!(event.status, 404, "{}", event.text());
         assert!(!event.text().contains("bravo_field"));
     }
-    let answer = send(
-        &alpha,
-        "GET",
-        &format!("/_firn/discover/event?index=bravo-own&id={id}"),
-        &Value::Null,
-    );
-    let missing = send(
-        &alpha,
-        "GET",
-        &format!("/_firn/discover/event?index=bruvo-own&id={id}"),
-        &Value::Null,
-    );
+    let answer = alpha
+        .ask(
+            "GET",
+            &format!("/_firn/discover/event?index=bravo-own&id={id}"),
+            &Value::Null,
+        )
+        .unwrap();
+    let missing = alpha
+        .ask(
+            "GET",
+            &format!("/_firn/discover/event?index=bruvo-own&id={id}"),
+            &Value::Null,
+        )
+        .unwrap();
     assert_eq!(answer.status, missing.status);
     assert_eq!(
         answer.text().replace("bravo-own", "x"),
         missing.text().replace("bruvo-own", "x")
     );
     let around = json!({"index": "events", "anchor": {"index": index, "id": id}});
-    assert_eq!(send(&alpha, "POST", "/_firn/discover/surrounding", &around).status, 404);
+    assert_eq!(
+        alpha
+            .ask("POST", "/_firn/discover/surrounding", &around)
+            .unwrap()
+            .status,
+        404
+    );
     let own = hit(&alpha);
     let around =
         json!({"index": "events", "anchor": {"index": own["_index"], "id": own["_id"]}, "before": 9, "after": 9});
@@ -617,7 +653,7 @@ fn tenants_find_their_own_alone() {
     );
     // A form of a browser that has signed in carries its token.
     let account = json!({"username": "elastic", "password": "correct horse"});
-    let signed_in = send(node.client(), "POST", "/_firn/session", &account);
+    let signed_in = node.client().ask("POST", "/_firn/session", &account).unwrap();
     let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap();
     let download = |token: &str| {
         let headers = [

@@ -2,6 +2,8 @@
 
 mod frozen;
 mod hot;
+mod places;
+mod verifying;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

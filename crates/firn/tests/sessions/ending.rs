@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use firn_testkit::Answer;
 use serde_json::{Value, json};
 
-use crate::support::browser::{Browser, ok, put_user, settle, start};
+use crate::support::browser::{Browser, put_user, settle, start};
 
 #[test]
 fn sessions_live_through_restart_and_kill() {
@@ -59,7 +59,7 @@ fn what_changes_about_a_user_holds_at_once() {
     assert_eq!(write(&ann), 403);
     let roles = |roles: Value| {
         let user = json!({"roles": roles, "metadata": {"tenant": "acme"}});
-        ok(&operator, "PUT", "/_security/user/ann", &user);
+        operator.ok("PUT", "/_security/user/ann", &user);
     };
     roles(json!(["tenant_admin"]));
     assert_eq!(write(&ann), 201);
@@ -87,16 +87,16 @@ fn what_changes_about_a_user_holds_at_once() {
     assert_eq!(bob.status(), 401);
 
     let amy = sign_in("amy");
-    ok(&operator, "PUT", "/_security/user/amy/_disable", &Value::Null);
+    operator.ok("PUT", "/_security/user/amy/_disable", &Value::Null);
     assert_eq!(amy.status(), 401);
-    ok(&operator, "PUT", "/_security/user/amy/_enable", &Value::Null);
+    operator.ok("PUT", "/_security/user/amy/_enable", &Value::Null);
     assert_eq!(amy.status(), 401, "it has ended");
     let amy = sign_in("amy");
-    ok(&operator, "DELETE", "/_security/user/amy", &Value::Null);
+    operator.ok("DELETE", "/_security/user/amy", &Value::Null);
     put_user(&operator, "amy", "tenant_reader", Some("acme"));
     assert_eq!(amy.status(), 401, "another user of the same name");
     assert_eq!(ann.status(), 200);
-    ok(&operator, "DELETE", "/_firn/tenants/acme", &Value::Null);
+    operator.ok("DELETE", "/_firn/tenants/acme", &Value::Null);
     assert_eq!(ann.status(), 401);
     node.stop().unwrap();
 }
@@ -212,11 +212,11 @@ fn what_is_still_being_read_breaks_off_with_the_right_to_it() {
     });
     let amy = Browser::sign_in(node.client(), "amy");
     ends_a_tail(of_session(&amy), || {
-        ok(&operator, "DELETE", "/_security/user/amy", &Value::Null);
+        operator.ok("DELETE", "/_security/user/amy", &Value::Null);
     });
     // As for whoever sends credentials with each request.
     let key = json!({"name": "k", "metadata": {"tenant": "bolt"}});
-    let key = ok(&operator, "POST", "/_security/api_key", &key);
+    let key = operator.ok("POST", "/_security/api_key", &key);
     let client = node
         .client()
         .authorized(format!("ApiKey {}", key["encoded"].as_str().unwrap()));
@@ -231,7 +231,7 @@ fn what_is_still_being_read_breaks_off_with_the_right_to_it() {
             .ok()
     };
     ends_a_tail(by_key, || {
-        ok(&operator, "DELETE", "/_security/api_key", &json!({"ids": [key["id"]]}));
+        operator.ok("DELETE", "/_security/api_key", &json!({"ids": [key["id"]]}));
     });
     node.stop().unwrap();
 }

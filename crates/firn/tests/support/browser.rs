@@ -43,28 +43,12 @@ pub fn operator(node: &Node) -> Client {
     node.client().authorized(format!("Basic {basic}"))
 }
 
-/// Sends and expects a 2xx.
-#[track_caller]
-pub fn ok(client: &Client, method: &str, path: &str, body: &Value) -> Value {
-    let answer = match body {
-        Value::Null => client.send(method, path, None, b""),
-        body => client.json(method, path, body),
-    };
-    let answer = answer.unwrap();
-    assert!(
-        (200..300).contains(&answer.status),
-        "{method} {path}: {}",
-        answer.text()
-    );
-    answer.json()
-}
-
 /// Makes or changes a user.
 #[track_caller]
 pub fn put_user(operator: &Client, name: &str, role: &str, tenant: Option<&str>) {
     let metadata = tenant.map_or_else(|| json!({}), |tenant| json!({"tenant": tenant}));
     let user = json!({"password": PASSWORD, "roles": [role], "metadata": metadata});
-    ok(operator, "PUT", &format!("/_security/user/{name}"), &user);
+    operator.ok("PUT", &format!("/_security/user/{name}"), &user);
 }
 
 /// Two tenants, `acme` with the readers `ann` and `amy`, and `bolt` with its admin `bob`; three events of `acme` and
@@ -76,12 +60,12 @@ pub fn settle(node: &Node) -> Client {
         "data_stream": {},
         "template": {"settings": {"index.tenant.field": "tenant"}},
     });
-    ok(&operator, "PUT", "/_index_template/events", &template);
-    ok(&operator, "PUT", "/_data_stream/events", &Value::Null);
+    operator.ok("PUT", "/_index_template/events", &template);
+    operator.ok("PUT", "/_data_stream/events", &Value::Null);
     for (tenant, count) in [("acme", 3), ("bolt", 5)] {
-        ok(&operator, "PUT", &format!("/_firn/tenants/{tenant}"), &json!({}));
+        operator.ok("PUT", &format!("/_firn/tenants/{tenant}"), &json!({}));
         let key = json!({"name": tenant, "metadata": {"tenant": tenant}});
-        let key = ok(&operator, "POST", "/_security/api_key", &key);
+        let key = operator.ok("POST", "/_security/api_key", &key);
         let shipper = node
             .client()
             .authorized(format!("ApiKey {}", key["encoded"].as_str().unwrap()));

@@ -4,6 +4,7 @@
 mod deletion;
 mod placement;
 mod retention;
+mod snapshots;
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -13,15 +14,24 @@ use serde_json::{Value, json};
 
 /// A node that looks every second for what is too old.
 fn start(folder: &Path) -> Node {
+    start_with(folder, None)
+}
+
+/// One that may also have repositories in a folder.
+fn start_with(folder: &Path, repositories: Option<&Path>) -> Node {
+    let repositories = repositories.map(|path| ("path.repo".to_owned(), path.display().to_string()));
     let options = NodeOptions {
-        settings: vec![
-            ("data_streams.lifecycle.poll_interval".into(), "1s".into()),
-            // The machine that runs the tests may have a full disk.
-            (
-                "cluster.routing.allocation.disk.watermark.flood_stage".into(),
-                "100mb".into(),
-            ),
-        ],
+        settings: repositories
+            .into_iter()
+            .chain([
+                ("data_streams.lifecycle.poll_interval".into(), "1s".into()),
+                // The machine that runs the tests may have a full disk.
+                (
+                    "cluster.routing.allocation.disk.watermark.flood_stage".into(),
+                    "100mb".into(),
+                ),
+            ])
+            .collect(),
     };
     Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &options).unwrap()
 }

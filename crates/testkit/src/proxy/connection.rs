@@ -92,6 +92,9 @@ impl<'a> Exchange<'a> {
             (state.faults.latency, state.faults.silence)
         };
         std::thread::sleep(latency);
+        if self.asked.fault == Some(Fault::Hold) {
+            self.shared.hold();
+        }
         if self.asked.fault == Some(Fault::SlowDown) {
             return self.slow_down(client);
         }
@@ -191,7 +194,8 @@ impl<'a> Exchange<'a> {
         let mut client = client;
         let len = (self.asked.method != Method::Head).then_some(answer.body.len());
         client.write_all(&answer.head_bytes(len))?;
-        let is_cut = self.asked.fault == Some(Fault::Reset);
+        let is_stalled = self.asked.fault == Some(Fault::Stall);
+        let is_cut = self.asked.fault == Some(Fault::Reset) || is_stalled;
         let sent = if is_cut {
             answer.body.len() / 2
         } else {
@@ -203,6 +207,10 @@ impl<'a> Exchange<'a> {
             self.asked.received += piece.len() as u64;
         }
         client.flush()?;
+        if is_stalled {
+            let silence = self.shared.state().faults.silence;
+            std::thread::sleep(silence);
+        }
         Ok(!is_cut)
     }
 

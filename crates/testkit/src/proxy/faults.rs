@@ -15,21 +15,26 @@ pub enum Fault {
     ShortRead,
     /// The connection ends in the middle of the answer.
     Reset,
+    /// Half of the answer comes, and then nothing.
+    Stall,
     /// A bit of an object that is read is another.
     BitFlip,
     /// A bit of an object that is written is another.
     BitFlipInWrite,
     /// A listing lacks what was written last.
     StaleListing,
+    /// The request waits before the store is asked, until the faults are set anew. None of [`Fault::ALL`]: it ends with nothing else.
+    Hold,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::SlowDown,
         Self::TimeoutAfterSuccess,
         Self::ShortRead,
         Self::Reset,
+        Self::Stall,
         Self::BitFlip,
         Self::BitFlipInWrite,
         Self::StaleListing,
@@ -38,7 +43,7 @@ impl Fault {
     /// Whether it can befall such a request.
     pub(super) fn fits(self, method: Method, has_body: bool) -> bool {
         match self {
-            Self::SlowDown | Self::TimeoutAfterSuccess | Self::Reset => true,
+            Self::SlowDown | Self::TimeoutAfterSuccess | Self::Reset | Self::Hold | Self::Stall => true,
             Self::ShortRead | Self::BitFlip => method == Method::Get,
             Self::BitFlipInWrite => has_body && method == Method::Put,
             Self::StaleListing => method == Method::List,
@@ -59,6 +64,8 @@ pub struct Rule {
     pub target: Option<String>,
     /// Ends after so many.
     pub times: Option<u32>,
+    /// Passes over so many first.
+    pub after: u32,
 }
 
 impl Rule {
@@ -70,6 +77,7 @@ impl Rule {
             method: None,
             target: None,
             times: None,
+            after: 0,
         }
     }
 
@@ -87,6 +95,11 @@ impl Rule {
             method: Some(method),
             ..self
         }
+    }
+
+    /// Not the first `count` that it is meant for.
+    pub fn after(self, count: u32) -> Self {
+        Self { after: count, ..self }
     }
 
     /// Only requests whose path and query contain `target`.
@@ -158,6 +171,10 @@ impl Faults {
                     .as_ref()
                     .is_none_or(|wanted| target.contains(wanted.as_str()))
                 && rule.times != Some(0);
+            if is_meant && rule.after > 0 {
+                rule.after -= 1;
+                continue;
+            }
             if is_meant && random.f64() < rule.share {
                 rule.times = rule.times.map(|times| times - 1);
                 return Some(rule.fault);

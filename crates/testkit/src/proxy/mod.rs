@@ -11,7 +11,7 @@ mod stats;
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use anyhow::Result;
@@ -34,6 +34,8 @@ struct Shared {
     upstream: u16,
     ends: AtomicBool,
     state: Mutex<State>,
+    /// Signalled when faults are set anew.
+    changed: Condvar,
 }
 
 #[derive(Debug)]
@@ -42,6 +44,10 @@ struct State {
     random: fastrand::Rng,
     stats: ProxyStats,
     pace: Pace,
+    /// How often faults were set.
+    settings: u64,
+    /// Requests that are held.
+    held: usize,
     /// Keys that were written last, for listings that lag behind.
     written: Vec<String>,
 }
@@ -50,6 +56,17 @@ impl Shared {
     /// A test that panicked while it held the lock has failed already.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns once faults are set anew, or there is an end of all.
+    fn hold(&self) {
+        let mut state = self.state();
+        let settings = state.settings;
+        state.held += 1;
+        while state.settings == settings && !self.ends.load(Relaxed) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.held -= 1;
     }
 }
 
@@ -66,8 +83,11 @@ impl FaultProxy {
                 random: fastrand::Rng::with_seed(seed),
                 stats: ProxyStats::default(),
                 pace: Pace::default(),
+                settings: 0,
+                held: 0,
                 written: Vec::new(),
             }),
+            changed: Condvar::new(),
         });
         let accepting = Arc::clone(&shared);
         let acceptor = std::thread::spawn(move || {
@@ -95,7 +115,16 @@ impl FaultProxy {
 
     /// What goes wrong from now on.
     pub fn set(&self, faults: Faults) {
-        self.shared.state().faults = faults;
+        let mut state = self.shared.state();
+        state.faults = faults;
+        state.settings += 1;
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    /// Requests that wait because of [`Fault::Hold`].
+    pub fn held(&self) -> usize {
+        self.shared.state().held
     }
 
     /// What was asked since the start or the last [`FaultProxy::reset`].
@@ -111,7 +140,11 @@ impl FaultProxy {
 
 impl Drop for FaultProxy {
     fn drop(&mut self) {
-        self.shared.ends.store(true, Relaxed);
+        {
+            let _state = self.shared.state();
+            self.shared.ends.store(true, Relaxed);
+        }
+        self.shared.changed.notify_all();
         // Wakes the acceptor.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
         if let Some(acceptor) = self.acceptor.take() {

@@ -106,6 +106,14 @@ fn each_fault_does_what_it_says() {
         head.contains("Content-Length: 10\r\n") && body == "01234",
         "{head}{body}"
     );
+    let since = Instant::now();
+    let (head, body) = with(Fault::Stall, GET);
+    assert!(
+        head.contains("Content-Length: 10\r\n") && body == "01234",
+        "{head}{body}"
+    );
+    // Its reader gives up before the connection ends.
+    assert!(since.elapsed() >= Duration::from_millis(200), "{:?}", since.elapsed());
     let flipped = with(Fault::BitFlip, GET).1;
     let bits: u32 = flipped
         .bytes()
@@ -168,4 +176,19 @@ fn latency_and_bandwidth_take_their_time() {
         ..Faults::default()
     };
     assert!(timed(slow) >= Duration::from_millis(50));
+}
+
+#[test]
+fn what_is_held_goes_on_when_faults_are_set_anew() {
+    let proxy = FaultProxy::start(server("the answer"), 1).expect("a proxy");
+    proxy.set(Faults::rules([Rule::next(Fault::Hold, 1).after(1)]));
+    let get = "GET /b/k HTTP/1.1\r\n\r\n";
+    assert_eq!(ask(&proxy, get).1, "the answer");
+    assert_eq!(proxy.held(), 0);
+    // Longer than a client of these tests waits.
+    assert_eq!(ask(&proxy, get).1, "");
+    assert_eq!(proxy.held(), 1);
+    assert_eq!(ask(&proxy, get).1, "the answer", "the rule has ended");
+    proxy.set(Faults::default());
+    wait_until(|| proxy.held() == 0 && proxy.stats().requests == 3);
 }

@@ -450,7 +450,8 @@ pub(crate) fn fuzzy_word(field: &str, word: &str, body: &Json, document: &Docume
         },
         number => number.parse().expect("a number"),
     };
-    let prefix = body["prefix_length"].as_u64().unwrap_or(0) as usize;
+    // What is longer than the word asks for the whole word.
+    let prefix = (body["prefix_length"].as_u64().unwrap_or(0) as usize).min(length);
     let swaps = body
         .get("transpositions")
         .or(body.get("fuzzy_transpositions"))

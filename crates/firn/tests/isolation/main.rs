@@ -1,11 +1,18 @@
 //! Two tenants on one real process: whatever tenant `alpha` asks at whatever endpoint, it gets no byte of
 //! `bravo`, and nothing of `bravo`'s changes.
 
+mod expansions;
+mod questions;
+#[path = "../support/mod.rs"]
+mod support;
+mod tasks;
+
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use firn_testkit::{Answer, Client, Node, NodeOptions};
+use questions::Questions;
 use serde_json::{Value, json};
 
 /// Stands in every value, field, id and index name of `bravo`, and in nothing else.
@@ -32,7 +39,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "get_session", "create_session", "delete_session",
     ]),
     (Own, &[
-        "bulk", "index", "create", "update", "delete", "get", "get_source", "mget", "search", "scroll", "clear_scroll",
+        "bulk", "index", "create", "update", "delete", "delete_by_query", "get_task", "cancel_task", "get", "get_source", "mget", "search", "scroll", "clear_scroll",
         "open_point_in_time", "close_point_in_time", "create_pit", "delete_pit", "msearch",
         "async_search_submit", "async_search_get", "async_search_status", "async_search_delete", "discover", "discover_get", "discover_delete", "discover_tail",
         "discover_sources", "discover_fields", "discover_suggest", "discover_event", "discover_surrounding", "discover_export", "count", "terms_enum",
@@ -50,7 +57,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "index_template_exists", "put_index_template", "delete_index_template", "simulate_index_template",
         "get_component_template", "component_template_exists", "put_component_template", "delete_component_template",
         "create_data_stream", "delete_data_stream", "put_data_stream_lifecycle", "delete_data_stream_lifecycle",
-        "flush", "force_merge", "clear_cache", "list_tasks", "get_task", "cancel_tasks", "get_placement",
+        "flush", "force_merge", "clear_cache", "list_tasks", "cancel_tasks", "get_placement",
         "put_placement", "delete_placement", "propose_placement", "apply_placement", "delete_tenant",
         "get_tenant_deletion", "list_tenants", "put_tenant", "get_cluster_settings", "put_cluster_settings",
         "cluster_stats", "cluster_state", "pending_tasks", "nodes_info", "nodes_stats", "cat_nodes", "cat_allocation",
@@ -143,20 +150,6 @@ struct World {
     bravo: Client,
 }
 
-fn ok(client: &Client, method: &str, path: &str, body: &Value) -> Value {
-    let answer = match body {
-        Value::Null => client.send(method, path, None, b""),
-        body => client.json(method, path, body),
-    };
-    let answer = answer.unwrap();
-    assert!(
-        (200..300).contains(&answer.status),
-        "{method} {path}: {}",
-        answer.text()
-    );
-    answer.json()
-}
-
 fn world() -> World {
     let folder = tempfile::tempdir().unwrap();
     let password = folder.path().join("password");
@@ -178,18 +171,13 @@ fn world() -> World {
         "data_stream": {},
         "template": {"settings": {"index.tenant.field": "tenant"}, "mappings": {"properties": {"class": {"type": "keyword"}}}},
     });
-    ok(&operator, "PUT", "/_index_template/events", &template);
-    ok(&operator, "PUT", "/_data_stream/events", &Value::Null);
-    ok(
-        &operator,
-        "PUT",
-        "/nobodys/_doc/1",
-        &json!({"of": format!("the operator {MARK}")}),
-    );
+    operator.ok("PUT", "/_index_template/events", &template);
+    operator.ok("PUT", "/_data_stream/events", &Value::Null);
+    operator.ok("PUT", "/nobodys/_doc/1", &json!({"of": format!("the operator {MARK}")}));
     let client_of = |tenant: &str| {
-        ok(&operator, "PUT", &format!("/_firn/tenants/{tenant}"), &json!({}));
+        operator.ok("PUT", &format!("/_firn/tenants/{tenant}"), &json!({}));
         let body = json!({"name": tenant, "metadata": {"tenant": tenant}});
-        let key = ok(&operator, "POST", "/_security/api_key", &body);
+        let key = operator.ok("POST", "/_security/api_key", &body);
         node.client()
             .authorized(format!("ApiKey {}", key["encoded"].as_str().unwrap()))
     };
@@ -200,7 +188,7 @@ fn world() -> World {
         for number in 0..count {
             // Of the same names in both.
             let saved = json!({"title": format!("{mark}-{number}"), "description": mark, "state": {"search": mark}});
-            ok(client, "PUT", &format!("/_firn/saved/search/al-{number}"), &saved);
+            client.ok("PUT", &format!("/_firn/saved/search/al-{number}"), &saved);
         }
     }
     World {
@@ -265,6 +253,8 @@ fn body_of(route: &str, index: &str) -> Option<String> {
         }
         "discover_export" => json(json!({"index": "*", "format": "csv"})),
         "discover_tail" => json(json!({"index": "*", "timeout": "1ms"})),
+        // Of its own there is one in each of two indices.
+        "delete_by_query" => json(json!({"query": {"terms": {"class": ["al-4", format!("{MARK}-4")]}}})),
         "validate_query" | "count" => json(json!({"query": {"match_all": {}}})),
         "terms_enum" => json(json!({"field": "class", "string": "", "size": 1000})),
         "mget" => json(
@@ -338,13 +328,13 @@ fn shown(answer: &Answer) -> String {
 fn everything_of(world: &World) -> Value {
     let body =
         json!({"size": 1000, "sort": ["_doc"], "version": true, "seq_no_primary_term": true, "track_total_hits": true});
-    let mut all = ok(&world.bravo, "POST", "/*/_search", &body);
+    let mut all = world.bravo.ok("POST", "/*/_search", &body);
     all["took"] = Value::Null;
     // Where a document stands in its shard changes when segments are merged.
     for hit in all["hits"]["hits"].as_array_mut().unwrap() {
         hit["sort"] = Value::Null;
     }
-    let saved = ok(&world.bravo, "GET", "/_firn/saved", &Value::Null);
+    let saved = world.bravo.ok("GET", "/_firn/saved", &Value::Null);
     assert_eq!(saved["saved"].as_array().map(Vec::len), Some(4), "{saved}");
     json!({"events": all, "saved": saved})
 }
@@ -484,28 +474,89 @@ fn writes_reach_only_what_is_the_writer_s() {
             .json("PUT", &format!("/{name}/_doc/1?refresh=true"), &event(json!({})))
             .unwrap();
         assert_eq!(answer.status, 201, "{}", answer.text());
-        let found = ok(alpha, "POST", &format!("/{name}/_search"), &json!({}));
+        let found = alpha.ok("POST", &format!("/{name}/_search"), &json!({}));
         assert_eq!(found["hits"]["total"]["value"], 1, "{found}");
     }
     assert_eq!(everything_of(&world), before);
-    let nobodys = ok(&world.operator, "GET", "/nobodys/_count", &Value::Null);
+    let nobodys = world.operator.ok("GET", "/nobodys/_count", &Value::Null);
     assert_eq!(nobodys["count"], 1);
+}
+
+#[test]
+fn a_tenant_deletes_only_its_own_by_query() {
+    let world = world();
+    let before = everything_of(&world);
+    let alpha = &world.alpha;
+    let all = json!({"query": {"match_all": {}}});
+    let count = |client: &Client| client.ok("POST", "/*/_count", &all)["count"].clone();
+    assert_eq!(count(alpha), 10);
+    let delete = |path: &str, body: &Value| alpha.json("POST", path, body).unwrap();
+    // Nothing of others is found, by whatever it is asked for.
+    for (path, query) in [
+        ("/events/_delete_by_query", json!({"prefix": {"class": MARK}})),
+        ("/*/_delete_by_query", json!({"term": {"tenant": "bravo"}})),
+        (
+            "/_all/_delete_by_query?conflicts=proceed",
+            json!({"ids": {"values": [format!("{MARK}-1")]}}),
+        ),
+        (
+            ".ds-events-*/_delete_by_query",
+            json!({"query_string": {"query": MARK}}),
+        ),
+    ] {
+        let path = format!("/{}", path.trim_start_matches('/'));
+        let answer = delete(&path, &json!({"query": query}));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(
+            (&answer.json()["total"], &answer.json()["deleted"]),
+            (&json!(0), &json!(0))
+        );
+    }
+    let answer = delete("/events/_delete_by_query?routing=bravo", &all);
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    for name in [format!("{MARK}-own"), format!("bravo~{MARK}-own"), "nobodys".to_owned()] {
+        for more in ["", "?wait_for_completion=false"] {
+            let answer = delete(&format!("/{name}/_delete_by_query{more}"), &all);
+            assert_eq!(answer.status, 403, "{}", answer.text());
+        }
+    }
+    // In the background it is no operator's either, and nobody else's to look at.
+    let task = alpha.ok(
+        "POST",
+        "/events/_delete_by_query?wait_for_completion=false&refresh=true",
+        &json!({"query": {"prefix": {"class": "al-1"}}}),
+    );
+    let task = format!("/_tasks/{}", task["task"].as_str().unwrap());
+    assert_eq!(world.bravo.get(&task).unwrap().status, 404);
+    let done = alpha.ok("GET", &format!("{task}?wait_for_completion=true"), &Value::Null);
+    assert_eq!(done["response"]["deleted"], 1, "{done}");
+    let rest = alpha.ok("POST", "/*/_delete_by_query?refresh=true", &all);
+    assert_eq!((&rest["deleted"], &rest["failures"]), (&json!(9), &json!([])), "{rest}");
+    assert_eq!(count(alpha), 0);
+    assert_eq!(everything_of(&world), before);
+    assert_eq!(world.operator.ok("GET", "/nobodys/_count", &Value::Null)["count"], 1);
+    // An operator's deletes find the documents of every tenant.
+    let answer = world.operator.ok(
+        "POST",
+        "/events/_delete_by_query?refresh=true",
+        &json!({"query": {"term": {"tenant": "bravo"}}}),
+    );
+    assert_eq!(
+        (&answer["deleted"], &answer["failures"]),
+        (&json!(40), &json!([])),
+        "{answer}"
+    );
 }
 
 #[test]
 fn what_one_tenant_opened_is_not_there_for_another() {
     let world = world();
     let (alpha, bravo) = (&world.alpha, &world.bravo);
-    let pit = ok(bravo, "POST", "/events/_pit?keep_alive=5m", &Value::Null);
+    let pit = bravo.ok("POST", "/events/_pit?keep_alive=5m", &Value::Null);
     let by_pit = json!({"pit": {"id": pit["id"]}, "size": 100});
-    let scroll = ok(bravo, "POST", "/events/_search?scroll=5m", &json!({"size": 1}));
+    let scroll = bravo.ok("POST", "/events/_search?scroll=5m", &json!({"size": 1}));
     let by_scroll = json!({"scroll_id": scroll["_scroll_id"]});
-    let kept = ok(
-        bravo,
-        "POST",
-        "/events/_async_search?keep_on_completion=true",
-        &json!({}),
-    );
+    let kept = bravo.ok("POST", "/events/_async_search?keep_on_completion=true", &json!({}));
     let kept = kept["id"].as_str().unwrap();
     let by_id = [
         ("GET", format!("/_async_search/{kept}")),
@@ -538,172 +589,6 @@ fn what_one_tenant_opened_is_not_there_for_another() {
             200,
             "still open for bravo"
         );
-    }
-}
-
-/// Random requests of `alpha`; the seed is printed.
-struct Questions(fastrand::Rng);
-
-impl Questions {
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        from[self.0.usize(..from.len())]
-    }
-
-    fn field(&mut self) -> String {
-        let fields = [
-            "class",
-            "message",
-            "message.keyword",
-            "tenant",
-            "@timestamp",
-            "_id",
-            "_index",
-            "*",
-            "MARK_field.inner",
-            "al_field.inner",
-            "MARK_field.*",
-            "_seq_no",
-        ];
-        self.pick(&fields).replace("MARK", MARK)
-    }
-
-    fn text(&mut self) -> String {
-        let texts = [
-            "al-1",
-            "MARK-1",
-            "MARK*",
-            "says",
-            "MARK",
-            "bravo",
-            "*",
-            "MARK text",
-            "2026-01-05",
-            "3",
-        ];
-        self.pick(&texts).replace("MARK", MARK)
-    }
-
-    fn query(&mut self, depth: usize) -> Value {
-        let (field, text) = (self.field(), self.text());
-        match self.0.u8(0..if depth == 0 { 11 } else { 14 }) {
-            0 => json!({"match_all": {}}),
-            1 => json!({"term": {field: text}}),
-            2 => json!({"match": {field: text}}),
-            3 => json!({"prefix": {field: text}}),
-            4 => json!({"wildcard": {field: text}}),
-            5 => json!({"fuzzy": {field: text}}),
-            6 => json!({"range": {field: {"gte": text}}}),
-            7 => json!({"exists": {"field": field}}),
-            8 => json!({"query_string": {"query": text}}),
-            9 => {
-                json!({"ids": {"values": [text, format!("{MARK}-{}", self.0.u8(0..40)), format!("al-{}", self.0.u8(0..5))]}})
-            }
-            10 => json!({"multi_match": {"query": text, "fields": [field, "*"]}}),
-            11 => json!({"bool": {"must_not": [self.query(depth - 1)]}}),
-            12 => json!({"bool": {"should": [self.query(depth - 1), self.query(depth - 1)]}}),
-            _ => json!({"bool": {"filter": [self.query(depth - 1)], "must": [self.query(depth - 1)]}}),
-        }
-    }
-
-    /// An explanation shows the words of the question one by one, so it has to have none with the mark.
-    fn unmarked_query(&mut self) -> Value {
-        loop {
-            let query = self.query(1);
-            if !query.to_string().contains(MARK) {
-                return query;
-            }
-        }
-    }
-
-    fn aggregation(&mut self, depth: usize) -> Value {
-        let field = self.field();
-        let mut aggregation = match self.0.u8(0..12) {
-            0 => json!({"terms": {"field": field, "min_doc_count": self.0.u8(0..2), "size": 1000}}),
-            1 => json!({"cardinality": {"field": field}}),
-            2 => json!({"significant_terms": {"field": field, "min_doc_count": 1}}),
-            3 => json!({"global": {}}),
-            4 => json!({"min": {"field": field}}),
-            5 => json!({"max": {"field": field}}),
-            6 => json!({"rare_terms": {"field": field}}),
-            7 => json!({"top_hits": {"size": 5}}),
-            8 => json!({"filter": self.query(1)}),
-            9 => json!({"date_histogram": {"field": "@timestamp", "calendar_interval": "day", "min_doc_count": 0}}),
-            10 => json!({"composite": {"size": 100, "sources": [{"key": {"terms": {"field": field}}}]}}),
-            _ => json!({"missing": {"field": field}}),
-        };
-        let buckets = ["terms", "global", "filter", "missing", "composite", "date_histogram"];
-        if depth > 0 && buckets.iter().any(|kind| aggregation.get(kind).is_some()) {
-            aggregation["aggs"] = json!({"below": self.aggregation(depth - 1)});
-        }
-        aggregation
-    }
-
-    fn search(&mut self) -> Value {
-        let mut body = json!({"query": self.query(2), "size": self.0.u8(0..50)});
-        for part in 0..6 {
-            match self.0.bool().then_some(part) {
-                Some(0) => body["aggs"] = json!({"one": self.aggregation(2), "two": self.aggregation(1)}),
-                Some(1) => {
-                    body["sort"] =
-                        json!([{self.field(): {"order": self.pick(&["asc", "desc"]), "unmapped_type": "keyword"}}])
-                }
-                Some(2) => body["highlight"] = json!({"fields": {self.field(): {}}}),
-                Some(3) => body["fields"] = json!([self.field()]),
-                Some(4) => body["docvalue_fields"] = json!([self.field()]),
-                Some(5) => body["profile"] = json!(true),
-                _ => {}
-            }
-        }
-        body
-    }
-
-    /// Method, path, and body.
-    fn request(&mut self) -> (&'static str, String, Value) {
-        let index = self.pick(&["events", "*", "_all", "al-own", "*own", ".ds-*", "events,missing*"]);
-        let id = format!("{}-{}", self.pick(&[MARK, "al"]), self.0.u8(0..40));
-        // The ids that `bravo` has in the index of its own.
-        let number = self.0.u8(0..40);
-        match self.0.u8(0..14) {
-            0 => ("POST", format!("/{index}/_count"), json!({"query": self.query(2)})),
-            1 => (
-                "POST",
-                format!("/{index}/_terms_enum"),
-                json!({"field": self.field(), "string": self.pick(&["", "a", "z"])}),
-            ),
-            2 => (
-                "GET",
-                format!("/{index}/_field_caps?fields={}", self.pick(&["*", "m*", "*field*"])),
-                Value::Null,
-            ),
-            3 => (
-                "POST",
-                "/_mget".to_owned(),
-                json!({"docs": [{"_index": "al-own", "_id": id}, {"_index": "events", "_id": "al-1"}]}),
-            ),
-            4 => (
-                "POST",
-                format!("/{index}/_validate/query?explain=true&rewrite=true"),
-                json!({"query": self.unmarked_query()}),
-            ),
-            5 => ("POST", format!("/{index}/_pit?keep_alive=1s"), Value::Null),
-            6 => (
-                "PUT",
-                format!("/al-own/_doc/{number}"),
-                json!({"class": "al-new", "tenant": self.pick(&["alpha", "bravo"])}),
-            ),
-            7 => ("DELETE", format!("/al-own/_doc/{number}"), Value::Null),
-            8 => (
-                "POST",
-                format!("/al-own/_update/{number}"),
-                json!({"doc": {"class": "al-x"}, "upsert": {"class": "al-up"}}),
-            ),
-            9 => (
-                "POST",
-                format!("/{index}/_search?scroll=1s"),
-                json!({"size": 3, "query": self.query(1)}),
-            ),
-            _ => ("POST", format!("/{index}/_search"), self.search()),
-        }
     }
 }
 

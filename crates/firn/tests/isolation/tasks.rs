@@ -1,0 +1,214 @@
+//! Tasks: each is there for who asked for it, for the admin of his tenant and for operators, and for nobody else.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use firn_testkit::{Answer, Client, Node};
+use serde_json::{Value, json};
+
+use crate::support::browser::{Browser, PASSWORD, put_user, settle, start};
+
+/// Long enough to be looked at: a document, and then a pause of minutes.
+const SLOW: &str = "/events/_delete_by_query?wait_for_completion=false&scroll_size=1&requests_per_second=0.001";
+
+struct People {
+    node: Node,
+    operator: Client,
+    /// Of `acme`: its admin, and two who may read and write.
+    admin: Client,
+    wendy: Client,
+    will: Client,
+    /// The admin of `bolt`.
+    bob: Client,
+}
+
+fn people(folder: &Path) -> People {
+    let node = start(folder, &[]);
+    let operator = settle(&node);
+    let role = json!({"indices": [{"names": ["*"], "privileges": ["read", "write"]}]});
+    operator.ok("PUT", "/_security/role/worker", &role);
+    put_user(&operator, "ada", "tenant_admin", Some("acme"));
+    put_user(&operator, "wendy", "worker", Some("acme"));
+    put_user(&operator, "will", "worker", Some("acme"));
+    let client_of = |name: &str| {
+        use base64::Engine as _;
+        let basic = base64::engine::general_purpose::STANDARD.encode(format!("{name}:{PASSWORD}"));
+        node.client().authorized(format!("Basic {basic}"))
+    };
+    People {
+        operator,
+        admin: client_of("ada"),
+        wendy: client_of("wendy"),
+        will: client_of("will"),
+        bob: client_of("bob"),
+        node,
+    }
+}
+
+/// Begins a delete that nobody waits for; its path below `_tasks`.
+#[track_caller]
+fn begin(client: &Client, path: &str) -> String {
+    let begun = client.ok("POST", path, &json!({"query": {"match_all": {}}}));
+    format!("/_tasks/{}", begun["task"].as_str().unwrap())
+}
+
+fn post(client: &Client, path: &str) -> Answer {
+    client.send("POST", path, None, b"").unwrap()
+}
+
+/// Whatever this one asks, it is told what it is told of a task that never was.
+#[track_caller]
+fn is_absent(task: &str, client: &Client) {
+    let (prefix, number) = task.rsplit_once(':').unwrap();
+    // As many digits, so that nothing but the number differs; they are counted from 1 on.
+    let never = format!("{prefix}:{}", "0".repeat(number.len()));
+    let answers = |path: &str| {
+        let got = client.get(path).unwrap();
+        let waited = client
+            .get(&format!("{path}?wait_for_completion=true&timeout=30s"))
+            .unwrap();
+        let cancelled = post(client, &format!("{path}/_cancel"));
+        let name = path.strip_prefix("/_tasks/").unwrap();
+        [got, waited, cancelled].map(|answer| (answer.status, answer.text().replace(name, "TASK")))
+    };
+    let started = Instant::now();
+    let told = answers(task);
+    assert_eq!(told, answers(&never));
+    assert!(told.iter().all(|(status, _)| *status == 404), "{told:?}");
+    assert!(started.elapsed() < Duration::from_secs(20), "it was waited for");
+}
+
+#[track_caller]
+fn get(client: &Client, task: &str) -> Value {
+    client.ok("GET", task, &Value::Null)
+}
+
+#[test]
+fn a_task_is_there_for_who_asked_for_it_and_the_admin_of_his_tenant() {
+    let folder = tempfile::tempdir().unwrap();
+    let people = people(folder.path());
+    let task = begin(&people.wendy, SLOW);
+    let strangers = [&people.will, &people.bob];
+    for stranger in strangers {
+        is_absent(&task, stranger);
+    }
+    for client in [&people.wendy, &people.admin, &people.operator] {
+        let told = get(client, &task);
+        assert_eq!(
+            (&told["completed"], &told["task"]["cancelled"]),
+            (&json!(false), &json!(false)),
+            "{told}"
+        );
+        assert_eq!(told["task"]["action"], "indices:data/write/delete/byquery", "{told}");
+    }
+    // A list is for operators, and so is cancelling by kind.
+    for (method, path) in [
+        ("GET", "/_tasks"),
+        ("POST", "/_tasks/_cancel"),
+        ("POST", "/_tasks/_cancel?actions=*"),
+    ] {
+        assert_eq!(
+            people.admin.send(method, path, None, b"").unwrap().status,
+            403,
+            "{method} {path}"
+        );
+    }
+    assert_eq!(get(&people.wendy, &task)["task"]["cancelled"], false);
+
+    let cancelled = post(&people.wendy, &format!("{task}/_cancel"));
+    assert_eq!(cancelled.status, 200, "{}", cancelled.text());
+    let nodes = cancelled.json()["nodes"].clone();
+    let node = nodes.as_object().unwrap().values().next().unwrap();
+    assert!(
+        node["tasks"].is_object() && node["ip"].is_null() && node["host"].is_null(),
+        "{node}"
+    );
+    let done = get(&people.wendy, &format!("{task}?wait_for_completion=true"));
+    assert_eq!(done["completed"], true, "{done}");
+    assert_eq!(done["response"]["canceled"], "by user request", "{done}");
+    assert!(done["response"]["deleted"].as_u64() < Some(3), "{done}");
+    // What is kept of it is no more anybody else's than it was.
+    for stranger in strangers {
+        is_absent(&task, stranger);
+    }
+    for client in [&people.admin, &people.operator] {
+        assert_eq!(get(client, &task)["response"], done["response"]);
+    }
+
+    // The admin ends what somebody of the tenant began, and operators what anybody did.
+    for (of, ends) in [(&people.will, &people.admin), (&people.bob, &people.operator)] {
+        // What the one before deleted is gone from searches: found again it would be a conflict, which ends a task.
+        people.operator.ok("POST", "/events/_refresh", &Value::Null);
+        let task = begin(of, SLOW);
+        let cancelled = post(ends, &format!("{task}/_cancel"));
+        assert_eq!(cancelled.status, 200, "{}", cancelled.text());
+        let done = get(of, &format!("{task}?wait_for_completion=true"));
+        assert_eq!(done["response"]["canceled"], "by user request", "{done}");
+    }
+    people.node.stop().unwrap();
+}
+
+#[test]
+fn what_operators_do_is_no_tenant_s() {
+    let folder = tempfile::tempdir().unwrap();
+    let people = people(folder.path());
+    let task = begin(&people.operator, SLOW);
+    is_absent(&task, &people.admin);
+    is_absent(&task, &people.bob);
+    assert_eq!(get(&people.operator, &task)["task"]["cancelled"], false);
+    people.operator.ok("POST", &format!("{task}/_cancel"), &Value::Null);
+
+    // Nor is what he does when he looks with the tenant's eyes.
+    let viewer = Browser::sign_in(people.node.client(), "elastic");
+    let view = json!({"tenant": "acme", "reason": "ticket 1"});
+    assert_eq!(viewer.send("POST", "/_firn/session/view", &view).status, 200);
+    let tail = std::thread::spawn({
+        let viewer = viewer.clone();
+        move || {
+            let question = json!({"index": "events", "timeout": "20s"});
+            viewer.send("POST", "/_firn/discover/tail", &question).status
+        }
+    });
+    let started = Instant::now();
+    let (name, told) = loop {
+        let tasks = get(&people.operator, "/_tasks?actions=*tail*");
+        let nodes = tasks["nodes"].as_object().unwrap().values().next().cloned();
+        let found = nodes.and_then(|node| node["tasks"].as_object()?.clone().into_iter().next());
+        if let Some(found) = found {
+            break found;
+        }
+        assert!(started.elapsed() < Duration::from_secs(15), "there is no tail");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(told["cancelled"], false, "{told}");
+    is_absent(&format!("/_tasks/{name}"), &people.admin);
+    people
+        .operator
+        .ok("POST", &format!("/_tasks/{name}/_cancel"), &Value::Null);
+    tail.join().unwrap();
+    people.node.stop().unwrap();
+}
+
+#[test]
+fn a_tenant_that_deletes_much_leaves_others_their_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let people = people(folder.path());
+    let quick = "/events/_delete_by_query?wait_for_completion=false";
+    let done = |client: &Client, task: &str| get(client, &format!("{task}?wait_for_completion=true"));
+    let first = begin(&people.bob, quick);
+    assert_eq!(done(&people.bob, &first)["response"]["deleted"], 5);
+    let of_acme: Vec<String> = (0..210)
+        .map(|_| {
+            let task = begin(&people.wendy, quick);
+            done(&people.wendy, &task);
+            task
+        })
+        .collect();
+    assert_eq!(get(&people.bob, &first)["response"]["deleted"], 5);
+    let kept = of_acme
+        .iter()
+        .filter(|task| people.wendy.get(task).unwrap().status == 200);
+    assert_eq!(kept.count(), 199);
+    is_absent(&of_acme[0], &people.wendy);
+    people.node.stop().unwrap();
+}
