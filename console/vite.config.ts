@@ -6,6 +6,9 @@ import { iconImports } from './build/icon-imports';
 /** Where `npm run dev` sends everything that is not the console's own: a running firn. */
 const FIRN_URL = process.env['FIRN_URL'] ?? 'http://127.0.0.1:9200';
 
+/** Node before 21 has JSON.rawJSON, which every browser of today has, behind a flag. */
+const NODE_FLAGS = 'rawJSON' in JSON ? [] : ['--harmony-json-parse-with-source'];
+
 export default defineConfig({
   base: '/app/',
   // The server replaces this word by a fresh nonce in every index.html it sends (docs/operate/console.md).
@@ -13,5 +16,10 @@ export default defineConfig({
   plugins: [iconImports(), react(), firstLoad({ page: 'src/pages/discover/index.tsx', gzipBytesMax: 350 * 1024 })],
   build: { target: 'es2022', assetsInlineLimit: 0, chunkSizeWarningLimit: 1024 },
   server: { proxy: { '^/(?!app(/|$))': { target: FIRN_URL } } },
-  test: { environment: 'node', include: ['src/**/*.test.{ts,tsx}', 'build/**/*.test.ts'] },
+  test: {
+    environment: 'node',
+    include: ['src/**/*.test.{ts,tsx}', 'build/**/*.test.ts'],
+    setupFiles: ['build/raw-json.ts'],
+    poolOptions: { forks: { execArgv: NODE_FLAGS } },
+  },
 });

@@ -9,8 +9,6 @@ const totalIs = (page: Page, count: number) => page.locator(`[data-total="${coun
 async function query(page: Page, text: string): Promise<void> {
   await page.locator('.cm-content').click();
   await page.keyboard.press('ControlOrMeta+a');
-  // Chromium keeps the look of what is typed over by inline styles, which the policy refuses.
-  await page.keyboard.press('Delete');
   await page.keyboard.insertText(text);
   await page.keyboard.press('Enter');
 }

@@ -40,6 +40,29 @@ describe('pages of a server with events', () => {
     await look(page, 'tenant');
   });
 
+  test('one index, one repository and one tenant lead back to their lists, and an index to its events', async ({ windows }) => {
+    const page = await windows.open(firn, '/indices');
+    await firn.ask('PUT', '/_snapshot/archive', { type: 'fs', settings: { location: 'archive' } });
+    const { indices } = await firn.ask<{ indices: { name: string }[] }>('GET', '/_resolve/index/.ds-web-shop-*?expand_wildcards=all');
+    const index = indices[0]?.name ?? '';
+    for (const [path, name, list, title] of [
+      [`/indices/index/${index}`, index, 'Indices', 'Indices and tiers'],
+      ['/snapshots/repository/archive', 'archive', 'Repositories', 'Snapshots and repositories'],
+      ['/tenants/acme', 'acme', 'Tenants', 'Tenants'],
+    ] as const) {
+      await page.goto(`${firn.url}/app${path}`);
+      const main = page.getByRole('main');
+      await main.getByText(name, { exact: true }).last().waitFor();
+      await main.getByRole('link', { name: list, exact: true }).click();
+      await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor();
+    }
+    await page.goto(`${firn.url}/app/indices/index/${index}`);
+    await page.getByRole('link', { name: 'Open in Discover' }).click();
+    await page.locator('[data-total]').waitFor();
+    expect(Number(await page.locator('[data-total]').getAttribute('data-total'))).toBeGreaterThan(400);
+    expect(await page.getByRole('main').getByRole('button', { name: index }).count()).toBe(1);
+  });
+
   test('tasks', async ({ windows }) => {
     const page = await windows.open(firn, '/tasks');
     await page.getByText('Nothing runs now').waitFor();

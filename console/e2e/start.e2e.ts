@@ -28,6 +28,11 @@ describe('the first visit to an empty server', () => {
     await page.getByText('1 event is in logs.').waitFor();
     expect(await page.getByRole('link', { name: 'Open in Discover' }).getAttribute('href')).toContain('i=logs');
 
+    // An index of its own is seen where its sender looks first.
+    const other = await windows.open(firn, '/indices');
+    await other.getByText('There are no data streams').waitFor();
+    await other.getByRole('link', { name: 'logs', exact: true }).waitFor();
+
     await page.getByLabel('Data stream or index').fill('from-a-file');
     await page.getByRole('tab', { name: 'firn ingest' }).click();
     const command = (await page.getByLabel('firn ingest block', { exact: true }).textContent()) ?? '';
@@ -40,6 +45,8 @@ describe('the first visit to an empty server', () => {
       rmSync(folder, { recursive: true });
     }
     await page.getByText('50 events are in from-a-file.').waitFor();
+    await other.goto(`${firn.url}/app/indices`);
+    await other.getByRole('link', { name: 'from-a-file', exact: true }).waitFor();
 
     for (const name of ['Filebeat', 'Fluent Bit', 'Vector']) {
       await page.getByRole('tab', { name }).click();

@@ -56,6 +56,12 @@ export class Windows {
       const url = new URL(request.url());
       if (!['data:', 'blob:'].includes(url.protocol) && url.host !== host) complain(`asked another host: ${url.href}`);
     });
+    // The browser says only that the policy was broken, this says where.
+    await context.addInitScript(() => {
+      document.addEventListener('securitypolicyviolation', ({ effectiveDirective, blockedURI, sourceFile, lineNumber, columnNumber }) => {
+        console.error(`broke the policy: ${effectiveDirective} by ${blockedURI} at ${sourceFile}:${lineNumber}:${columnNumber}, in ${document.activeElement?.tagName ?? 'nothing'}`);
+      });
+    });
     context.on('weberror', (error) => complain(`threw: ${error.error().stack ?? error.error().message}`));
     context.on('console', (message) => {
       if (message.type() === 'error' && !OF_ANSWERS.test(message.text())) complain(`wrote an error: ${message.text()}`);

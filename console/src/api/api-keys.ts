@@ -37,6 +37,10 @@ export interface NewApiKey {
 export const listApiKeys = async (signal?: AbortSignal): Promise<ApiKey[]> =>
   (await request<{ api_keys: ApiKey[] }>('/_security/api_key', { ...(signal && { signal }) })).api_keys;
 
+/** Whether whoever asks may make keys of his own: a reader of events may not. */
+export const mayCreateApiKey = async (signal?: AbortSignal): Promise<boolean> =>
+  (await request<{ cluster: Record<string, boolean> }>('/_security/user/_has_privileges', { body: { cluster: ['manage_own_api_key'] }, ...(signal && { signal }) })).cluster['manage_own_api_key'] === true;
+
 export const createApiKey = ({ name, expiration, tenant, role_descriptors }: NewApiKey) =>
   request<CreatedApiKey>('/_security/api_key', {
     method: 'POST',

@@ -26,13 +26,14 @@ export async function* asyncSearch(index: string, body: object, signal: AbortSig
   let state = await request<AsyncSearch>(`/${index.split(',').map(encodeURIComponent).join(',')}/_async_search`, {
     body,
     query: { wait_for_completion_timeout: WAIT, keep_alive: KEEP_ALIVE, ignore_unavailable: true },
+    values: true,
     signal,
   });
   const { id } = state;
   try {
     yield state;
     while (state.is_running && id) {
-      state = await request<AsyncSearch>(path(id), { query: { wait_for_completion_timeout: WAIT, keep_alive: KEEP_ALIVE }, signal });
+      state = await request<AsyncSearch>(path(id), { query: { wait_for_completion_timeout: WAIT, keep_alive: KEEP_ALIVE }, values: true, signal });
       yield state;
     }
   } finally {

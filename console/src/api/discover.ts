@@ -1,4 +1,5 @@
 import type { ShardFailure } from '../components/Partial';
+import type { Scalar } from '../lib/json';
 import { type ErrorObject, errorFromObject, unreachable } from './errors';
 import { request } from './request';
 import { stream } from './stream';
@@ -68,7 +69,7 @@ export interface Cardinality {
 }
 
 export interface TopValue {
-  value: string | number | boolean;
+  value: Scalar;
   text: string;
   count: number;
   percent: number;
@@ -86,7 +87,8 @@ export interface TopValues {
 }
 
 export type StageRequest =
-  | { stage: 'sample'; size?: number; search_after?: unknown[] }
+  /** With `highlight` hits tell what the query found in all of their fields. */
+  | { stage: 'sample'; size?: number; search_after?: unknown[]; highlight?: boolean }
   | { stage: 'histogram'; split_by?: string | null; width_px?: number; interval?: string }
   | { stage: 'cardinality'; fields?: string[] }
   | { stage: 'top_values'; field: string; size?: number };
@@ -161,8 +163,8 @@ export const discoverRun = (id: string, signal: AbortSignal) => stream<DiscoverE
 /** Ends a run in the background. */
 export const endDiscoverRun = (id: string) => request<void>(`/_firn/discover/${encodeURIComponent(id)}`, { method: 'DELETE' });
 
-/** Events as they come. */
-export const tail = (question: Question, signal: AbortSignal) => stream<TailEvent>('/_firn/discover/tail', { body: question, signal });
+/** Events as they come, with what the query found in them. */
+export const tail = (question: Question, signal: AbortSignal) => stream<TailEvent>('/_firn/discover/tail', { body: { ...question, highlight: true }, signal });
 
 /** One stage alone, to its end. */
 export async function discoverStage<Result>(question: Question, stage: StageRequest, signal: AbortSignal, frozen: Frozen = 'run'): Promise<Done & { result: Result }> {

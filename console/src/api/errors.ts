@@ -53,8 +53,10 @@ export function unreachable(cause: unknown): ApiError {
 /** From `error` of a body or of a `failed` event of a stream. */
 export function errorFromObject(error: ErrorObject, status: number): ApiError {
   const root = error.root_cause?.[0];
-  const message = error.reason ?? root?.reason ?? error.type ?? `status ${status}`;
-  return new ApiError(message, status, error.type ?? 'error', error);
+  // Of a search that failed on every shard the error itself says no more than that: why is in the first of its causes.
+  const told = error.type === 'search_phase_execution_exception' && root?.reason ? root : error;
+  const message = told.reason ?? root?.reason ?? told.type ?? `status ${status}`;
+  return new ApiError(message, status, told.type ?? 'error', error);
 }
 
 /** From an answer that is not 2xx: Elasticsearch's error body if it has one, else its text as it is. */

@@ -9,7 +9,7 @@ export interface EventName {
 }
 
 export const fetchEvent = ({ index, id, routing }: EventName, signal?: AbortSignal) =>
-  request<Hit>('/_firn/discover/event', { query: { index, id, routing }, ...(signal && { signal }) });
+  request<Hit>('/_firn/discover/event', { query: { index, id, routing }, values: true, ...(signal && { signal }) });
 
 /** The events of a source before and after one of them. */
 export interface Surrounding {
@@ -21,4 +21,4 @@ export interface Surrounding {
 }
 
 export const fetchSurrounding = (question: Question, anchor: Omit<EventName, 'routing'>, before: number, after: number, signal?: AbortSignal) =>
-  request<Surrounding>('/_firn/discover/surrounding', { body: { ...question, anchor, before, after }, ...(signal && { signal }) });
+  request<Surrounding>('/_firn/discover/surrounding', { body: { ...question, anchor, before, after }, values: true, ...(signal && { signal }) });

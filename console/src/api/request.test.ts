@@ -34,6 +34,14 @@ describe('request', () => {
     expect((caught as ApiError).position).toEqual({ start: 3, end: 4 });
   });
 
+  it('says why a search failed on all shards, not only that it did', async () => {
+    const cause = { type: 'query_shard_exception', reason: 'failed to create query: For input string: "abc"', index: 'i' };
+    const error = { type: 'search_phase_execution_exception', reason: 'all shards failed', root_cause: [cause] };
+    fetched.mockResolvedValueOnce(answer({ error, status: 400 }, 400)).mockResolvedValueOnce(answer({ error: { ...error, root_cause: [] }, status: 503 }, 503));
+    await expect(request('/x')).rejects.toMatchObject({ message: cause.reason, type: cause.type, status: 400 });
+    await expect(request('/x')).rejects.toMatchObject({ message: 'all shards failed', type: error.type });
+  });
+
   it('shows an answer that is not JSON as it came, and how long to wait', async () => {
     fetched.mockResolvedValueOnce(answer('bad gateway', 502, { 'retry-after': '7' }));
     await expect(request('/x')).rejects.toMatchObject({ message: 'bad gateway', status: 502, retryAfterSeconds: 7 });

@@ -1,3 +1,4 @@
+import { parseJson } from '../lib/json';
 import { credentials } from './credentials';
 import { errorFromResponse, isAbort, unreachable } from './errors';
 
@@ -9,6 +10,8 @@ export interface RequestOptions {
   query?: Record<string, string | number | boolean | undefined>;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** The answer holds values of events: whole numbers too long for a `number` come as `WholeNumber`. */
+  values?: true;
   /** What a 401 means here: by default that the session ended, and the request waits for a new sign-in. */
   on401?: 'wait' | 'fail';
 }
@@ -49,7 +52,7 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
   const response = await send(path, options);
   try {
     const text = await response.text();
-    return (text === '' ? undefined : JSON.parse(text)) as T;
+    return (text === '' ? undefined : options.values ? parseJson(text) : JSON.parse(text)) as T;
   } catch (error) {
     throw isAbort(error) || options.signal?.aborted ? error : unreachable(error);
   }

@@ -1,4 +1,5 @@
 import type { ShardFailure } from '../components/Partial';
+import type { WholeNumber } from '../lib/json';
 import { request } from './request';
 
 export interface Shards {
@@ -9,8 +10,11 @@ export interface Shards {
   failures?: ShardFailure[];
 }
 
+/** What events of a bucket have in common. */
+export type BucketKey = string | number | WholeNumber;
+
 export interface Bucket {
-  key: string | number;
+  key: BucketKey;
   key_as_string?: string;
   doc_count: number;
   [aggregation: string]: unknown;

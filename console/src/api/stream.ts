@@ -1,3 +1,4 @@
+import { parseJson } from '../lib/json';
 import { isAbort, unreachable } from './errors';
 import { type RequestOptions, send } from './request';
 
@@ -48,7 +49,7 @@ export async function* stream<Event>(path: string, options: RequestOptions): Asy
   const response = await send(path, { ...options, headers: { accept: 'text/event-stream', ...options.headers } });
   if (!response.body) return;
   try {
-    for await (const data of serverSentEvents(response.body)) yield JSON.parse(data) as Event;
+    for await (const data of serverSentEvents(response.body)) yield parseJson(data) as Event;
   } catch (error) {
     throw isAbort(error) || options.signal?.aborted ? error : unreachable(error);
   }

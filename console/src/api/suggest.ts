@@ -16,9 +16,15 @@ export interface Suggestions {
   items: Suggestion[];
   error: ErrorObject | null;
   /** There was no time to look for more. */
-  partial?: boolean;
+  timed_out?: boolean;
 }
 
-/** What may stand at `cursor`, a UTF-16 offset in the question's text. */
-export const suggest = (question: Question, cursor: number, signal: AbortSignal) =>
-  request<Suggestions>('/_firn/discover/suggest', { body: { ...question, cursor, size: 30 }, signal });
+/** How long it is looked for suggestions where the time that a typist does not notice was too short for any. */
+const PATIENT = '5s';
+
+/** What may stand at `cursor`, a UTF-16 offset in the question's text. A server that is busy is given more time, as long as nobody types on. */
+export async function suggest(question: Question, cursor: number, signal: AbortSignal): Promise<Suggestions> {
+  const ask = (more: object) => request<Suggestions>('/_firn/discover/suggest', { body: { ...question, ...more, cursor, size: 30 }, signal });
+  const quick = await ask({});
+  return quick.timed_out && quick.items.length === 0 ? ask({ timeout: PATIENT }) : quick;
+}

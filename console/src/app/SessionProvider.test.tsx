@@ -62,6 +62,44 @@ async function signInOver(session: Session, by: Session) {
   return sent;
 }
 
+/** Signs out where the server says `status` to it; where the page is then led, and what was said of a failure. */
+async function signOutWith(status: number) {
+  const led: string[] = [];
+  vi.stubGlobal('location', { assign: (to: string) => led.push(to) });
+  vi.stubGlobal('fetch', (_: string, { method }: { method: string }) =>
+    Promise.resolve(method === 'DELETE' ? Response.json({ error: { reason: 'no' } }, { status }) : Response.json(OPERATOR)),
+  );
+  const { SessionProvider } = await import('./SessionProvider');
+  const { useSession } = await import('./session-context');
+  let said = '';
+  const Page = () => {
+    const { signOut } = useSession();
+    return <button onClick={() => void signOut().catch((error: Error) => (said = error.message))}>sign out</button>;
+  };
+  render(
+    <MantineProvider>
+      <QueryClientProvider client={new QueryClient()}>
+        <SessionProvider>
+          <Page />
+        </SessionProvider>
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  (await screen.findByText('sign out')).click();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  return { led, said };
+}
+
+test('who signs out of a session that is over is out', async () => {
+  expect(await signOutWith(200)).toEqual({ led: ['/app/'], said: '' });
+  cleanup();
+  expect(await signOutWith(401)).toEqual({ led: ['/app/'], said: '' });
+});
+
+test('who cannot be signed out is told so', async () => {
+  expect(await signOutWith(503)).toEqual({ led: [], said: 'no' });
+});
+
 test('what waits for a sign-in goes on as the one who asked for it', async () => {
   expect(await signInOver(OPERATOR, { ...OPERATOR, csrf: 'new' })).toEqual([
     { method: 'DELETE', csrf: 'old' },
@@ -71,6 +109,11 @@ test('what waits for a sign-in goes on as the one who asked for it', async () =>
 
 test('what waits for a sign-in never goes on as somebody else', async () => {
   expect(await signInOver(OPERATOR, { ...OPERATOR, user: { username: 'bob', roles: [] }, csrf: 'new' })).toHaveLength(1);
+  // Whatever else happens before the page is loaded anew.
+  const { credentials } = await import('../api/credentials');
+  credentials.renew('new');
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(sent).toHaveLength(1);
 });
 
 test('what was asked in the view of a tenant never goes on without it', async () => {

@@ -37,7 +37,10 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     return {
       session,
       signOut: async () => {
-        await signOut();
+        await signOut().catch((error: unknown) => {
+          // Of a session that is over already there is nothing left to end.
+          if (!(error instanceof ApiError && error.status === 401)) throw error;
+        });
         window.location.assign('/app/');
       },
       viewAs: async (tenant, reason) => {

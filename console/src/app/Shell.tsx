@@ -1,15 +1,19 @@
 import { ActionIcon, Button, Menu, Text, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
 import { IconLogout, IconMoon, IconSun, IconUser } from '@tabler/icons-react';
 import { Suspense } from 'react';
 import { Link, NavLink, Outlet } from 'react-router';
+import { errorText } from '../api/errors';
 import { Loading } from '../components/Loading';
 import { PAGES } from './pages';
 import { useSession } from './session-context';
 import classes from './Shell.module.css';
+import { useAddresses } from './use-addresses';
 
 /** What is around every page: navigation, who is signed in, light or dark, and whose view this is. */
 export function Shell() {
   const { session } = useSession();
+  const addressOf = useAddresses(PAGES);
   const sees = (page: { operatorsOnly?: boolean }) => !page.operatorsOnly || (session.operator && !session.view_as);
   return (
     <div className={classes.shell}>
@@ -23,7 +27,7 @@ export function Shell() {
         </Link>
         <nav className={classes.links} aria-label="Pages">
           {PAGES.filter(sees).map(({ name, label, icon: Icon }) => (
-            <NavLink key={name} to={`/${name}`} className={classes.link} aria-label={label}>
+            <NavLink key={name} to={addressOf(name)} className={classes.link} aria-label={label}>
               <Icon size={17} stroke={1.7} aria-hidden />
               <span className={classes.label}>{label}</span>
             </NavLink>
@@ -55,6 +59,8 @@ function SchemeButton() {
   );
 }
 
+const say = (title: string) => (error: unknown) => notifications.show({ color: 'red', title, message: errorText(error) });
+
 function UserMenu() {
   const { session, signOut } = useSession();
   if (!session.user) return null;
@@ -72,7 +78,7 @@ function UserMenu() {
           <br />
           {session.tenant ? `tenant ${session.tenant}` : 'operator'} · {roles.join(', ') || 'no roles'}
         </Menu.Label>
-        <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={() => void signOut()}>
+        <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={() => void signOut().catch(say('You are still signed in'))}>
           Sign out
         </Menu.Item>
       </Menu.Dropdown>
@@ -88,7 +94,7 @@ function ViewAsBanner() {
       <Text span size="sm" c="inherit">
         You see what tenant <b>{session.view_as}</b> sees. The audit log says so.
       </Text>
-      <Button size="compact-xs" color="dark" onClick={() => void viewAs(null, '')}>
+      <Button size="compact-xs" color="dark" onClick={() => void viewAs(null, '').catch(say('You still see what the tenant sees'))}>
         Back to your own view
       </Button>
     </div>

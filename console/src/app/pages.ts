@@ -9,6 +9,8 @@ export interface Page {
   icon: Icon;
   /** Not shown to the users of a tenant. The server refuses them too; this only spares them the door. */
   operatorsOnly?: boolean;
+  /** Its address is work: the navigation leads back to it. */
+  keepsAddress?: boolean;
   Component: LazyExoticComponent<ComponentType>;
 }
 
@@ -16,11 +18,16 @@ const modules = import.meta.glob<{ default: ComponentType }>(['../pages/*/index.
 
 const load = (name: string) => modules[`../pages/${name}/index.tsx`];
 
+/** The page that the address names is fetched at once, while the server is asked who is signed in. */
+const named = load(/^\/app\/([^/]+)/.exec(globalThis.location?.pathname ?? '')?.[1] ?? 'discover');
+// A failure is met, and shown, where the page is drawn.
+named?.().catch(() => undefined);
+
 /** In the order of the navigation. Each page is loaded when it is first opened. */
 export const PAGES: Page[] = (
   [
-    { name: 'discover', label: 'Discover', icon: IconCompass },
-    { name: 'dashboard', label: 'Dashboard', icon: IconLayoutDashboard },
+    { name: 'discover', label: 'Discover', icon: IconCompass, keepsAddress: true },
+    { name: 'dashboard', label: 'Dashboard', icon: IconLayoutDashboard, keepsAddress: true },
     { name: 'indices', label: 'Indices', icon: IconDatabase },
     { name: 'snapshots', label: 'Snapshots', icon: IconCamera, operatorsOnly: true },
     { name: 'tasks', label: 'Tasks', icon: IconListCheck, operatorsOnly: true },

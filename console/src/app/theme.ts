@@ -20,7 +20,8 @@ export const theme = createTheme({
     Modal: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' }, transitionProps: { duration: 100 } } },
     Notification: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
     Popover: { defaultProps: { transitionProps: { duration: 80 } } },
-    Menu: { defaultProps: { transitionProps: { duration: 80 } } },
+    // A menu has nothing but items: the first has the focus.
+    Menu: { defaultProps: { transitionProps: { duration: 80 }, withInitialFocusPlaceholder: false } },
   },
 });
 

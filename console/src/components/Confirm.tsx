@@ -1,6 +1,7 @@
-import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
+import { Dialog } from './Dialog';
 import { Failed } from './Failed';
 
 interface Props {
@@ -25,7 +26,7 @@ export function Confirm({ title, children, action, typed, onConfirm, onClose }: 
     if (ready) mutate();
   };
   return (
-    <Modal opened onClose={onClose} title={title} centered>
+    <Dialog onClose={onClose} title={title} centered>
       <form onSubmit={submit}>
         <Stack>
           <Text component="div" size="sm">
@@ -56,6 +57,6 @@ export function Confirm({ title, children, action, typed, onConfirm, onClose }: 
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

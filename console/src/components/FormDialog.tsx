@@ -1,6 +1,7 @@
-import { Button, Group, Modal, Stack } from '@mantine/core';
+import { Button, Group, Stack } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import type { FormEvent, ReactNode } from 'react';
+import { Dialog } from './Dialog';
 import { Failed } from './Failed';
 
 interface Props {
@@ -24,7 +25,7 @@ export function FormDialog({ title, action, ready = true, onSubmit, onClose, siz
     if (ready) mutate();
   };
   return (
-    <Modal opened onClose={onClose} title={title} centered size={size}>
+    <Dialog onClose={onClose} title={title} centered size={size}>
       <form onSubmit={submit}>
         <Stack>
           {children}
@@ -39,6 +40,6 @@ export function FormDialog({ title, action, ready = true, onSubmit, onClose, siz
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,5 +1,6 @@
-import { Box, Group, Text, Title } from '@mantine/core';
+import { Anchor, Box, Breadcrumbs, Group, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { Link } from 'react-router';
 
 interface Props {
   title: string;
@@ -7,11 +8,13 @@ interface Props {
   about?: string;
   /** Buttons beside the title. */
   actions?: ReactNode;
+  /** The list that a page about one thing belongs to, and the name that the thing has there. */
+  within?: { list: string; to: string; name: string };
   children: ReactNode;
 }
 
-/** Title, actions and margins, the same on every page but Discover. */
-export function PageFrame({ title, about, actions, children }: Props) {
+/** Title, actions, the way back and margins, the same on every page but Discover. */
+export function PageFrame({ title, about, actions, within, children }: Props) {
   return (
     <Box p="md" maw={1600} mx="auto">
       <Group justify="space-between" align="flex-start" mb="md">
@@ -27,6 +30,14 @@ export function PageFrame({ title, about, actions, children }: Props) {
         </div>
         <Group gap="xs">{actions}</Group>
       </Group>
+      {within && (
+        <Breadcrumbs mb="sm">
+          <Anchor component={Link} to={within.to} size="sm">
+            {within.list}
+          </Anchor>
+          <Text size="sm">{within.name}</Text>
+        </Breadcrumbs>
+      )}
       {children}
     </Box>
   );

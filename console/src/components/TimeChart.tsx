@@ -4,8 +4,8 @@ import { useResizeObserver } from '@mantine/hooks';
 import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import { useFormat } from '../app/preferences';
-import { stack, tickFormat } from '../lib/chart';
-import { inks } from './chart-colors';
+import { spanOf, stack, timeTicks } from '../lib/chart';
+import { AXIS_X, inks, LABEL_PX } from './chart-colors';
 import classes from './TimeChart.module.css';
 
 export interface Series {
@@ -18,8 +18,10 @@ export interface Series {
 interface Props {
   /** What is drawn, for whoever does not see it. */
   label: string;
-  /** Milliseconds since the epoch, ascending. */
+  /** Beginnings of buckets: milliseconds since the epoch, ascending. */
   times: number[];
+  /** Width of a bucket where there is only one: of several it is how far they are apart. */
+  intervalMs: number;
   series: Series[];
   kind: 'lines' | 'bars';
   /** How a value is written. */
@@ -28,7 +30,7 @@ interface Props {
 }
 
 /** Values over time: lines, or bars one on top of the other. The legend below has the numbers under the pointer. */
-export function TimeChart({ label, times, series, kind, show, height = 200 }: Props) {
+export function TimeChart({ label, times, intervalMs, series, kind, show, height = 200 }: Props) {
   const format = useFormat();
   const dark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark';
   const [box, { width }] = useResizeObserver<HTMLDivElement>();
@@ -37,8 +39,8 @@ export function TimeChart({ label, times, series, kind, show, height = 200 }: Pr
   useEffect(() => {
     if (!target.current || width < 50 || times.length === 0) return;
     const { ink, line } = inks(dark);
-    const last = times.at(-1) ?? 0;
-    const tick = tickFormat(last - (times[0] ?? 0), format.zone, format.locale);
+    const [fromMs, toMs] = spanOf(times, intervalMs);
+    const tick = timeTicks(format.zone, format.locale);
     const sums = kind === 'bars' ? stack(series.map(({ values }) => values)) : series.map(({ values }) => values);
     // The highest sum first: lower ones are drawn over it.
     const order = series.map((_, at) => at);
@@ -48,12 +50,13 @@ export function TimeChart({ label, times, series, kind, show, height = 200 }: Pr
       {
         width,
         height,
+        padding: [8, LABEL_PX / 2, 0, 0],
         tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), format.zone),
         cursor: { drag: { x: false, y: false }, points: { show: kind === 'lines' } },
         legend: { live: true, markers: { width: 0, fill: (_, at) => series[order[at - 1] ?? 0]?.color ?? ink } },
-        scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
+        scales: { x: { range: () => [fromMs / 1000, toMs / 1000] }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
         axes: [
-          { stroke: ink, grid: { show: false }, ticks: { stroke: line }, values: (_, splits) => splits.map((seconds) => tick(seconds * 1000)) },
+          { ...AXIS_X, stroke: ink, ticks: { stroke: line, size: 4 }, values: (_, splits, __, ___, apart) => splits.map((seconds) => tick(seconds * 1000, apart * 1000)) },
           { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { show: false }, size: 70, values: (_, splits) => splits.map(show) },
         ],
         series: [
@@ -78,7 +81,7 @@ export function TimeChart({ label, times, series, kind, show, height = 200 }: Pr
       target.current,
     );
     return () => chart.destroy();
-  }, [times, series, kind, show, height, width, dark, format]);
+  }, [times, intervalMs, series, kind, show, height, width, dark, format]);
 
   return (
     <div ref={box} className={classes.box} role="img" aria-label={label}>

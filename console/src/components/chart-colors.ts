@@ -4,6 +4,12 @@ const PALETTE = {
   dark: ['#5fb8dc', '#f0a35e', '#a5c95f', '#d08fd6', '#f08a94', '#98a6f2', '#cfc968', '#5cc9bb', '#c9a27c', '#a3adb6'],
 };
 
+/** Room for the text of a tick. What ends at the last one needs half of it beside the plot. */
+export const LABEL_PX = 56;
+
+/** The axis of time, in all charts alike. */
+export const AXIS_X = { grid: { show: false }, size: 24, space: 64, font: '11px system-ui' };
+
 /** Text and lines beside them. */
 export function inks(dark: boolean): { ink: string; line: string } {
   return dark ? { ink: '#9aa5af', line: '#313a41' } : { ink: '#56606a', line: '#dce1e5' };
@@ -14,6 +20,51 @@ export function seriesColor(at: number, dark: boolean): string {
   const palette = dark ? PALETTE.dark : PALETTE.light;
   return palette[at % palette.length] as string;
 }
+
+/** Places in the palette that values of the usual names begin with: levels as everybody paints them, and classes of events. */
+const KNOWN = new Map(Object.entries({
+  ...{ emergency: 4, fatal: 4, alert: 4, critical: 4, crit: 4, error: 1, err: 1, high: 1, warning: 6, warn: 6, medium: 6 },
+  ...{ info: 0, informational: 0, notice: 7, low: 7, debug: 9, trace: 9 },
+  ...{ security: 0, connectivity: 1, system: 2, routing: 3, 'sockets management': 4 },
+}));
+/** Of the rest: the last one is near the grey of what is not named. */
+const PLACES = PALETTE.light.length - 1;
+
+/** By field, who has which place: the first values that were seen, so there are no more of them than places. */
+const owners = new Map<string, Map<string, number>>();
+
+/**
+ * The colours of a field's values, as of one chart: apart from each other while there are colours for it. A value keeps its
+ * own whatever its rank, in every chart, as long as the window is open; beyond as many values as there are colours only
+ * the first do.
+ */
+export function valueColors(field: string, values: readonly string[], dark: boolean): string[] {
+  const owned = owners.get(field) ?? new Map<string, number>();
+  owners.set(field, owned);
+  const taken = new Set(values.flatMap((value) => owned.get(value) ?? []));
+  return values.map((value) => {
+    let place = owned.get(value);
+    if (place === undefined) {
+      const wished = KNOWN.get(value.toLowerCase()) ?? hash(value) % PLACES;
+      const inOrder = [wished, ...Array.from({ length: PLACES }, (_, step) => (wished + step) % PLACES)];
+      const free = inOrder.find((at) => !taken.has(at) && ![...owned.values()].includes(at));
+      if (free !== undefined) owned.set(value, free);
+      place = free ?? inOrder.find((at) => !taken.has(at)) ?? wished;
+      taken.add(place);
+    }
+    return seriesColor(place, dark);
+  });
+}
+
+/** FNV-1a. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let at = 0; at < text.length; at += 1) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193) >>> 0;
+  return value;
+}
+
+/** What has no listed value. */
+export const restColor = (dark: boolean): string => (dark ? '#76818b' : '#8b959e');
 
 /** Classes of HTTP status as everybody paints them: well, moved, your fault, ours. */
 export function statusColor(status: string, dark: boolean): string | null {

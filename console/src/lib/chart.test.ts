@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { intervalFor, stack, tickFormat, timeTicks } from './chart';
+import { intervalFor, spanOf, stack, timeTicks } from './chart';
 
 describe('stack', () => {
   it('puts values on top of each other, and takes what is missing for nothing', () => {
@@ -19,11 +19,10 @@ describe('stack', () => {
   });
 });
 
-describe('tickFormat', () => {
-  it('writes the clock of the zone within two days, and dates beyond', () => {
-    const ms = Date.UTC(2026, 10, 22, 8, 30);
-    expect(tickFormat(3_600_000, 'Asia/Kolkata', 'en')(ms)).toBe('14:00');
-    expect(tickFormat(7 * 86_400_000, 'Asia/Kolkata', 'en')(ms)).toBe('Nov 22');
+describe('spanOf', () => {
+  it('ends where the last bucket ends, also where it is the only one', () => {
+    expect(spanOf([1000, 2000, 3000], 500)).toEqual([1000, 4000]);
+    expect(spanOf([1000], 500)).toEqual([1000, 1500]);
   });
 });
 

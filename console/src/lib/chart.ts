@@ -1,4 +1,4 @@
-import { toWall } from './zoned-time';
+import { doubledClock, toWall } from './zoned-time';
 
 /** Values one on top of the other: each series as the sum of itself and all before it. */
 export function stack(series: readonly (readonly (number | null)[])[]): number[][] {
@@ -11,15 +11,13 @@ export function stack(series: readonly (readonly (number | null)[])[]): number[]
 }
 
 const DAY_MS = 86_400_000;
-
-/** How ticks of an axis over this span are written: the clock within two days, else the date. */
-export function tickFormat(spanMs: number, zone: string, locale?: string): (ms: number) => string {
-  const parts: Intl.DateTimeFormatOptions = spanMs <= 2 * DAY_MS ? { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } : { month: 'short', day: 'numeric' };
-  const format = new Intl.DateTimeFormat(locale, { ...parts, timeZone: zone });
-  return (ms) => format.format(ms);
-}
-
 const HOUR_MS = 3_600_000;
+
+/** From the beginning of the first bucket to the end of the last one, ms. Of a single one `onlyMs` is how wide it is. */
+export function spanOf(times: readonly number[], onlyMs: number): [number, number] {
+  const [first = 0, second = first + onlyMs] = times;
+  return [first, (times.at(-1) ?? first) + Math.max(1, second - first)];
+}
 
 /** How ticks that are so far apart are written: clocks within days, with the date where a day begins. */
 export function timeTicks(zone: string, locale?: string): (ms: number, apartMs: number) => string {
@@ -29,9 +27,12 @@ export function timeTicks(zone: string, locale?: string): (ms: number, apartMs: 
   const clock = format({ hour: '2-digit', minute: '2-digit' });
   const seconds = format({ hour: '2-digit', minute: '2-digit', second: '2-digit' });
   const exact = format({ minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 });
+  const isDoubled = doubledClock(zone);
+  const told = format({ hour: '2-digit', minute: '2-digit', timeZoneName: 'shortOffset' });
   return (ms, apartMs) => {
     if (apartMs >= 28 * DAY_MS) return month.format(ms);
     if (apartMs >= DAY_MS || (apartMs >= HOUR_MS && isMidnight(ms, zone))) return date.format(ms);
+    if (apartMs >= 60_000 && isDoubled(ms)) return told.format(ms);
     return (apartMs >= 60_000 ? clock : apartMs >= 1000 ? seconds : exact).format(ms);
   };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { dateMs, flatten, markedPieces, textOf, valueAt } from './event-fields';
+import { WholeNumber } from './json';
+import { dateMs, flatten, textOf, valueAt } from './event-fields';
 
 describe('the fields of an event', () => {
   it('are its leaves, by their whole paths', () => {
@@ -37,9 +38,13 @@ describe('the text of a value', () => {
     expect(textOf('<b>ä</b>')).toBe('<b>ä</b>');
   });
 
-  it('has marks as pieces, whatever else is in it', () => {
-    expect(markedPieces('a @firn-mark@<b>@/firn-mark@ c')).toEqual(['a ', '<b>', ' c']);
-    expect(markedPieces('@firn-mark@ alone')).toEqual(['@firn-mark@ alone']);
+  it('has all digits of a number', () => {
+    const large = new WholeNumber('9007199254740993');
+    expect(flatten({ a: { b: large } })).toEqual([{ name: 'a.b', value: large }]);
+    expect(valueAt({ a: { b: large } }, 'a.b')).toBe(large);
+    expect(valueAt({ a: large }, 'a.digits')).toBeUndefined();
+    expect([textOf(large), textOf([1, large]), textOf({ a: large })]).toEqual(['9007199254740993', '1, 9007199254740993', '{"a":9007199254740993}']);
+    expect(dateMs(large)).toBeNull();
   });
 });
 

@@ -1,4 +1,5 @@
 import { isInstant } from './format';
+import { WholeNumber } from './json';
 
 /** Fields of one event that are shown at most: more are read as JSON. */
 const FIELDS_MAX = 2000;
@@ -62,7 +63,7 @@ function wholeText(value: unknown, charsMax: number): string {
     }
     return parts.join(', ');
   }
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return isObject(value) || Array.isArray(value) ? JSON.stringify(value) : String(value);
 }
 
 /** Milliseconds since the epoch of a date as events have them; null: it is none that is read here. Without a zone it is in UTC. */
@@ -74,14 +75,6 @@ export function dateMs(value: unknown): number | null {
   return Number.isNaN(ms) ? null : ms;
 }
 
-/** Around what the query found in a text. */
-const MARKS = /@firn-mark@([\s\S]*?)@\/firn-mark@/g;
-
-/** Pieces of a marked text, in turn unmarked and marked: the first is unmarked and may be empty. */
-export function markedPieces(text: string): string[] {
-  return text.split(MARKS);
-}
-
 function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof WholeNumber);
 }

@@ -29,4 +29,17 @@ describe('makeFormat', () => {
   it('says so when there is no date', () => {
     for (const ms of [Number.NaN, -(2 ** 63), 8.64e15 + 1]) expect([english.time(ms), english.minute(ms)]).toEqual(['no date', 'no date']);
   });
+
+  it('tells the hours apart that a clock shows twice', () => {
+    const berlin = makeFormat('Europe/Berlin', 'en-GB');
+    const first = Date.UTC(2026, 9, 25, 0, 30);
+    const hours = [-1, 0, 1, 2].map((hour) => berlin.minute(first + hour * 3_600_000).replace('25 Oct 2026, ', ''));
+    expect(hours).toEqual(['01:30', '02:30 GMT+2', '02:30 GMT+1', '03:30']);
+    expect(makeFormat('UTC', 'en-GB').minute(first)).toBe('25 Oct 2026, 00:30');
+    // Half an hour is put back there, and in spring nothing is shown twice.
+    const lordHowe = makeFormat('Australia/Lord_Howe', 'en-GB');
+    const halves = [0, 30, 60, 90].map((minutes) => lordHowe.minute(Date.UTC(2026, 3, 4, 14, minutes)).replace('05 Apr 2026, ', ''));
+    expect(halves).toEqual(['01:00', '01:30 GMT+11', '01:30 GMT+10:30', '02:00']);
+    expect(berlin.minute(Date.UTC(2026, 2, 29, 1, 30))).toBe('29 Mar 2026, 03:30');
+  });
 });

@@ -1,3 +1,5 @@
+import { doubledClock } from './zoned-time';
+
 /**
  * Numbers, sizes and times as the reader writes them: in the browser's locale and a chosen time zone.
  * `undefined` as locale is the browser's own; tests name one.
@@ -35,6 +37,10 @@ export function makeFormat(zone: string, locale?: string): Format {
   const percent = new Intl.NumberFormat(locale, { maximumFractionDigits: 1, minimumFractionDigits: 1 });
   const day = { year: 'numeric', month: 'short', day: '2-digit' } as const;
   const clock = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const;
+  const isDoubled = doubledClock(zone);
+  const offset = new Intl.DateTimeFormat(locale, { timeZone: zone, timeZoneName: 'shortOffset' });
+  /** An hour that the clock shows twice is told with how far it is from UTC. */
+  const told = (text: string, ms: number) => (isDoubled(ms) ? `${text} ${offset.formatToParts(ms).find(({ type }) => type === 'timeZoneName')?.value ?? ''}` : text);
   const time = new Intl.DateTimeFormat(locale, {
     ...day,
     ...clock,
@@ -66,7 +72,7 @@ export function makeFormat(zone: string, locale?: string): Format {
       if (ms < 86_400_000) return `${fraction.format(ms / 3_600_000)} h`;
       return `${fraction.format(ms / 86_400_000)} d`;
     },
-    time: (ms) => (isInstant(ms) ? time.format(ms) : 'no date'),
-    minute: (ms) => (isInstant(ms) ? minute.format(ms) : 'no date'),
+    time: (ms) => (isInstant(ms) ? told(time.format(ms), ms) : 'no date'),
+    minute: (ms) => (isInstant(ms) ? told(minute.format(ms), ms) : 'no date'),
   };
 }

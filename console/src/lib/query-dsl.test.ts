@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { WholeNumber } from './json';
 import { kqlAnd, kqlIs, queryDsl } from './query-dsl';
 
 test('what is typed becomes the query of its language', () => {
@@ -10,6 +11,7 @@ test('what is typed becomes the query of its language', () => {
 test('values cannot leave their quotes, names their place', () => {
   expect(kqlIs('url.path', '/a "b" \\')).toBe('url.path: "/a \\"b\\" \\\\"');
   expect(kqlIs('status', 404)).toBe('status: 404');
+  expect(kqlIs('id', new WholeNumber('9007199254740993'))).toBe('id: 9007199254740993');
   expect(kqlIs('a b', 'x')).toBe('a\\ b: "x"');
   expect(kqlIs('or', 'x')).toBe('\\or: "x"');
 });

@@ -1,3 +1,5 @@
+import type { WholeNumber } from './json';
+
 /** A query as people type it, as Query DSL; null: it asks for everything. */
 export function queryDsl(text: string, language: 'kql' | 'lucene', zone: string): object | null {
   if (text.trim() === '') return null;
@@ -8,9 +10,9 @@ export function queryDsl(text: string, language: 'kql' | 'lucene', zone: string)
 const KQL_WORDS = /^(and|or|not)$/i;
 
 /** `field: "value"`, whatever the two hold. */
-export function kqlIs(field: string, value: string | number): string {
+export function kqlIs(field: string, value: string | number | WholeNumber): string {
   const name = KQL_WORDS.test(field) ? `\\${field}` : field.replace(/[\\():<>"*{}\s]/g, (found) => `\\${found}`);
-  return `${name}: ${typeof value === 'number' ? value : `"${value.replace(/[\\"]/g, '\\$&')}"`}`;
+  return `${name}: ${typeof value !== 'string' ? value : `"${value.replace(/[\\"]/g, '\\$&')}"`}`;
 }
 
 /** Both have to be true; a query that is an "or" stays one. */

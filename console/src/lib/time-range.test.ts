@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { makeFormat } from './format';
-import { absoluteRange, describeRange, parseRelative, relativeText, resolveBound, UNITS, widen } from './time-range';
+import { absoluteRange, describeRange, isReversed, parseRelative, relativeText, resolveBound, UNITS, widen } from './time-range';
 import { fromWall, parseWallText, toWall, wallText, zoneOffset } from './zoned-time';
 
 const ZONES = ['UTC', 'Europe/Berlin', 'America/New_York', 'Asia/Kolkata', 'Asia/Kathmandu', 'Australia/Lord_Howe', 'Pacific/Apia', 'America/St_Johns'];
@@ -101,6 +101,20 @@ describe('ranges', () => {
     const noon = Date.UTC(2026, 10, 22, 6, 30);
     expect(describeRange(absoluteRange(noon, noon + 1), format)).toBe('Nov 22, 2026, 12:00 – Nov 22, 2026, 12:00:00.001');
     expect(describeRange({ from: '2026-03-29', to: 'now' }, format)).toBe('2026-03-29 – now');
+  });
+
+  it('may begin and end at ms since the epoch', () => {
+    const noon = Date.UTC(2026, 10, 22, 6, 30);
+    expect(describeRange({ from: String(noon), to: 'now' }, format)).toBe('Nov 22, 2026, 12:00 – now');
+    expect(resolveBound('2026', 'from', 0, 'UTC')).toBeNull();
+    expect(resolveBound('9999999999999999', 'from', 0, 'UTC')).toBeNull();
+  });
+
+  it('are reversed, or not, or not for us to say', () => {
+    const now = Date.UTC(2026, 10, 22);
+    expect(isReversed({ from: 'now', to: 'now-7d' }, now, 'UTC')).toBe(true);
+    expect(isReversed({ from: 'now/d', to: 'now/d' }, now, 'UTC')).toBe(false);
+    expect(isReversed({ from: '2026-13-45', to: 'now' }, now, 'UTC')).toBeNull();
   });
 
   it('widen to twice their length, and not into the future', () => {

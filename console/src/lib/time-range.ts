@@ -1,4 +1,4 @@
-import type { Format } from './format';
+import { type Format, isInstant } from './format';
 import { fromWall, toWall, type Wall } from './zoned-time';
 
 /** Both ends belong to it: date math from now (`now-15m`, `now/d`), or instants in ISO 8601. */
@@ -50,10 +50,14 @@ export function relativeText({ amount, unit, round }: Relative): string {
   return `now${step}${round ? `/${round}` : ''}`;
 }
 
+/** Ms since the epoch, as text: four digits are a year. */
+const EPOCH_MS = /^-?\d{5,16}$/;
+
 /** When an end of a range is, in ms; null: it cannot be read here, and the server is to judge it. */
 export function resolveBound(text: string, end: 'from' | 'to', nowMs: number, zone: string): number | null {
   const relative = parseRelative(text);
   if (!relative) {
+    if (EPOCH_MS.test(text)) return isInstant(Number(text)) ? Number(text) : null;
     const ms = /^\d{4}-\d{2}-\d{2}T.*(Z|[+-]\d{2}:\d{2})$/.test(text) ? Date.parse(text) : Number.NaN;
     return Number.isNaN(ms) ? null : ms;
   }
@@ -111,6 +115,13 @@ export function widen(fromMs: number, toMs: number, nowMs: number): TimeRange {
   const half = Math.max(500, Math.round((toMs - fromMs) / 2));
   const to = toMs <= nowMs ? Math.min(toMs + half, nowMs) : toMs + half;
   return absoluteRange(Math.min(fromMs - half, to - 4 * half), to);
+}
+
+/** Whether a range ends before it begins; null: it cannot be read here, and the server is to judge it. */
+export function isReversed(range: TimeRange, nowMs: number, zone: string): boolean | null {
+  const from = resolveBound(range.from, 'from', nowMs, zone);
+  const to = resolveBound(range.to, 'to', nowMs, zone);
+  return from === null || to === null ? null : from > to;
 }
 
 /** How a range is named: "Last 15 minutes", or its two ends. */

@@ -62,6 +62,27 @@ export function zoneOffset(ms: number, zone: string): number {
   return wallAsUtc(toWall(ms, zone)) - ms;
 }
 
+/** Tells of instants whether the zone's clock shows the same once more, because it is put back around then. */
+export function doubledClock(zone: string): (ms: number) => boolean {
+  // Clocks are put back on few days: of all others it is known after the first question.
+  const plainDays = new Set<number>();
+  return (ms) => {
+    const day = Math.floor(ms / DAY_MS);
+    if (plainDays.has(day)) return false;
+    const before = zoneOffset((day - 1) * DAY_MS, zone);
+    const after = zoneOffset((day + 2) * DAY_MS, zone);
+    if (before <= after) {
+      if (plainDays.size < PLAIN_DAYS_MAX) plainDays.add(day);
+      return false;
+    }
+    const back = before - after;
+    return zoneOffset(ms, zone) === before ? zoneOffset(ms + back, zone) === after : zoneOffset(ms - back, zone) === before;
+  };
+}
+
+/** Remembered at most: thirty years. */
+const PLAIN_DAYS_MAX = 11_000;
+
 /**
  * The instant at which a clock shows this: the first one where it shows it twice. What a clock jumps over is as long after
  * the jump as it would have been after its beginning.

@@ -72,6 +72,25 @@ test('a panel of a source of its own has its time, and is not read unasked where
   expect(search?.body).toMatchObject({ query: { bool: { filter: [{ range: { '@timestamp': { gte: 'now-1d' } } }] } } });
 });
 
+test('nobody is led to events before it is known of which saved search they are', async () => {
+  let answer: (response: Response) => void = nothing;
+  vi.stubGlobal('fetch', () => new Promise<Response>((done) => (answer = done)));
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={new QueryClient()}>
+        <MemoryRouter>
+          <PanelCard panel={{ title: 'a', kind: 'top', field: 'url', saved: 'kept' }} shared={CONTEXT} sources={SOURCES} round={0} onEdit={nothing} onRemove={nothing} onRetry={nothing} onBusy={nothing} onValue={nothing} />
+        </MemoryRouter>
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  screen.getByRole('button', { name: 'What to do with panel a' }).click();
+  const item = () => screen.findByRole('menuitem', { name: 'Open in Discover' });
+  expect([(await item()).hasAttribute('disabled'), (await item()).getAttribute('href')]).toEqual([true, null]);
+  answer(Response.json({ id: 'kept', title: 'kept', state: { search: 'i=old&q=secret' } }));
+  await vi.waitFor(async () => expect((await item()).getAttribute('href')).toMatch(/^\/discover\?i=old.*q=secret/));
+});
+
 test('nobody says that there are no events before all shards have answered', () => {
   const shards = { total: 2, successful: 1, skipped: 0, failed: 0 };
   const response = { took: 1, timed_out: false, _shards: shards, hits: { total: { value: 0, relation: 'gte' as const }, hits: [] }, aggregations: { values: { buckets: [] } } };

@@ -4,17 +4,18 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useId, useMemo, useState } from 'react';
 import { Link } from 'react-router';
 import { fetchSaved, type SavedSearchState } from '../../api/saved';
+import type { BucketKey } from '../../api/search';
 import type { Source } from '../../api/sources';
 import { useFormat } from '../../app/preferences';
 import { Bars } from '../../components/Bars';
-import { inks, seriesColor, statusColor } from '../../components/chart-colors';
+import { inks, restColor, statusColor, valueColors } from '../../components/chart-colors';
 import { Empty } from '../../components/Empty';
 import { Failed } from '../../components/Failed';
 import { Loading } from '../../components/Loading';
 import { Partial } from '../../components/Partial';
 import { TimeChart } from '../../components/TimeChart';
 import classes from './dashboard.module.css';
-import { discoverAddress, type PanelContext, panelSearch, questionOf, readPanel, sourceFacts, sourceOf, type TimeResult, type TopResult } from './search';
+import { discoverAddress, OTHER, type PanelContext, panelSearch, questionOf, readPanel, sourceFacts, sourceOf, type TimeResult, type TopResult } from './search';
 import type { Panel } from './state';
 import { type PanelRun, usePanel } from './use-panel';
 
@@ -32,7 +33,7 @@ interface Props {
   /** Hears whether this panel, by an id of its own, is being asked for. */
   onBusy: (panel: string, busy: boolean) => void;
   /** Narrows the whole dashboard to a value. */
-  onValue: (field: string, value: string | number) => void;
+  onValue: (field: string, value: BucketKey) => void;
 }
 
 /** One panel: its picture, how whole it is, and where its events are. */
@@ -82,9 +83,14 @@ export function PanelCard({ panel, shared, sources, round, onEdit, onRemove, onR
             </ActionIcon>
           </Menu.Target>
           <Menu.Dropdown>
-            <Menu.Item component={Link} to={`/discover?${discoverAddress(own ?? '', context)}`}>
-              Open in Discover
-            </Menu.Item>
+            {/* As long as its saved search is not known, nobody knows where that is. */}
+            {own === null ? (
+              <Menu.Item disabled>Open in Discover</Menu.Item>
+            ) : (
+              <Menu.Item component={Link} to={`/discover?${discoverAddress(own, context)}`}>
+                Open in Discover
+              </Menu.Item>
+            )}
             <Menu.Item onClick={onRetry}>Ask again</Menu.Item>
             <Menu.Item onClick={onEdit}>Change…</Menu.Item>
             <Menu.Item color="red" onClick={onRemove}>
@@ -106,30 +112,35 @@ export function PanelCard({ panel, shared, sources, round, onEdit, onRemove, onR
         <State run={run} panel={panel} onRetry={onRetry} onAccept={() => setAccepted(asked)}>
           {(result) =>
             result.kind === 'time' ? (
-              <OverTime result={result} title={panel.title} />
+              <OverTime result={result} field={panel.field} intervalMs={made.search?.intervalMs ?? 0} title={panel.title} />
             ) : (
-              <Bars
-                label={panel.title}
-                max={result.values[0]?.count ?? 0}
-                bars={[
-                  ...result.values.map(({ key, text, count }) => ({
-                    key: text,
-                    label: (
-                      <Anchor component="button" type="button" size="sm" dir="auto" className={classes.value ?? ''} onClick={() => onValue(panel.field, key)} title={`Only ${text}`}>
-                        {text === '' ? '(empty)' : text}
-                      </Anchor>
+              <>
+                <Bars
+                  label={panel.title}
+                  max={result.values[0]?.count ?? 0}
+                  bars={[
+                    ...result.values.map(({ key, text, count }) => ({
+                      key: text,
+                      label: (
+                        <Anchor component="button" type="button" size="sm" dir="auto" className={classes.value ?? ''} onClick={() => onValue(panel.field, key)} title={`Only ${text}`}>
+                          {text === '' ? '(empty)' : text}
+                        </Anchor>
+                      ),
+                      value: count,
+                      text: `${format.number(count)} · ${format.percent((count / result.total) * 100)}`,
+                    })),
+                    ...[
+                      { key: ' other', label: 'other values', count: result.other },
+                      { key: ' missing', label: 'without a value', count: result.missing },
+                    ].flatMap(({ key, label, count }) =>
+                      count > 0 ? [{ key, label: <Text span size="sm" c="dimmed" fs="italic">{label}</Text>, value: 0, text: `${format.number(count)} · ${format.percent((count / result.total) * 100)}` }] : [],
                     ),
-                    value: count,
-                    text: `${format.number(count)} · ${format.percent((count / result.total) * 100)}`,
-                  })),
-                  ...[
-                    { key: ' other', label: 'other values', count: result.other },
-                    { key: ' missing', label: 'without a value', count: result.missing },
-                  ].flatMap(({ key, label, count }) =>
-                    count > 0 ? [{ key, label: <Text span size="sm" c="dimmed" fs="italic">{label}</Text>, value: 0, text: `${format.number(count)} · ${format.percent((count / result.total) * 100)}` }] : [],
-                  ),
-                ]}
-              />
+                  ]}
+                />
+                <Text size="xs" c="dimmed" mt={4}>
+                  Percent are of all {format.number(result.total)} events.
+                </Text>
+              </>
             )
           }
         </State>
@@ -184,14 +195,16 @@ function State({ run, panel, onRetry, onAccept, children }: StateProps) {
   );
 }
 
-function OverTime({ result, title }: { result: TimeResult; title: string }) {
+function OverTime({ result, field, intervalMs, title }: { result: TimeResult; field: string; intervalMs: number; title: string }) {
   const format = useFormat();
   const dark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark';
   const series = useMemo(() => {
     // Beside the colours of statuses what is no status has none.
     const hasStatuses = result.series.some(({ label }) => statusColor(label, dark) !== null);
-    const color = (label: string, at: number) => statusColor(label, dark) ?? (hasStatuses ? inks(dark).ink : seriesColor(at, dark));
-    return result.series.map(({ label, values }, at) => ({ label, values, color: color(label, at) }));
-  }, [result, dark]);
-  return <TimeChart label={`${title}: ${format.number(result.total)} events`} times={result.times} series={series} kind="bars" show={format.compact} height={CHART_PX} />;
+    const named = result.series.map(({ label }) => label).filter((label) => label !== OTHER);
+    const colors = hasStatuses ? [] : valueColors(field, named, dark);
+    const color = (label: string) => statusColor(label, dark) ?? (hasStatuses ? inks(dark).ink : (colors[named.indexOf(label)] ?? restColor(dark)));
+    return result.series.map(({ label, values }) => ({ label, values, color: color(label) }));
+  }, [result, field, dark]);
+  return <TimeChart label={`${title}: ${format.number(result.total)} events`} times={result.times} intervalMs={intervalMs} series={series} kind="bars" show={format.compact} height={CHART_PX} />;
 }

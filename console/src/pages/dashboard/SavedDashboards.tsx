@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Checkbox, Group, Menu, Modal, Stack, Text, TextInput, UnstyledButton } from '@mantine/core';
+import { ActionIcon, Button, Checkbox, Group, Menu, Stack, Text, TextInput, UnstyledButton } from '@mantine/core';
 import { IconDeviceFloppy, IconFolderOpen, IconTrash } from '@tabler/icons-react';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { createSaved, deleteSaved, fetchSaved, fetchSavedList, updateSaved } from '../../api/saved';
 import { useFormat } from '../../app/preferences';
 import { Answer } from '../../components/Answer';
+import { Dialog } from '../../components/Dialog';
 import { Empty } from '../../components/Empty';
 import { Failed } from '../../components/Failed';
 import { FormDialog } from '../../components/FormDialog';
@@ -68,7 +69,7 @@ function Open({ onOpen, onClose }: { onOpen: (state: DashboardState) => void; on
   });
   const remove = useMutation({ mutationFn: (id: string) => deleteSaved('dashboard', id), onSuccess: () => client.invalidateQueries({ queryKey: ['saved', 'dashboard'] }) });
   return (
-    <Modal opened onClose={onClose} title="Open a dashboard" centered>
+    <Dialog onClose={onClose} title="Open a dashboard" centered>
       <Answer query={list} what="Dashboards">
         {(entries) =>
           entries.length === 0 ? (
@@ -96,7 +97,7 @@ function Open({ onOpen, onClose }: { onOpen: (state: DashboardState) => void; on
         }
       </Answer>
       {(open.error ?? remove.error) && <Failed compact error={open.error ?? remove.error} />}
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -51,7 +51,7 @@ export default function Dashboard() {
   return (
     <PageFrame title="Dashboard">
       <div className={classes.bar}>
-        <SourcePicker source={source} sources={sources} onPick={(name) => update({ source: name })} />
+        <SourcePicker source={source} sources={sources.data ?? null} error={sources.error} onRetry={() => void sources.refetch()} onPick={(name) => update({ source: name })} />
         <QueryField key={text} text={text} onQuery={(next) => update({ text: next })} />
         <TimePicker range={range} refreshMs={state.refreshMs} shown={shown} onChange={(next) => update({ range: next })} onRefresh={(ms) => update({ refreshMs: ms })} />
         <Button size="xs" h={32} leftSection={<IconRefresh size={14} aria-hidden />} onClick={again}>

@@ -1,7 +1,8 @@
 import type { Question } from '../../api/discover';
-import type { SearchResponse } from '../../api/search';
+import type { BucketKey, SearchResponse } from '../../api/search';
 import type { Source } from '../../api/sources';
 import { intervalFor } from '../../lib/chart';
+import { isNumber } from '../../lib/json';
 import { kqlAnd, queryDsl } from '../../lib/query-dsl';
 import { resolveBound, type TimeRange } from '../../lib/time-range';
 import { filtersDsl } from '../discover/filters';
@@ -104,7 +105,7 @@ function withShared(state: DiscoverState, { text, zone }: PanelContext): Discove
 export interface TopResult {
   kind: 'top';
   total: number;
-  values: { key: string | number; text: string; count: number }[];
+  values: { key: BucketKey; text: string; count: number }[];
   /** Events with other values, and with none. */
   other: number;
   missing: number;
@@ -121,7 +122,7 @@ export interface TimeResult {
 interface TimeBucket {
   key: number;
   doc_count: number;
-  values?: { buckets?: { key: string | number; key_as_string?: string; doc_count: number }[]; sum_other_doc_count?: number };
+  values?: { buckets?: { key: BucketKey; key_as_string?: string; doc_count: number }[]; sum_other_doc_count?: number };
 }
 
 /** What is drawn of an answer; null: it has no aggregations yet. */
@@ -136,7 +137,8 @@ export function readPanel(panel: Panel, response: SearchResponse): TopResult | T
 }
 
 const STATUS = /^[1-5]\d\d$/;
-const OTHER = 'other';
+/** The series of all values that have none of their own. */
+export const OTHER = 'other';
 
 /** Statuses of HTTP are added up by class: hundreds of colours say nothing, five say what happened. Of others the rare ones are one series. */
 function readTime(buckets: TimeBucket[], total: number): TimeResult {
@@ -166,6 +168,6 @@ function readTime(buckets: TimeBucket[], total: number): TimeResult {
 }
 
 /** What asks for the events of a bucket: of `true` and of dates the key is a number that their field does not know. */
-const askedAs = (bucket: { key: string | number; key_as_string?: string }) => (typeof bucket.key === 'number' && textOf(bucket) !== String(bucket.key) ? textOf(bucket) : bucket.key);
-const textOf = ({ key, key_as_string: text }: { key: string | number; key_as_string?: string }) => text ?? String(key);
+const askedAs = (bucket: { key: BucketKey; key_as_string?: string }) => (isNumber(bucket.key) && textOf(bucket) !== String(bucket.key) ? textOf(bucket) : bucket.key);
+const textOf = ({ key, key_as_string: text }: { key: BucketKey; key_as_string?: string }) => text ?? String(key);
 const rank = (name: string) => (name === OTHER ? 1 : 0);

@@ -1,65 +1,78 @@
-import { Text } from '@mantine/core';
+import { Button, Text } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
+import { IconList } from '@tabler/icons-react';
 import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
 import { Link } from 'react-router';
 import type { Hit, Language, Question } from '../../api/discover';
-import { ApiError, errorText } from '../../api/errors';
+import { errorText } from '../../api/errors';
 import { useFormat } from '../../app/preferences';
 import { copyText } from '../../components/copy';
 import { Empty } from '../../components/Empty';
 import { Loading } from '../../components/Loading';
 import { absoluteRange, type TimeRange } from '../../lib/time-range';
-import { toggledColumn } from './columns';
+import { exportColumns, toggledColumn } from './columns';
 import classes from './Discover.module.css';
 import type { EventActions } from './EventRow';
 import { EventsTotal } from './EventsTotal';
 import { EventTable } from './EventTable';
 import { FieldList } from './FieldList';
 import { FilterBar } from './FilterBar';
+import { failuresOf } from './failures';
 import { type Condition, type Filter, withCondition } from './filters';
 import { Histogram } from './Histogram';
 import { Notices } from './Notices';
 import { QueryBar } from './QueryBar';
+import { barsApart } from './run';
 import { SourcePicker } from './SourcePicker';
 import { StageState } from './StageState';
 import { type ColumnState, decodeState, type DiscoverState, encodeState, type SortState, toQuestion } from './state';
 import { TimePicker } from './TimePicker';
 import { Toolbar } from './Toolbar';
 import { type Update, useDiscoverState } from './use-discover-state';
-import { focusOn, useKeys } from './use-keys';
+import { focusOn, press, useKeys } from './use-keys';
+import { useLiveRefresh } from './use-live-refresh';
 import { useRows } from './use-rows';
 import { type Asked, type RunControl, useRun } from './use-run';
 import { useFields, useSources, useTimeField } from './use-source';
-import { useTail } from './use-tail';
+import { useTail, useTailed } from './use-tail';
 
 const NoHits = lazy(() => import('./NoHits'));
 const Surrounding = lazy(() => import('./Surrounding'));
 const ExportDialog = lazy(() => import('./ExportDialog'));
+const FieldDrawer = lazy(() => import('./FieldDrawer'));
 const Help = lazy(() => import('./Help'));
 
 const NONE: never[] = [];
+/** Too narrow for the list of fields beside the events, as in the style sheets. */
+const NARROW = '(max-width: 56em)';
 /** Fields of events whose source is not known yet. */
 const TIME_FIELD = '@timestamp';
 
 /** The page about events: what is asked, and what the server says of it. */
 export function DiscoverPage() {
+  const format = useFormat();
   const { state, problems, update } = useDiscoverState();
   const { sources, source, timeField, question, asked, refused, askedOf } = useAsked(state);
+  const { refetch } = sources;
+  const askSources = useCallback(() => void refetch(), [refetch]);
   const control = useRun(asked);
-  const { run, again, cancel, goOn, answered, pinned } = control;
+  const { run, again, cancel, goOn, recount, answered, pinned } = control;
   const rows = useRows(run, pinned);
   const fields = useFields(run.answered ? question : null);
   const fieldList = fields.data?.fields ?? NONE;
   const fieldsByName = useMemo(() => new Map(fieldList.map((field) => [field.name, field])), [fieldList]);
-  // Asked again it stays the same tail: it would begin for ever.
-  const tail = useTail(state.live && question && JSON.stringify(answered) === JSON.stringify(question) ? question : null);
-  const [dialog, setDialog] = useState<'export' | 'help' | null>(null);
+  const tail = useTail(useTailed(state.live, question, answered, run.error), run.opened);
+  const [dialog, setDialog] = useState<'export' | 'help' | 'fields' | null>(null);
+  const narrow = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
   const [anchor, setAnchor] = useState<Hit | null>(null);
   useAutoRefresh(state.refreshMs, run.running, again);
   // What came between the answer and the beginning of the tail is asked for once more.
   useEffect(() => {
     if (tail.connected) again();
   }, [tail.connected, again]);
+
+  useLiveRefresh(state.live, !run.running && run.sample.status === 'done', tail.hits, recount);
 
   const goOnCounts = useCallback(() => goOn('cardinality'), [goOn]);
   const goOnHistogram = useCallback(() => goOn('histogram'), [goOn]);
@@ -68,8 +81,8 @@ export function DiscoverPage() {
   const on = useHandlers(state, update, control, askedOf, setAnchor);
   useKeys({
     '/': focusOn('[data-query]'),
-    t: () => document.querySelector<HTMLElement>('[data-time]')?.click(),
-    f: focusOn('[data-fields]'),
+    t: () => press('[data-time]'),
+    f: narrow ? () => setDialog('fields') : focusOn('[data-fields]'),
     e: focusOn('[data-events]'),
     r: again,
     l: () => on.live(!state.live),
@@ -79,34 +92,53 @@ export function DiscoverPage() {
   const { sample } = run;
   const total = sample.result?.total ?? null;
   const failure = refused ?? run.error;
-  const inQuery = failure instanceof ApiError && (failure.position !== undefined || failure.status === 400) ? failure : null;
+  const failed = failuresOf(failure, state.range, Date.now(), format.zone);
   // What comes after the first rows is drawn when there is time.
   const histogram = useDeferredValue(run.histogram);
   const cardinality = useDeferredValue(run.cardinality);
+  const apart = useMemo(() => barsApart(sample, histogram, run.counted), [sample, histogram, run.counted]);
   const counted = useDeferredValue(pinned);
   const columnNames = useMemo(() => state.columns.map(({ name }) => name), [state.columns]);
+  const exported = useMemo(() => exportColumns(columnNames, timeField), [columnNames, timeField]);
   const time = run.opened?.time;
   const shown = useMemo(() => (time ? { from: time.from_ms, to: time.to_ms } : null), [time]);
-  const link = useMemo(() => encodeState({ ...state, source, live: false }), [state, source]);
+  const link = useDeferredValue(useMemo(() => encodeState({ ...state, source, live: false }), [state, source]));
   // The run in the background is gone after days: what is kept asks anew.
-  const search = useMemo(() => encodeState({ ...state, source, live: false, run: null }), [state, source]);
-  const fixedSearch = useMemo(() => {
+  const search = useDeferredValue(useMemo(() => encodeState({ ...state, source, live: false, run: null }), [state, source]));
+  const linkOfInstants = useMemo(() => {
     const { from, to } = shown ?? {};
     return typeof from === 'number' && typeof to === 'number' ? encodeState({ ...state, source, live: false, range: absoluteRange(from, to) }) : null;
   }, [state, source, shown]);
+  const fixedSearch = useDeferredValue(linkOfInstants);
+  const canExport = useDeferredValue(pinned !== null && run.answered);
   const narrowed = state.text !== '' || state.filters.some((filter) => !filter.off);
   const isEmpty = sample.status === 'done' && total?.value === 0;
   const empty = useMemo(() => isEmpty && pinned && <NoHits question={pinned} narrowed={narrowed} onRange={on.range} onWiden={on.widen} />, [isEmpty, pinned, narrowed, on]);
+  const fieldPane = (
+    <FieldList
+      fields={fieldList}
+      error={fields.error}
+      counts={cardinality}
+      columns={columnNames}
+      first={fields.data?.columns ?? NONE}
+      question={counted}
+      onFilter={on.filter}
+      onColumn={on.column}
+      onRetry={again}
+      onGoOn={goOnCounts}
+      onBackground={on.background}
+    />
+  );
 
   return (
     <div className={classes.page}>
       <h1 className={classes.hidden}>Discover</h1>
       <div className={classes.bar}>
-        <SourcePicker source={source} sources={sources} onPick={on.source} />
+        <SourcePicker source={source} sources={sources.data ?? null} error={sources.error} onRetry={askSources} onPick={on.source} />
         <div className={classes.query}>
-          <QueryBar text={state.text} language={state.language} error={inQuery} running={run.running} question={question} onRun={on.query} onCancel={cancel} />
+          <QueryBar text={state.text} language={state.language} error={failed.query} running={run.running} question={question} onRun={on.query} onCancel={cancel} />
         </div>
-        <TimePicker range={state.range} refreshMs={state.refreshMs} live={state.live} shown={shown} onChange={on.range} onRefresh={on.refresh} onLive={on.live} />
+        <TimePicker range={state.range} refreshMs={state.refreshMs} live={state.live} error={failed.time} shown={shown} onChange={on.range} onRefresh={on.refresh} onLive={on.live} />
       </div>
       <div className={classes.pills}>
         <FilterBar filters={state.filters} fields={fieldList} onChange={on.filters} />
@@ -115,7 +147,7 @@ export function DiscoverPage() {
           link={link}
           fixedSearch={fixedSearch}
           saved={state.saved}
-          canExport={pinned !== null && run.answered}
+          canExport={canExport}
           onOpen={on.open}
           onSaved={on.saved}
           onExport={openExport}
@@ -124,10 +156,10 @@ export function DiscoverPage() {
       </div>
       <Notices
         problems={problems}
-        failure={inQuery ? null : failure}
+        failure={failed.page}
         sourcesError={source === '' ? sources.error : null}
         background={state.run !== null}
-        tail={state.live ? tail : null}
+        tail={tail}
         onRetry={again}
         onAnew={on.anew}
       />
@@ -139,20 +171,15 @@ export function DiscoverPage() {
         </Empty>
       ) : (
         <div className={classes.body}>
-          <FieldList
-            fields={fieldList}
-            error={fields.error}
-            counts={cardinality}
-            columns={columnNames}
-            question={counted}
-            onFilter={on.filter}
-            onColumn={on.column}
-            onRetry={again}
-            onGoOn={goOnCounts}
-            onBackground={on.background}
-          />
+          {!narrow && fieldPane}
           <div className={classes.content}>
-            <EventsTotal stage={refused ? { ...sample, stale: true } : sample} fresh={tail.hits.length} live={state.live} />
+            <EventsTotal stage={refused ? { ...sample, stale: true } : sample} counted={run.counted} bars={apart} fresh={tail.hits.length} live={state.live}>
+              {narrow && (
+                <Button variant="default" size="compact-xs" ms="auto" leftSection={<IconList size={14} aria-hidden />} aria-haspopup="dialog" onClick={() => setDialog('fields')}>
+                  Fields
+                </Button>
+              )}
+            </EventsTotal>
             {timeField !== null && (
               <Histogram
                 stage={histogram}
@@ -192,8 +219,13 @@ export function DiscoverPage() {
         </div>
       )}
       <Suspense>
+        {narrow && (
+          <FieldDrawer opened={dialog === 'fields'} onClose={() => setDialog(null)}>
+            {fieldPane}
+          </FieldDrawer>
+        )}
         {dialog === 'help' && <Help onClose={() => setDialog(null)} />}
-        {dialog === 'export' && pinned && <ExportDialog question={pinned} columns={columnNames} total={total?.relation === 'eq' ? total.value : null} onClose={() => setDialog(null)} />}
+        {dialog === 'export' && pinned && <ExportDialog question={exported.length > 0 ? { ...pinned, columns: exported } : pinned} columns={exported} total={total?.relation === 'eq' ? total.value : null} onClose={() => setDialog(null)} />}
         {anchor && question && (
           <Surrounding
             anchor={anchor}
@@ -258,13 +290,12 @@ function useHandlers(state: DiscoverState, write: Update, { again, begin, backgr
   const latest = useRef({ state, again, begin, background, askedOf });
   latest.current = { state, again, begin, background, askedOf };
   return useMemo(() => {
-    const update: Update = (patch, options) => {
-      const next = write(patch, options);
+    const before = (next: DiscoverState) => {
       const { begin, askedOf } = latest.current;
       const asked = askedOf(next);
       if (asked) begin(asked);
-      return next;
     };
+    const update: Update = (patch, options) => write(patch, { ...options, before });
     const filter = (condition: Condition, not: boolean) => update({ filters: withCondition(latest.current.state.filters, condition, not) });
     const column = (name: string) => update({ columns: toggledColumn(latest.current.state.columns, name) }, { replace: true });
     const pinnedFilters = () => latest.current.state.filters.filter(({ pin }) => pin);

@@ -9,9 +9,10 @@ import { copyText } from '../../components/copy';
 import { flatten, textOf } from '../../lib/event-fields';
 import classes from './EventDetail.module.css';
 import { eventAddress } from './event-address';
-import { type EventActions, scalarOf, shownValue } from './EventRow';
+import { type EventActions, MarkedText, markedValue, scalarOf } from './EventRow';
 import { FieldIcon } from './FieldIcon';
 import type { ColumnState } from './state';
+import { ValueMenu } from './ValueMenu';
 
 /** What is shown of a value at first: a megabyte in a table is no help. */
 const VALUE_CHARS_MAX = 4000;
@@ -87,7 +88,7 @@ function FieldTable({ hit, columns, fields, actions }: Props) {
               </span>
             </th>
             <td>
-              <Value value={value} type={fields.get(name)?.type} />
+              <Value hit={hit} name={name} value={value} type={fields.get(name)?.type} actions={actions} />
             </td>
             {actions && (
               <td className={classes.actions}>
@@ -101,16 +102,31 @@ function FieldTable({ hit, columns, fields, actions }: Props) {
   );
 }
 
-function Value({ value, type }: { value: unknown; type: string | undefined }) {
+interface ValueProps {
+  hit: Hit;
+  name: string;
+  value: unknown;
+  type: string | undefined;
+  actions: EventActions | null;
+}
+
+function Value({ hit, name, value, type, actions }: ValueProps) {
   const format = useFormat();
   const [whole, setWhole] = useState(false);
-  const text = shownValue(value, type, format, whole ? Number.POSITIVE_INFINITY : VALUE_CHARS_MAX);
-  const cut = !whole && text.length > VALUE_CHARS_MAX;
+  const shown = markedValue(hit, name, value, type, format, whole ? Number.POSITIVE_INFINITY : VALUE_CHARS_MAX);
+  const cut = !whole && shown.text.length > VALUE_CHARS_MAX;
+  const text = <MarkedText shown={shown} />;
   return (
     <>
-      <span dir="auto" className={classes.value}>
-        {text}
-      </span>
+      {actions ? (
+        <ValueMenu name={name} value={value} actions={actions} className={classes.value}>
+          {text}
+        </ValueMenu>
+      ) : (
+        <span dir="auto" className={classes.value}>
+          {text}
+        </span>
+      )}
       {cut && (
         <Button size="compact-xs" variant="subtle" onClick={() => setWhole(true)}>
           Show all {format.number(textOf(value).length)} characters

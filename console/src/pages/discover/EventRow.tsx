@@ -5,10 +5,12 @@ import type { Hit } from '../../api/discover';
 import type { Field } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
 import type { Format } from '../../lib/format';
-import { dateMs, flatten, markedPieces, textOf, valueAt } from '../../lib/event-fields';
+import { dateMs, flatten, textOf, valueAt } from '../../lib/event-fields';
+import { isNumber, isScalar, type Scalar } from '../../lib/json';
+import { cutMarked, fragmentsOf, type Marked, marksOf, piecesOf } from '../../lib/marks';
 import { Loading } from '../../components/Loading';
 import classes from './EventTable.module.css';
-import type { Condition, Scalar } from './filters';
+import type { Condition } from './filters';
 import type { ColumnState } from './state';
 
 const EventDetail = lazy(() => import('./EventDetail'));
@@ -108,10 +110,22 @@ export function shownValue(value: unknown, type: string | undefined, format: For
   return textOf(value, charsMax);
 }
 
+/** The same with what the query found in it. */
+export function markedValue(hit: Hit, name: string, value: unknown, type: string | undefined, format: Format, charsMax = CELL_CHARS_MAX): Marked {
+  const fragments = fragmentsOf(hit.highlight, name);
+  if (fragments.length > 0) {
+    const text = textOf(value);
+    // A date is not shown as it was found.
+    const marks = shownValue(value, type, format, Number.POSITIVE_INFINITY) === text ? marksOf(value, fragments) : [];
+    if (marks.length > 0) return cutMarked({ text, marks }, charsMax);
+  }
+  return { text: shownValue(value, type, format, charsMax), marks: [] };
+}
+
 /** What a filter on a value asks for: of several the first. */
 export function scalarOf(value: unknown): Scalar | null {
   const one: unknown = Array.isArray(value) ? value[0] : value;
-  return typeof one === 'string' || typeof one === 'number' || typeof one === 'boolean' ? one : null;
+  return isScalar(one) ? one : null;
 }
 
 function Cell({ hit, name, type, actions }: { hit: Hit; name: string; type: string | undefined; actions: EventActions }) {
@@ -125,12 +139,13 @@ function Cell({ hit, name, type, actions }: { hit: Hit; name: string; type: stri
       </div>
     );
   }
-  const text = shownValue(value, type, format);
-  const marked = hit.highlight?.[name]?.[0];
+  const shown = markedValue(hit, name, value, type, format);
   const scalar = scalarOf(value);
   return (
-    <div role="gridcell" className={typeof value === 'number' ? `${classes.cell} ${classes.numeric}` : classes.cell} title={text} onPointerEnter={() => setOver(true)} onPointerLeave={() => setOver(false)}>
-      <bdi>{marked ? <Marked text={textOf(marked, CELL_CHARS_MAX)} /> : text}</bdi>
+    <div role="gridcell" className={isNumber(value) ? `${classes.cell} ${classes.numeric}` : classes.cell} title={shown.text} onPointerEnter={() => setOver(true)} onPointerLeave={() => setOver(false)}>
+      <bdi>
+        <MarkedText shown={shown} />
+      </bdi>
       {over && (
         <span className={classes.actions}>
           {scalar !== null && (
@@ -152,23 +167,36 @@ function Cell({ hit, name, type, actions }: { hit: Hit; name: string; type: stri
   );
 }
 
-function Marked({ text }: { text: string }) {
-  return markedPieces(text).map((piece, at) => (at % 2 === 1 ? <mark key={at}>{piece}</mark> : <Fragment key={at}>{piece}</Fragment>));
+/** Text with elements around what the query found: whatever else is in it stays text. */
+export function MarkedText({ shown }: { shown: Marked }) {
+  if (shown.marks.length === 0) return shown.text;
+  return piecesOf(shown).map((piece, at) => (at % 2 === 1 ? <mark key={at}>{piece}</mark> : <Fragment key={at}>{piece}</Fragment>));
 }
 
 function Summary({ hit, timeField, first, fields }: { hit: Hit; timeField: string | null; first: string[]; fields: Map<string, Field> }) {
   const format = useFormat();
   const known = flatten(hit._source ?? {}).filter(({ name }) => name !== timeField);
-  const wanted = first.flatMap((name) => known.find((field) => field.name === name) ?? []);
-  const shown = [...wanted, ...known.filter(({ name }) => !first.includes(name))].slice(0, SUMMARY_FIELDS_MAX);
+  const rank = ({ name }: { name: string }) => {
+    const at = first.indexOf(name);
+    if (fragmentsOf(hit.highlight, name).length > 0) return -1;
+    return at < 0 ? first.length : at;
+  };
+  // Two lines show little: what was found comes first, then what most readers begin with.
+  const shown = known
+    .map((field) => ({ ...field, rank: rank(field) }))
+    .sort((one, other) => one.rank - other.rank)
+    .slice(0, SUMMARY_FIELDS_MAX);
   return (
     <dl className={classes.summary}>
       {shown.map(({ name, value }) => (
         <Fragment key={name}>
-          <dt>{name}</dt>
+          {/* Without spaces between them a line would end in the middle of a value and stay empty from there. */}
+          <dt>{name}</dt>{' '}
           <dd>
-            <bdi>{shownValue(value, fields.get(name)?.type, format, SUMMARY_CHARS_MAX)}</bdi>
-          </dd>
+            <bdi>
+              <MarkedText shown={markedValue(hit, name, value, fields.get(name)?.type, format, SUMMARY_CHARS_MAX)} />
+            </bdi>
+          </dd>{' '}
         </Fragment>
       ))}
     </dl>

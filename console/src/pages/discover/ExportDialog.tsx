@@ -1,8 +1,9 @@
-import { Button, Group, Modal, Progress, SegmentedControl, Stack, Text } from '@mantine/core';
+import { Button, Group, Progress, SegmentedControl, Stack, Text } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 import type { Question } from '../../api/discover';
-import { type ExportFormat, startExport } from '../../api/export';
+import { type ExportEstimate, type ExportFormat, estimateOf, failureOf, startExport } from '../../api/export';
 import { useFormat } from '../../app/preferences';
+import { Dialog } from '../../components/Dialog';
 import { Failed } from '../../components/Failed';
 import { RecordCounter } from '../../lib/record-counter';
 
@@ -10,6 +11,8 @@ import { RecordCounter } from '../../lib/record-counter';
 const DRAW_EVERY_MS = 100;
 /** Pieces of a file are handed to the browser together: it keeps what does not fit into memory on disk. */
 const BLOB_BYTES = 8 << 20;
+/** The last line of an export that failed is no longer. */
+const END_BYTES = 64 << 10;
 
 interface Progressed {
   records: number;
@@ -17,7 +20,7 @@ interface Progressed {
   total: number | null;
 }
 
-type State = { at: 'choice' } | { at: 'running' | 'done'; progress: Progressed } | { at: 'failed'; error: unknown } | { at: 'cancelled' };
+type State = { at: 'choice' } | { at: 'estimate'; estimate: ExportEstimate } | { at: 'running' | 'done'; progress: Progressed } | { at: 'failed'; error: unknown } | { at: 'cancelled' };
 
 interface Props {
   question: Question;
@@ -34,27 +37,33 @@ export default function ExportDialog({ question, columns, total, onClose }: Prop
   const abort = useRef<AbortController | null>(null);
   useEffect(() => () => abort.current?.abort(), []);
 
-  const start = async () => {
+  const start = async (frozen: 'ask' | 'run') => {
     const controller = new AbortController();
     abort.current = controller;
     setState({ at: 'running', progress: { records: 0, bytes: 0, total } });
     try {
-      const { filename, file, progress } = await receive(question, as, controller.signal, (progress) => setState({ at: 'running', progress }));
+      const { filename, file, progress } = await receive(question, as, frozen, controller.signal, (progress) => setState({ at: 'running', progress }));
       save(file, filename);
       setState({ at: 'done', progress });
     } catch (error) {
-      setState(controller.signal.aborted ? { at: 'cancelled' } : { at: 'failed', error });
+      const estimate = estimateOf(error);
+      if (controller.signal.aborted) setState({ at: 'cancelled' });
+      else setState(estimate ? { at: 'estimate', estimate } : { at: 'failed', error });
     }
   };
   const running = state.at === 'running';
   return (
-    <Modal opened onClose={onClose} title="Export events" closeOnClickOutside={!running} centered>
+    <Dialog onClose={onClose} title="Export events" closeOnClickOutside={!running} centered>
       <Stack gap="sm">
         <SegmentedControl
           aria-label="Format"
           disabled={running}
           value={as}
-          onChange={(value) => setAs(value as ExportFormat)}
+          onChange={(value) => {
+            setAs(value as ExportFormat);
+            // Another file is another question.
+            setState({ at: 'choice' });
+          }}
           data={[
             { value: 'csv', label: 'CSV' },
             { value: 'ndjson', label: 'NDJSON' },
@@ -65,6 +74,11 @@ export default function ExportDialog({ question, columns, total, onClose }: Prop
           {as === 'ndjson' ? 'Each line is an event as it was sent.' : columns.length > 0 ? `Columns: ${columns.join(', ')}.` : 'With a column for every field that is in use.'}
         </Text>
         {(state.at === 'running' || state.at === 'done') && <ProgressOf progress={state.progress} done={state.at === 'done'} />}
+        {state.at === 'estimate' && (
+          <Text size="sm" role="status">
+            Part of this is frozen. To read it takes about <b>{format.duration(state.estimate.ms)}</b>, {format.number(state.estimate.requests)} requests and {format.bytes(state.estimate.bytes)}.
+          </Text>
+        )}
         {state.at === 'cancelled' && (
           <Text size="sm" c="dimmed" role="status">
             Cancelled. No file was kept.
@@ -72,24 +86,30 @@ export default function ExportDialog({ question, columns, total, onClose }: Prop
         )}
         {state.at === 'failed' && <Failed compact title="The export broke off, and no file was kept" error={state.error} />}
         <Group justify="flex-end">
+          {/* Each has the focus when it takes the place of what had it. */}
           {running ? (
-            <Button variant="default" onClick={() => abort.current?.abort()}>
+            <Button variant="default" autoFocus onClick={() => abort.current?.abort()}>
               Cancel
             </Button>
           ) : (
             <>
-              <Button variant="default" onClick={onClose}>
+              <Button variant="default" autoFocus={state.at === 'done'} onClick={onClose}>
                 Close
               </Button>
-              <Button data-autofocus onClick={() => void start()}>
-                {state.at === 'choice' ? 'Export' : 'Export again'}
+              <Button data-autofocus autoFocus={state.at !== 'choice' && state.at !== 'done'} onClick={() => void start(state.at === 'estimate' ? 'run' : 'ask')}>
+                {label(state.at)}
               </Button>
             </>
           )}
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
+}
+
+function label(at: State['at']): string {
+  if (at === 'choice') return 'Export';
+  return at === 'estimate' ? 'Go on' : 'Export again';
 }
 
 function ProgressOf({ progress: { records, bytes, total }, done }: { progress: Progressed; done: boolean }) {
@@ -109,19 +129,25 @@ function ProgressOf({ progress: { records, bytes, total }, done }: { progress: P
 }
 
 /** Reads an export to its end. A connection that breaks off is an error, never a shorter file. */
-async function receive(question: Question, as: ExportFormat, signal: AbortSignal, tell: (progress: Progressed) => void) {
-  const { filename, total, body } = await startExport(question, as, signal);
+async function receive(question: Question, as: ExportFormat, frozen: 'ask' | 'run', signal: AbortSignal, tell: (progress: Progressed) => void) {
+  const { filename, total, body } = await startExport(question, as, frozen, signal);
   const counter = new RecordCounter(as);
   const blobs: Blob[] = [];
   let pieces: Uint8Array<ArrayBuffer>[] = [];
   let pending = 0;
   let drawn = 0;
+  let end = new Uint8Array();
   const reader = (body as ReadableStream<Uint8Array<ArrayBuffer>>).getReader();
+  /** Why the server ended it, if it said so and that came, is more than that it ended. */
+  const broken = (what: string) => failureOf(new TextDecoder().decode(end), as) ?? new Error(`${what} after ${counter.records}${total === null ? '' : ` of ${total}`} events`);
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch((error: unknown) => {
+      throw signal.aborted ? error : broken('the connection broke off');
+    });
     if (done) break;
     counter.add(value);
     pieces.push(value);
+    end = endOf(end, value);
     pending += value.length;
     if (pending >= BLOB_BYTES) {
       blobs.push(new Blob(pieces));
@@ -133,9 +159,19 @@ async function receive(question: Question, as: ExportFormat, signal: AbortSignal
       tell({ records: counter.records, bytes: counter.bytes, total });
     }
   }
-  if (total !== null && counter.records !== total) throw new Error(`${counter.records} of ${total} events came`);
+  if (total !== null && counter.records !== total) throw broken('the file ended');
   const type = as === 'csv' ? 'text/csv' : 'application/x-ndjson';
   return { filename, file: new Blob([...blobs, ...pieces], { type }), progress: { records: counter.records, bytes: counter.bytes, total } };
+}
+
+/** The last bytes of what came. */
+function endOf(before: Uint8Array, piece: Uint8Array): Uint8Array<ArrayBuffer> {
+  if (piece.length >= END_BYTES) return piece.slice(-END_BYTES);
+  const kept = before.slice(-(END_BYTES - piece.length));
+  const end = new Uint8Array(kept.length + piece.length);
+  end.set(kept);
+  end.set(piece, kept.length);
+  return end;
 }
 
 function save(file: Blob, filename: string): void {

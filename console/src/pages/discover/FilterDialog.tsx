@@ -1,7 +1,9 @@
-import { Autocomplete, Button, Checkbox, Group, JsonInput, Modal, Select, Stack, TagsInput, Text, TextInput } from '@mantine/core';
+import { Autocomplete, Button, Checkbox, Group, JsonInput, Select, Stack, TagsInput, Text, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import type { Field } from '../../api/fields';
-import type { Condition, Filter, Scalar } from './filters';
+import { parseJson, type Scalar, wholeNumber } from '../../lib/json';
+import { Dialog } from '../../components/Dialog';
+import type { Condition, Filter } from './filters';
 
 type Operator = Condition['op'];
 
@@ -13,13 +15,12 @@ const OPERATORS: { value: Operator; label: string }[] = [
   { value: 'dsl', label: 'Query DSL' },
 ];
 
-const NUMBERS = new Set(['long', 'integer', 'short', 'byte', 'double', 'float', 'half_float', 'scaled_float']);
+const NUMBERS = new Set(['long', 'integer', 'short', 'byte', 'double', 'float', 'half_float', 'scaled_float', 'unsigned_long']);
 
 /** What was typed, as the field's type has it: numbers and booleans stay what they are. */
 function scalar(text: string, type: string | undefined): Scalar {
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
-  const number = Number(text);
-  return type && NUMBERS.has(type) && text.trim() !== '' && Number.isSafeInteger(number) ? number : text;
+  return (type && NUMBERS.has(type) ? wholeNumber(text.trim()) : null) ?? text;
 }
 
 interface Props {
@@ -65,7 +66,7 @@ export default function FilterDialog({ filter, fields, onSave, onClose }: Props)
   };
 
   return (
-    <Modal opened onClose={onClose} title={filter ? 'Edit filter' : 'Add filter'} size="lg">
+    <Dialog onClose={onClose} title={filter ? 'Edit filter' : 'Add filter'} size="lg">
       <form onSubmit={submit}>
         <Stack gap="sm">
           <Group grow align="flex-start">
@@ -97,13 +98,13 @@ export default function FilterDialog({ filter, fields, onSave, onClose }: Props)
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 
 function parsed(text: string): Condition | null {
   try {
-    const dsl: unknown = JSON.parse(text);
+    const dsl: unknown = parseJson(text);
     return typeof dsl === 'object' && dsl !== null && !Array.isArray(dsl) ? { op: 'dsl', dsl } : null;
   } catch {
     return null;

@@ -1,4 +1,5 @@
-import { Kbd, Modal, Table } from '@mantine/core';
+import { Kbd, Table } from '@mantine/core';
+import { Dialog } from '../../components/Dialog';
 
 const KEYS: [string[], string][] = [
   [['/'], 'Write a query'],
@@ -17,14 +18,14 @@ const KEYS: [string[], string][] = [
 
 export default function Help({ onClose }: { onClose: () => void }) {
   return (
-    <Modal opened onClose={onClose} title="Keys" centered>
+    <Dialog onClose={onClose} title="Keys" size="lg" centered>
       <Table withRowBorders={false} verticalSpacing={5}>
         <Table.Tbody>
           {KEYS.map(([keys, what]) => (
             <Table.Tr key={what}>
               <Table.Td w={170}>
                 {keys.map((key) => (
-                  <Kbd key={key} size="xs" me={4}>
+                  <Kbd key={key} size="xs" me={4} style={{ whiteSpace: 'nowrap' }}>
                     {key}
                   </Kbd>
                 ))}
@@ -34,6 +35,6 @@ export default function Help({ onClose }: { onClose: () => void }) {
           ))}
         </Table.Tbody>
       </Table>
-    </Modal>
+    </Dialog>
   );
 }

@@ -4,7 +4,7 @@ import { lazy, memo, Suspense, useMemo, useState } from 'react';
 import type { Histogram as Result } from '../../api/discover';
 import type { Field } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
-import { seriesColor } from '../../components/chart-colors';
+import { restColor, seriesColor, valueColors } from '../../components/chart-colors';
 import { Loading } from '../../components/Loading';
 import { rangeOfBuckets } from '../../lib/brush';
 import type { TimeRange } from '../../lib/time-range';
@@ -49,7 +49,6 @@ export const Histogram = memo(function Histogram(props: Props) {
   const [asTable, setAsTable] = useState(false);
   const { result } = stage;
   const series = useMemo(() => seriesOf(result, dark), [result, dark]);
-  const splittable = useMemo(() => fields.filter((field) => field.aggregatable && field.in_use && (field.type === 'keyword' || field.type === 'boolean')).slice(0, SPLITS_LISTED), [fields]);
   const loading = stage.status === 'loading' || stage.status === 'partial';
   const splitName = splitBy === undefined ? (result?.split_by ?? null) : splitBy;
   return (
@@ -59,7 +58,7 @@ export const Histogram = memo(function Histogram(props: Props) {
           <ul className={classes.legend} aria-label="Legend">
             {series.map((one) => (
               <li key={one.label}>
-                <LegendItem series={one} text={format.compact(one.sum)} field={result.split_by} onFilter={onFilter} />
+                <LegendItem label={one.label} color={one.color} named={one.named} text={format.compact(one.sum)} field={result.split_by} onFilter={onFilter} />
               </li>
             ))}
           </ul>
@@ -70,26 +69,8 @@ export const Histogram = memo(function Histogram(props: Props) {
               {format.number(stage.progress.done)} of {format.number(stage.progress.total)} shards
             </Text>
           )}
-          <NativeSelect
-            size="xs"
-            className={classes.select ?? ''}
-            aria-label="Split by"
-            value={splitName ?? ''}
-            data={[
-              { value: '', label: 'Not split' },
-              ...(splitName && !splittable.some(({ name }) => name === splitName) ? [splitName] : []),
-              ...splittable.map(({ name }) => name),
-            ]}
-            onChange={(event) => onSplit(event.currentTarget.value || null)}
-          />
-          <NativeSelect
-            size="xs"
-            className={classes.select ?? ''}
-            aria-label="Width of bars"
-            value={interval ?? ''}
-            data={[{ value: '', label: interval === null && result ? `auto: ${result.interval}` : 'auto' }, ...new Set([...INTERVALS, ...(interval ? [interval] : [])])]}
-            onChange={(event) => onInterval(event.currentTarget.value || null)}
-          />
+          <SplitSelect fields={fields} split={splitName} onSplit={onSplit} />
+          <WidthSelect interval={interval} made={result?.interval ?? null} onInterval={onInterval} />
           <Button variant="subtle" color="gray" size="compact-xs" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
             {asTable ? 'Chart' : 'Table'}
           </Button>
@@ -113,32 +94,62 @@ export const Histogram = memo(function Histogram(props: Props) {
   );
 });
 
+/** What bars are split by. */
+const SplitSelect = memo(function SplitSelect({ fields, split, onSplit }: { fields: Field[]; split: string | null; onSplit: Props['onSplit'] }) {
+  const names = fields.filter((field) => field.aggregatable && field.in_use && (field.type === 'keyword' || field.type === 'boolean')).slice(0, SPLITS_LISTED).map(({ name }) => name);
+  return (
+    <NativeSelect
+      size="xs"
+      className={classes.select ?? ''}
+      aria-label="Split by"
+      value={split ?? ''}
+      data={[{ value: '', label: 'Not split' }, ...(split && !names.includes(split) ? [split] : []), ...names]}
+      onChange={(event) => onSplit(event.currentTarget.value || null)}
+    />
+  );
+});
+
+/** How wide bars are: as chosen, or as the server `made` them. */
+const WidthSelect = memo(function WidthSelect({ interval, made, onInterval }: { interval: string | null; made: string | null; onInterval: Props['onInterval'] }) {
+  return (
+    <NativeSelect
+      size="xs"
+      className={classes.select ?? ''}
+      aria-label="Width of bars"
+      value={interval ?? ''}
+      data={[{ value: '', label: interval === null && made !== null ? `auto: ${made}` : 'auto' }, ...new Set([...INTERVALS, ...(interval ? [interval] : [])])]}
+      onChange={(event) => onInterval(event.currentTarget.value || null)}
+    />
+  );
+});
+
 function seriesOf(result: Result | null, dark: boolean): Series[] {
   if (!result) return [];
   const sum = (values: number[]) => values.reduce((all, value) => all + value, 0);
+  const colors = valueColors(result.split_by ?? '', result.splits, dark);
   const made = result.splits.map((label, at) => {
     const values = result.buckets.map((bucket) => bucket.splits[label] ?? 0);
-    return { label, values, color: seriesColor(at, dark), sum: sum(values), named: true };
+    return { label, values, color: colors[at] ?? restColor(dark), sum: sum(values), named: true };
   });
   const other = result.buckets.map((bucket) => bucket.other);
   const others = sum(other);
   if (others > 0 || made.length === 0) {
     const label = made.length === 0 ? 'Events' : 'Other';
     const values = made.length === 0 ? result.buckets.map((bucket) => bucket.count) : other;
-    made.push({ label, values, color: made.length === 0 ? seriesColor(0, dark) : dark ? '#76818b' : '#8b959e', sum: sum(values), named: false });
+    made.push({ label, values, color: made.length === 0 ? seriesColor(0, dark) : restColor(dark), sum: sum(values), named: false });
   }
   return made;
 }
 
-function LegendItem({ series, text, field, onFilter }: { series: Series; text: string; field: string | null; onFilter: Props['onFilter'] }) {
+const LegendItem = memo(function LegendItem({ label, color, named, text, field, onFilter }: Pick<Series, 'label' | 'color' | 'named'> & { text: string; field: string | null; onFilter: Props['onFilter'] }) {
   const body = (
     <>
-      <span className={classes.swatch} style={{ background: series.color }} aria-hidden />
-      <bdi className={classes.name}>{series.label === '' ? '(empty)' : series.label}</bdi>
+      <span className={classes.swatch} style={{ background: color }} aria-hidden />
+      <bdi className={classes.name}>{label === '' ? '(empty)' : label}</bdi>
       <span className={classes.sum}>{text}</span>
     </>
   );
-  if (!series.named || !field) return <span className={classes.item}>{body}</span>;
+  if (!named || !field) return <span className={classes.item}>{body}</span>;
   return (
     <Menu position="bottom-start">
       <Menu.Target>
@@ -147,16 +158,16 @@ function LegendItem({ series, text, field, onFilter }: { series: Series; text: s
         </button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item leftSection={<IconFilterPlus size={14} aria-hidden />} onClick={() => onFilter(field, series.label, false)}>
+        <Menu.Item leftSection={<IconFilterPlus size={14} aria-hidden />} onClick={() => onFilter(field, label, false)}>
           Only these
         </Menu.Item>
-        <Menu.Item leftSection={<IconFilterMinus size={14} aria-hidden />} onClick={() => onFilter(field, series.label, true)}>
+        <Menu.Item leftSection={<IconFilterMinus size={14} aria-hidden />} onClick={() => onFilter(field, label, true)}>
           Without these
         </Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );
-}
+});
 
 function BucketTable({ result, series, onRange }: { result: Result; series: Series[]; onRange: Props['onRange'] }) {
   const format = useFormat();

@@ -1,11 +1,11 @@
 import 'uplot/dist/uPlot.min.css';
 import { useComputedColorScheme } from '@mantine/core';
 import { useResizeObserver } from '@mantine/hooks';
-import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react';
+import { type KeyboardEvent, memo, useEffect, useMemo, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import type { Histogram as Result, HistogramBucket } from '../../api/discover';
 import { useFormat } from '../../app/preferences';
-import { inks } from '../../components/chart-colors';
+import { AXIS_X, inks, LABEL_PX } from '../../components/chart-colors';
 import { brushedRange, bucketAt, rangeOfBuckets } from '../../lib/brush';
 import { stack, timeTicks } from '../../lib/chart';
 import type { TimeRange } from '../../lib/time-range';
@@ -29,7 +29,7 @@ interface Pointed {
 }
 
 /** The bars, with a brush for the pointer and arrow keys for whoever has none. */
-export default function HistogramChart({ result, series, onRange }: Props) {
+export default memo(function HistogramChart({ result, series, onRange }: Props) {
   const format = useFormat();
   const dark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark';
   const [box, { width }] = useResizeObserver<HTMLDivElement>();
@@ -95,7 +95,7 @@ export default function HistogramChart({ result, series, onRange }: Props) {
       <Tip pointed={keys && marked ? { at: keys.at, left: marked.left } : pointed} width={width} result={result} series={series} />
     </div>
   );
-}
+});
 
 function Tip({ pointed, width, result, series }: { pointed: Pointed | null; width: number; result: Result; series: Series[] }) {
   const format = useFormat();
@@ -149,13 +149,13 @@ function draw(target: HTMLElement, width: number, result: Result, series: Series
     {
       width: width - 12,
       height: HEIGHT_PX,
-      padding: [8, 4, 0, 0],
+      padding: [8, LABEL_PX / 2, 0, 0],
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), format.zone),
       legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
       scales: { x: { range: () => [fromMs / 1000, toMs / 1000] }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 1] } },
       axes: [
-        { stroke: ink, grid: { show: false }, ticks: { stroke: line, size: 4 }, size: 24, space: 64, font: '11px system-ui', values: (_, splits, __, ___, apart) => splits.map((seconds) => tick(seconds * 1000, apart * 1000)) },
+        { ...AXIS_X, stroke: ink, ticks: { stroke: line, size: 4 }, values: (_, splits, __, ___, apart) => splits.map((seconds) => tick(seconds * 1000, apart * 1000)) },
         { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { show: false }, size: 48, space: 34, font: '11px system-ui', values: (_, splits) => splits.map((value) => (Number.isInteger(value) ? format.compact(value) : '')) },
       ],
       series: [{}, ...order.map((at): uPlot.Series => ({ stroke: 'transparent', width: 0, fill: series[at]?.color ?? ink, points: { show: false }, paths: (chart, index) => bars(chart, index, buckets) }))],

@@ -12,7 +12,7 @@ interface Props {
   sourcesError: unknown;
   /** Whether the answer is one of the background. */
   background: boolean;
-  tail: Tail | null;
+  tail: Tail;
   onRetry: () => void;
   onAnew: () => void;
 }
@@ -21,8 +21,8 @@ interface Props {
 export function Notices({ problems, failure, sourcesError, background, tail, onRetry, onAnew }: Props) {
   const format = useFormat();
   const failed = failure !== null && failure !== undefined;
-  const dropped = tail?.dropped ?? 0;
-  if (problems.length === 0 && !failed && !sourcesError && !background && !tail?.error && !tail?.failures.length && dropped === 0) return null;
+  const dropped = tail.dropped;
+  if (problems.length === 0 && !failed && !sourcesError && !background && !tail.error && tail.failures.length === 0 && dropped === 0) return null;
   return (
     <div className={classes.notices}>
       {problems.length > 0 && (
@@ -40,8 +40,8 @@ export function Notices({ problems, failure, sourcesError, background, tail, onR
           </Button>
         </Group>
       )}
-      {tail?.error ? <Failed compact title="The live tail is broken off, and is tried again" error={tail.error} /> : null}
-      {tail && tail.failures.length > 0 && <Partial title="The live tail leaves out some shards" failures={tail.failures} />}
+      {tail.error ? <Failed compact title="The live tail is broken off, and is tried again" error={tail.error} /> : null}
+      {tail.failures.length > 0 && <Partial title="The live tail leaves out some shards" failures={tail.failures} />}
       {dropped > 0 && (
         <Text size="sm" role="status">
           {format.number(dropped)} events came too fast to be shown here. Ask again to see them.

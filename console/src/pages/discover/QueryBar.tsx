@@ -34,7 +34,7 @@ export const QueryBar = memo(function QueryBar({ text, language, error, running,
   const messageId = useId();
   const focused = useRef(false);
   useEffect(() => {
-    setDraft({ text, language });
+    setDraft((draft) => (draft.text === text && draft.language === language ? draft : { text, language }));
     setDirty(false);
   }, [text, language]);
   const change = (patch: Partial<typeof draft>) => {

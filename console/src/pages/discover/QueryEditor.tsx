@@ -1,4 +1,4 @@
-import { acceptCompletion, autocompletion, type CompletionContext, type CompletionResult, completionStatus, currentCompletions, moveCompletionSelection, selectedCompletion } from '@codemirror/autocomplete';
+import { acceptCompletion, autocompletion, closeCompletion, type CompletionContext, type CompletionResult, completionStatus, currentCompletions, moveCompletionSelection, selectedCompletion } from '@codemirror/autocomplete';
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
 import { bracketMatching, HighlightStyle, StreamLanguage, syntaxHighlighting } from '@codemirror/language';
 import { setDiagnostics } from '@codemirror/lint';
@@ -47,6 +47,7 @@ export default function QueryEditor(props: Props) {
           history(),
           bracketMatching(),
           EditorView.lineWrapping,
+          EditorView.domEventHandlers({ beforeinput: typedOver }),
           THEME,
           syntaxHighlighting(HighlightStyle.define(HIGHLIGHTS)),
           language.of([]),
@@ -68,7 +69,9 @@ export default function QueryEditor(props: Props) {
     }
     return () => editor.destroy();
 
+    /** A list that is open, or on its way, is about a text that is still being made. */
     function run(): boolean {
+      closeCompletion(editor);
       latest.current.onRun(editor.state.doc.toString());
       return true;
     }
@@ -135,6 +138,16 @@ export default function QueryEditor(props: Props) {
   }, [position]);
 
   return <div ref={target} className={classes.editor} />;
+}
+
+/**
+ * Chromium gives text that is typed over other text the look of that by an inline style, which the page's policy refuses: it
+ * is put in by the editor instead.
+ */
+function typedOver(event: InputEvent, editor: EditorView): boolean {
+  if (event.inputType !== 'insertText' || event.data === null || event.isComposing || editor.state.selection.main.empty) return false;
+  editor.dispatch(editor.state.replaceSelection(event.data), { userEvent: 'input.type', scrollIntoView: true });
+  return true;
 }
 
 /** Tab takes the first of the list, or what was chosen from it; without a list it goes on to what is next on the page. */

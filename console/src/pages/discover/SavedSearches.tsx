@@ -1,7 +1,7 @@
 import { ActionIcon, Button, Group, ScrollArea, Stack, Text, TextInput, Tooltip } from '@mantine/core';
 import { IconPencil, IconTrash } from '@tabler/icons-react';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { type FormEvent, type RefObject, useRef, useState } from 'react';
 import { createSaved, deleteSaved, fetchSaved, fetchSavedList, type SavedEntry, type SavedSearchState, updateSaved } from '../../api/saved';
 import { useFormat } from '../../app/preferences';
 import { Answer } from '../../components/Answer';
@@ -14,6 +14,7 @@ const KEY = ['saved', 'search'];
 /** The list of kept searches, and a line to keep the one on screen. */
 export default function SavedSearches({ search, saved, onOpen, onSaved, close }: SavedProps & { close: () => void }) {
   const client = useQueryClient();
+  const titleInput = useRef<HTMLInputElement>(null);
   const list = useQuery({ queryKey: KEY, queryFn: ({ signal }) => fetchSavedList('search', signal) });
   const current = list.data?.find(({ id }) => id === saved);
   const refresh = () => client.invalidateQueries({ queryKey: KEY });
@@ -39,12 +40,14 @@ export default function SavedSearches({ search, saved, onOpen, onSaved, close }:
     onSuccess: async (_, id) => {
       await refresh();
       if (id === saved) onSaved(null);
+      // The line that was pressed is gone.
+      titleInput.current?.focus();
     },
   });
   const failed = open.error ?? keep.error ?? remove.error;
   return (
     <Stack gap="xs">
-      <KeepForm key={saved} current={current ?? null} busy={keep.isPending} done={keep.isSuccess} onKeep={(title, over) => keep.mutate({ title, over })} />
+      <KeepForm key={saved} input={titleInput} current={current ?? null} busy={keep.isPending} done={keep.isSuccess} onKeep={(title, over) => keep.mutate({ title, over })} />
       {failed && <Failed compact error={failed} />}
       <Answer query={list} what="Saved searches">
         {(entries) =>
@@ -79,7 +82,15 @@ async function rename(entry: SavedEntry, title: string) {
   return updateSaved('search', entry.id, version, { title, description: description ?? '', state });
 }
 
-function KeepForm({ current, busy, done, onKeep }: { current: SavedEntry | null; busy: boolean; done: boolean; onKeep: (title: string, over: SavedEntry | null) => void }) {
+interface KeepProps {
+  input: RefObject<HTMLInputElement | null>;
+  current: SavedEntry | null;
+  busy: boolean;
+  done: boolean;
+  onKeep: (title: string, over: SavedEntry | null) => void;
+}
+
+function KeepForm({ input, current, busy, done, onKeep }: KeepProps) {
   const [title, setTitle] = useState('');
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -88,7 +99,7 @@ function KeepForm({ current, busy, done, onKeep }: { current: SavedEntry | null;
   return (
     <form onSubmit={submit}>
       <Group gap="xs" align="flex-end" wrap="nowrap">
-        <TextInput size="xs" label="Save this search as" flex={1} data-autofocus maxLength={200} value={title} onChange={(event) => setTitle(event.currentTarget.value)} />
+        <TextInput ref={input} size="xs" label="Save this search as" flex={1} autoFocus data-autofocus maxLength={200} value={title} onChange={(event) => setTitle(event.currentTarget.value)} />
         <Button size="xs" type="submit" loading={busy} disabled={title.trim() === ''}>
           Save
         </Button>
@@ -117,7 +128,13 @@ function Entry({ entry, current, onOpen, onRename, onRemove }: EntryProps) {
   const format = useFormat();
   const [mode, setMode] = useState<'shown' | 'rename' | 'remove'>('shown');
   const [title, setTitle] = useState(entry.title);
-  const renaming = useMutation({ mutationFn: onRename, onSuccess: () => setMode('shown') });
+  /** What the line was changed by: it gets the focus when the line is as it was. */
+  const [left, setLeft] = useState<'rename' | 'remove' | null>(null);
+  const show = () => {
+    setLeft(mode === 'shown' ? null : mode);
+    setMode('shown');
+  };
+  const renaming = useMutation({ mutationFn: onRename, onSuccess: show });
   if (mode === 'rename') {
     return (
       <li>
@@ -132,7 +149,7 @@ function Entry({ entry, current, onOpen, onRename, onRemove }: EntryProps) {
             <Button size="compact-xs" type="submit" loading={renaming.isPending}>
               Rename
             </Button>
-            <Button size="compact-xs" variant="default" onClick={() => setMode('shown')}>
+            <Button size="compact-xs" variant="default" onClick={show}>
               Keep
             </Button>
           </Group>
@@ -149,7 +166,7 @@ function Entry({ entry, current, onOpen, onRename, onRemove }: EntryProps) {
           <Button size="compact-xs" color="red" onClick={onRemove}>
             Delete
           </Button>
-          <Button size="compact-xs" variant="default" autoFocus onClick={() => setMode('shown')}>
+          <Button size="compact-xs" variant="default" autoFocus onClick={show}>
             Keep
           </Button>
         </Group>
@@ -167,12 +184,12 @@ function Entry({ entry, current, onOpen, onRename, onRemove }: EntryProps) {
           </Text>
         </button>
         <Tooltip label="Rename">
-          <ActionIcon variant="subtle" color="gray" size={24} aria-label={`Rename ${entry.title}`} onClick={() => setMode('rename')}>
+          <ActionIcon variant="subtle" color="gray" size={24} autoFocus={left === 'rename'} aria-label={`Rename ${entry.title}`} onClick={() => setMode('rename')}>
             <IconPencil size={14} aria-hidden />
           </ActionIcon>
         </Tooltip>
         <Tooltip label="Delete">
-          <ActionIcon variant="subtle" color="gray" size={24} aria-label={`Delete ${entry.title}`} onClick={() => setMode('remove')}>
+          <ActionIcon variant="subtle" color="gray" size={24} autoFocus={left === 'remove'} aria-label={`Delete ${entry.title}`} onClick={() => setMode('remove')}>
             <IconTrash size={14} aria-hidden />
           </ActionIcon>
         </Tooltip>

@@ -1,6 +1,5 @@
 import { Button, Popover, ScrollArea, Text, TextInput } from '@mantine/core';
 import { IconChevronDown, IconDatabase } from '@tabler/icons-react';
-import type { UseQueryResult } from '@tanstack/react-query';
 import { memo, useState } from 'react';
 import type { Sources } from '../../api/sources';
 import { useFormat } from '../../app/preferences';
@@ -11,12 +10,16 @@ const KINDS = { data_stream: 'data stream', alias: 'alias', index: 'index' };
 
 interface Props {
   source: string;
-  sources: UseQueryResult<Sources>;
+  sources: Sources | null;
+  /** They could not be asked for. */
+  error: unknown;
+  onRetry: () => void;
   onPick: (source: string) => void;
 }
 
 /** Which events: a data stream, an alias, an index or, as typed, any expression of them. */
-export const SourcePicker = memo(function SourcePicker({ source, sources, onPick }: Props) {
+export const SourcePicker = memo(function SourcePicker(props: Props) {
+  const { source, onPick } = props;
   const [open, setOpen] = useState(false);
   return (
     <Popover opened={open} onChange={setOpen} position="bottom-start" width={360} trapFocus returnFocus>
@@ -38,8 +41,7 @@ export const SourcePicker = memo(function SourcePicker({ source, sources, onPick
       <Popover.Dropdown p={0} aria-label="Sources">
         {open && (
           <Choices
-            sources={sources}
-            source={source}
+            {...props}
             onPick={(name) => {
               setOpen(false);
               onPick(name);
@@ -51,11 +53,11 @@ export const SourcePicker = memo(function SourcePicker({ source, sources, onPick
   );
 });
 
-function Choices({ source, sources, onPick }: Props) {
+function Choices({ source, sources, error, onRetry, onPick }: Props) {
   const format = useFormat();
   const [find, setFind] = useState('');
   const wanted = find.trim().toLowerCase();
-  const all = sources.data?.sources ?? [];
+  const all = sources?.sources ?? [];
   const shown = all.filter(({ name }) => name.toLowerCase().includes(wanted));
   const isKnown = all.some(({ name }) => name === find.trim());
   return (
@@ -73,7 +75,7 @@ function Choices({ source, sources, onPick }: Props) {
           if (event.key === 'Enter' && first) onPick(first);
         }}
       />
-      {sources.error && <Failed compact title="Sources are not known" error={sources.error} retry={() => void sources.refetch()} />}
+      {error !== null && <Failed compact title="Sources are not known" error={error} retry={onRetry} />}
       <ScrollArea.Autosize mah={320}>
         <ul className={classes.list}>
           {wanted !== '' && !isKnown && (

@@ -6,6 +6,7 @@ import { fetchSurrounding } from '../../api/events';
 import type { Field } from '../../api/fields';
 import { Answer } from '../../components/Answer';
 import { Partial } from '../../components/Partial';
+import { useReturnFocus } from '../../components/return-focus';
 import { hitKey } from '../../lib/paging';
 import { type EventActions, EventRow } from './EventRow';
 import classes from './Surrounding.module.css';
@@ -26,6 +27,7 @@ interface Props {
 
 /** What happened before and after one event, whatever the query leaves out. */
 export default function Surrounding({ anchor, question, columns, timeField, fields, first, actions, onClose }: Props) {
+  useReturnFocus();
   const [size, setSize] = useState('10');
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const count = Number(size);

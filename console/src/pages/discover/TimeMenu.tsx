@@ -1,5 +1,5 @@
 import '@mantine/dates/styles.css';
-import { Button, Group, NumberInput, Select, Text } from '@mantine/core';
+import { Button, Group, NumberInput, Select, Stack, Text } from '@mantine/core';
 import { DateTimePicker } from '@mantine/dates';
 import { type FormEvent, useState } from 'react';
 import { BROWSER_ZONE, resolveZone, useFormat, useZonePreference } from '../../app/preferences';
@@ -46,7 +46,7 @@ export default function TimeMenu({ range, refreshMs, shown, onChange, onRefresh,
       <div className={classes.custom}>
         <RelativeForm range={range} onPick={pick} />
         <AbsoluteForm range={range} shown={shown} onPick={pick} />
-        <Group grow gap="xs">
+        <Stack gap="xs">
           <Select
             size="xs"
             label="Ask again"
@@ -57,7 +57,7 @@ export default function TimeMenu({ range, refreshMs, shown, onChange, onRefresh,
             onChange={(ms) => onRefresh(Number(ms))}
           />
           <ZoneSelect />
-        </Group>
+        </Stack>
       </div>
     </div>
   );

@@ -1,6 +1,6 @@
-import { Button, Popover } from '@mantine/core';
+import { Button, Popover, Text } from '@mantine/core';
 import { IconAntennaBars5, IconCalendarTime, IconChevronDown } from '@tabler/icons-react';
-import { lazy, memo, Suspense, useState } from 'react';
+import { lazy, memo, Suspense, useId, useState } from 'react';
 import { useFormat } from '../../app/preferences';
 import { Loading } from '../../components/Loading';
 import { describeRange, type TimeRange } from '../../lib/time-range';
@@ -12,6 +12,8 @@ interface Props {
   range: TimeRange;
   refreshMs: number;
   live?: boolean;
+  /** Why the range could not be asked for, if it could not. */
+  error?: string | null;
   /** When the answer on screen begins and ends, ms: what absolute fields begin with. */
   shown: { from: number | null; to: number | null } | null;
   onChange: (range: TimeRange) => void;
@@ -22,50 +24,59 @@ interface Props {
 
 /** When: from a list, as so much until now, or between two instants; and whether it goes on by itself. */
 export const TimePicker = memo(function TimePicker(props: Props) {
-  const { range, refreshMs, live = false, onLive } = props;
+  const { range, refreshMs, live = false, error = null, onLive } = props;
+  const messageId = useId();
   const format = useFormat();
   const [open, setOpen] = useState(false);
   const label = describeRange(range, format);
   const every = refreshMs > 0 ? ` · every ${format.duration(refreshMs)}` : '';
   return (
-    <div className={classes.root}>
-      <Popover opened={open} onChange={setOpen} position="bottom-end" width={560} trapFocus returnFocus>
-        <Popover.Target>
+    <div className={classes.box}>
+      <div className={classes.root}>
+        <Popover opened={open} onChange={setOpen} position="bottom-end" width={560} trapFocus returnFocus>
+          <Popover.Target>
+            <Button
+              variant="default"
+              size="xs"
+              h={32}
+              leftSection={<IconCalendarTime size={14} aria-hidden />}
+              rightSection={<IconChevronDown size={13} aria-hidden />}
+              aria-label={`Time: ${label}${every}`}
+              aria-haspopup="dialog"
+              data-time
+              {...(error !== null && { 'data-error': true, 'aria-describedby': messageId })}
+              onClick={() => setOpen(!open)}
+            >
+              {label}
+              {every}
+            </Button>
+          </Popover.Target>
+          <Popover.Dropdown p={0} aria-label="Time range">
+            {open && (
+              <Suspense fallback={<Loading />}>
+                <TimeMenu {...props} close={() => setOpen(false)} />
+              </Suspense>
+            )}
+          </Popover.Dropdown>
+        </Popover>
+        {onLive && (
           <Button
-            variant="default"
+            variant={live ? 'filled' : 'default'}
+            color={live ? 'red' : undefined}
             size="xs"
             h={32}
-            leftSection={<IconCalendarTime size={14} aria-hidden />}
-            rightSection={<IconChevronDown size={13} aria-hidden />}
-            aria-label={`Time: ${label}${every}`}
-            aria-haspopup="dialog"
-            data-time
-            onClick={() => setOpen(!open)}
+            aria-pressed={live}
+            leftSection={<IconAntennaBars5 size={14} aria-hidden />}
+            onClick={() => onLive(!live)}
           >
-            {label}
-            {every}
+            Live
           </Button>
-        </Popover.Target>
-        <Popover.Dropdown p={0} aria-label="Time range">
-          {open && (
-            <Suspense fallback={<Loading />}>
-              <TimeMenu {...props} close={() => setOpen(false)} />
-            </Suspense>
-          )}
-        </Popover.Dropdown>
-      </Popover>
-      {onLive && (
-        <Button
-          variant={live ? 'filled' : 'default'}
-          color={live ? 'red' : undefined}
-          size="xs"
-          h={32}
-          aria-pressed={live}
-          leftSection={<IconAntennaBars5 size={14} aria-hidden />}
-          onClick={() => onLive(!live)}
-        >
-          Live
-        </Button>
+        )}
+      </div>
+      {error !== null && (
+        <Text id={messageId} role="alert" size="xs" c="var(--mantine-color-error)" className={classes.message ?? ''} dir="auto">
+          {error}
+        </Text>
       )}
     </div>
   );

@@ -1,10 +1,12 @@
 import { ActionIcon, Button, Group, Loader, Text, Tooltip } from '@mantine/core';
-import { IconFilterMinus, IconFilterPlus } from '@tabler/icons-react';
+import { IconCopy, IconFilterMinus, IconFilterPlus } from '@tabler/icons-react';
 import { startTransition, useEffect, useState } from 'react';
 import type { Question, TopValue, TopValues as Result } from '../../api/discover';
 import type { Field } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
+import { copyText } from '../../components/copy';
 import { textOf } from '../../lib/event-fields';
+import { isNumber } from '../../lib/json';
 import { FieldIcon } from './FieldIcon';
 import type { Condition } from './filters';
 import { LOADING, type Stage, withStageEvent } from './run';
@@ -31,12 +33,13 @@ export default function TopValues({ field, question, isColumn, onFilter, onColum
   const [attempt, setAttempt] = useState<{ frozen: 'ask' | 'run'; number: number }>({ frozen: 'ask', number: 0 });
   const [stage, setStage] = useState<Stage<Result>>(LOADING);
   useEffect(() => {
+    if (!field.aggregatable) return;
     const abort = new AbortController();
     setStage((stage) => ({ ...LOADING, result: stage.result }));
     const tell = (event: Parameters<typeof withStageEvent>[1]) => startTransition(() => setStage((stage) => withStageEvent(stage, event)));
     void alone(question, { stage: 'top_values', field: name, size }, abort.signal, tell, attempt.frozen);
     return () => abort.abort();
-  }, [question, name, size, attempt]);
+  }, [question, field.aggregatable, name, size, attempt]);
   const retry = (frozen: 'ask' | 'run') => setAttempt(({ number }) => ({ frozen, number: number + 1 }));
   const { result } = stage;
   const loading = stage.status === 'loading' || stage.status === 'partial';
@@ -52,7 +55,12 @@ export default function TopValues({ field, question, isColumn, onFilter, onColum
           {field.type}
         </Text>
       </Group>
-      {loading && !result && (
+      {!field.aggregatable && (
+        <Text size="sm" px="sm" py={6}>
+          {whyNotCounted(field.type)}
+        </Text>
+      )}
+      {field.aggregatable && loading && !result && (
         <Group gap="xs" p="sm" role="status">
           <Loader size={14} />
           <Text size="xs" c="dimmed">
@@ -100,19 +108,26 @@ export default function TopValues({ field, question, isColumn, onFilter, onColum
   );
 }
 
+/** Why there are no top values of a field that has no column of them. */
+export function whyNotCounted(type: string): string {
+  return type === 'text' || type === 'match_only_text'
+    ? 'It is text, kept for its words: they are found by a query, but whole values are not counted. A field of type keyword has top values.'
+    : `Values of type ${type} are kept without a column (doc values), so they are not counted.`;
+}
+
 function Value({ field, value, onFilter }: { field: string; value: TopValue; onFilter: Props['onFilter'] }) {
   const format = useFormat();
   const text = value.text === '' ? '(empty)' : textOf(value.text, VALUE_CHARS_MAX);
   // As text where that is how it is written: dates and booleans come as numbers, too.
-  const condition: Condition = { op: 'is', field, value: typeof value.value === 'number' && String(value.value) !== value.text ? value.text : value.value };
+  const condition: Condition = { op: 'is', field, value: isNumber(value.value) && String(value.value) !== value.text ? value.text : value.value };
   const only = `Only events where ${field} is ${text}`;
   const without = `Without events where ${field} is ${text}`;
   return (
     <li className={classes.row}>
       <span className={classes.fill} style={{ width: `${value.percent}%` }} aria-hidden />
-      <bdi className={classes.value} title={text}>
-        {text}
-      </bdi>
+      <button type="button" className={classes.value} title={text} aria-label={`${text}: only events where ${field} is this`} onClick={() => onFilter(condition, false)}>
+        <bdi>{text}</bdi>
+      </button>
       <span className={classes.percent}>{format.percent(value.percent)}</span>
       <span className={classes.number}>{format.number(value.count)}</span>
       <Tooltip label="Only these">
@@ -123,6 +138,11 @@ function Value({ field, value, onFilter }: { field: string; value: TopValue; onF
       <Tooltip label="Without these">
         <ActionIcon variant="subtle" color="red" size={24} aria-label={without} onClick={() => onFilter(condition, true)}>
           <IconFilterMinus size={14} aria-hidden />
+        </ActionIcon>
+      </Tooltip>
+      <Tooltip label="Copy">
+        <ActionIcon variant="subtle" color="gray" size={24} aria-label={`Copy ${text}`} onClick={() => void copyText(value.text, field)}>
+          <IconCopy size={14} aria-hidden />
         </ActionIcon>
       </Tooltip>
     </li>

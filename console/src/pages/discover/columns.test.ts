@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { moved, resized, sortedBy, toggledColumn } from './columns';
+import { exportColumns, moved, resized, sortedBy, toggledColumn } from './columns';
 import { COLUMN_PX_MIN } from './state';
 
 const COLUMNS = [{ name: 'a' }, { name: 'b', width: 200 }, { name: 'c' }];
@@ -28,5 +28,12 @@ describe('columns', () => {
     const up = sortedBy([], 'a');
     expect([up, sortedBy(up, 'a'), sortedBy(sortedBy(up, 'a'), 'a')]).toEqual([[{ field: 'a', desc: false }], [{ field: 'a', desc: true }], []]);
     expect(sortedBy(up, 'b')).toEqual([{ field: 'b', desc: false }]);
+  });
+
+  it('of a file begin with the time, as those of the table do', () => {
+    expect(exportColumns(['host', 'message'], '@timestamp')).toEqual(['@timestamp', 'host', 'message']);
+    expect(exportColumns(['host', '@timestamp'], '@timestamp')).toEqual(['host', '@timestamp']);
+    expect(exportColumns(['host'], null)).toEqual(['host']);
+    expect(exportColumns([], '@timestamp')).toEqual([]);
   });
 });

@@ -22,6 +22,11 @@ export function toggledColumn(columns: readonly ColumnState[], name: string): Co
   return rest.length < columns.length ? rest : [...columns, { name }];
 }
 
+/** The columns of a file: those of the table, which begins with the time also where nobody chose it. None: all there are. */
+export function exportColumns(names: readonly string[], timeField: string | null): string[] {
+  return names.length === 0 || timeField === null || names.includes(timeField) ? [...names] : [timeField, ...names];
+}
+
 /** Sorted by a field: upwards first, then downwards, then not any more. */
 export function sortedBy(sort: readonly SortState[], field: string): SortState[] {
   const known = sort.find((one) => one.field === field);

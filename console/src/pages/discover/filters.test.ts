@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { WholeNumber } from '../../lib/json';
 import { describeCondition, type Filter, filterDsl, filtersDsl, toggled, withCondition } from './filters';
 
 describe('filters as Query DSL', () => {
@@ -32,6 +33,9 @@ describe('adding a filter', () => {
     const filters: Filter[] = [{ op: 'is', field: 'a', value: 1, pin: true, off: true }];
     expect(withCondition(filters, { op: 'is', field: 'a', value: 1 }, true)).toEqual([{ op: 'is', field: 'a', value: 1, not: true, pin: true }]);
     expect(withCondition(filters, { op: 'is', field: 'a', value: 2 }, false)).toHaveLength(2);
+    const large = (digits: string): Filter => ({ op: 'is', field: 'a', value: new WholeNumber(digits) });
+    expect(withCondition([large('9007199254740993')], large('9007199254740992'), false)).toHaveLength(2);
+    expect(withCondition([large('9007199254740993')], large('9007199254740993'), true)).toHaveLength(1);
   });
 
   it('turns flags on and off', () => {

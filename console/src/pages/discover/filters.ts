@@ -1,4 +1,4 @@
-export type Scalar = string | number | boolean;
+import { isScalar, type Scalar } from '../../lib/json';
 
 /** What a filter asks of an event. */
 export type Condition =
@@ -91,8 +91,6 @@ export function toggled(filters: readonly Filter[], at: number, flag: 'not' | 'o
     return (was ? rest : { ...rest, [flag]: true }) as Filter;
   });
 }
-
-const isScalar = (value: unknown): value is Scalar => typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
 /** Reads what came from an address; null: it is no filter. */
 export function readFilter(value: unknown): Filter | null {

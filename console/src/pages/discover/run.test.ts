@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { DiscoverEvent } from '../../api/discover';
+import type { DiscoverEvent, Done } from '../../api/discover';
 import { ApiError } from '../../api/errors';
-import { IDLE_RUN, reduceRun, type Run, type RunAction } from './run';
+import { barsApart, IDLE_RUN, reduceRun, type Run, type RunAction } from './run';
 
 const STAGES: RunAction = { type: 'start', key: 'one', stages: ['sample', 'histogram', 'cardinality'] };
 const opened: DiscoverEvent = { event: 'opened', id: 'r', indices: ['a'], time: null, now_ms: 0, query_dsl: {} };
@@ -9,7 +9,7 @@ const shards = { total: 2, successful: 2, skipped: 0, failed: 0 };
 const cost = { requests: 0, bytes: 0 };
 const sample = (total: number) => ({ total: { value: total, relation: 'eq' as const }, hits: [], omitted: 0 });
 
-function done(stage: 'sample' | 'histogram' | 'cardinality', result: unknown, more: object = {}): DiscoverEvent {
+function done(stage: 'sample' | 'histogram' | 'cardinality', result: unknown, more: object = {}): Done {
   return { event: 'done', stage, took_ms: 3, partial: false, timed_out: false, cached: false, shards, cost, result, ...more };
 }
 
@@ -80,5 +80,26 @@ describe('a run that does not end well', () => {
   it('can be cancelled', () => {
     const run = after(STAGES, opened, done('sample', sample(7)), { type: 'cancelled' });
     expect([run.sample.status, run.histogram.status, run.running]).toEqual(['done', 'cancelled', false]);
+  });
+});
+
+describe('bars that were counted apart from the total', () => {
+  const bars = (...counts: number[]) => ({ buckets: counts.map((count) => ({ count })) });
+  const apart = (...actions: (RunAction | DiscoverEvent)[]) => {
+    const run = after(STAGES, opened, ...actions);
+    return barsApart(run.sample, run.histogram, run.counted);
+  };
+
+  it('are told once both are known, and only then', () => {
+    expect(apart(done('sample', sample(7)))).toBeNull();
+    expect(apart(done('sample', sample(7)), done('histogram', bars(3, 4)))).toBeNull();
+    expect(apart(done('sample', sample(7)), done('histogram', bars(3, 5)))).toBe(8);
+    expect(apart(done('sample', { ...sample(7), total: { value: 7, relation: 'gte' } }), done('histogram', bars(3, 5)))).toBeNull();
+  });
+
+  it('are compared with the latest count', () => {
+    const recounted: RunAction = { type: 'recounted', sample: done('sample', sample(8)), histogram: done('histogram', bars(8)) };
+    expect(apart(done('sample', sample(7)), done('histogram', bars(3, 4)), recounted)).toBeNull();
+    expect(apart(done('sample', sample(7)), done('histogram', bars(3, 4)), { ...recounted, histogram: null })).toBe(7);
   });
 });

@@ -41,6 +41,8 @@ export interface Run {
   running: boolean;
   /** What kept the whole question from being answered. */
   error: unknown;
+  /** How many events match by now, where that was counted after the answer. */
+  counted: Sample['total'] | null;
   sample: Stage<Sample>;
   histogram: Stage<Histogram>;
   cardinality: Stage<Cardinality>;
@@ -54,13 +56,15 @@ const IDLE: Stage<never> = { status: 'idle', result: null, stale: false, progres
 /** A stage that is being asked for. */
 export const LOADING: Stage<never> = { ...IDLE, status: 'loading' };
 
-export const IDLE_RUN: Run = { opened: null, answered: false, askedKey: null, answeredKey: null, streaming: false, running: false, error: null, sample: IDLE, histogram: IDLE, cardinality: IDLE };
+export const IDLE_RUN: Run = { opened: null, answered: false, askedKey: null, answeredKey: null, streaming: false, running: false, error: null, counted: null, sample: IDLE, histogram: IDLE, cardinality: IDLE };
 
 export type RunAction =
   | { type: 'start'; key: string; stages: StageName[] }
   /** One stage is asked for beside the others. */
   | { type: 'start_stage'; stage: StageName }
   | { type: 'event'; event: DiscoverEvent }
+  /** Counts of later than the answer: they stand in the place of its own. */
+  | { type: 'recounted'; sample: Done | null; histogram: Done | null }
   /** The connection ended, or never began. */
   | { type: 'broken'; error: unknown }
   | { type: 'cancelled' };
@@ -79,6 +83,10 @@ function reduced(run: Run, action: RunAction): Run {
       return action.stage === 'top_values' ? run : { ...run, [action.stage]: { ...LOADING, beside: true } };
     case 'event':
       return withEvent(run, action.event);
+    case 'recounted': {
+      const next = { ...run, counted: countedBy(run, action.sample) ?? run.counted };
+      return action.histogram ? withEvent(next, action.histogram) : next;
+    }
     case 'broken':
       // Nothing came at all: one error for the page. Else each stage that has not ended says it.
       if (!run.answered) return { ...mapOpen(run, (stage) => ({ ...stage, status: 'idle' })), streaming: false, error: action.error };
@@ -88,9 +96,27 @@ function reduced(run: Run, action: RunAction): Run {
   }
 }
 
+/**
+ * Events in the bars where those are not as many as match; null: they are, or it is not known yet. The numbers are of moments apart
+ * where events come meanwhile, and an event with several times is in several bars.
+ */
+export function barsApart(sample: Stage<Sample>, histogram: Stage<Histogram>, counted: Sample['total'] | null): number | null {
+  const total = counted ?? sample.result?.total;
+  const known = [sample, histogram].every((stage) => stage.status === 'done' && !stage.incomplete);
+  if (!known || !histogram.result || total?.relation !== 'eq') return null;
+  const sum = histogram.result.buckets.reduce((sum, { count }) => sum + count, 0);
+  return sum === total.value ? null : sum;
+}
+
+/** A count that lacks shards says less than the whole one of before. */
+function countedBy({ sample }: Run, done: Done | null): Sample['total'] | null {
+  if (!done || sample.status !== 'done' || (done.partial && !sample.incomplete)) return null;
+  return (done.result as Sample).total;
+}
+
 /** Asked again: what is known stays to be seen until there is something new. */
 function start(run: Run, { key, stages }: Extract<RunAction, { type: 'start' }>): Run {
-  const next: Run = { ...run, askedKey: key, answered: false, streaming: true, error: null };
+  const next: Run = { ...run, askedKey: key, answered: false, streaming: true, error: null, counted: null };
   for (const name of PAGE_STAGES) {
     if (!stages.includes(name)) continue;
     const { result } = run[name];

@@ -1,13 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../api/errors';
+import { WholeNumber } from '../../lib/json';
 import type { Filter } from './filters';
 import { COLUMN_PX_MAX, COLUMN_PX_MIN, decodeState, DEFAULT_RANGE, type DiscoverState, EMPTY_STATE, encodeState, parseDsl, toQuestion } from './state';
 
 /** Any text that an address can hold: pairs of surrogates are whole. */
 const text = fc.string({ unit: 'binary', maxLength: 30 });
 const name = fc.string({ unit: 'binary', minLength: 1, maxLength: 20 });
-const scalar = fc.oneof(text, fc.integer(), fc.boolean());
+const large = fc.bigInt({ min: 2n ** 53n, max: 2n ** 64n - 1n }).map((value) => new WholeNumber(String(value)));
+const scalar = fc.oneof(text, fc.integer(), fc.boolean(), large);
 const flags = fc.record({ not: fc.constant(true as const), off: fc.constant(true as const), pin: fc.constant(true as const) }, { requiredKeys: [] });
 const condition = fc.oneof(
   fc.record({ op: fc.constant('is' as const), field: name, value: scalar }),
@@ -89,6 +91,18 @@ describe('the question', () => {
       columns: ['host'],
     });
     expect(toQuestion(EMPTY_STATE, { ...context, timeField: null })).toEqual({ index: 'events' });
+  });
+
+  it('has the digits of the address, wherever a number is in it', () => {
+    const digits = ['9007199254740993', '-9223372036854775808', '18446744073709551615'];
+    for (const value of digits) {
+      const filters = [`{"op":"is","field":"a","value":${value}}`, `{"op":"one_of","field":"a","values":[1,${value}]}`, `{"op":"range","field":"a","gte":${value}}`, `{"op":"dsl","dsl":{"term":{"a":${value}}}}`];
+      const { state, problems } = decodeState(`f=[${filters.join(',')}]`);
+      expect(problems).toEqual([]);
+      const sent = JSON.stringify(toQuestion({ ...state, language: 'dsl', text: `{"term":{"a":${value}}}` }, context));
+      expect(sent.split(value)).toHaveLength(6);
+      expect(decodeURIComponent(encodeState(state)).split(value)).toHaveLength(5);
+    }
   });
 
   it('sends JSON as JSON, and marks where it is none', () => {

@@ -1,5 +1,6 @@
 import type { Language, Question } from '../../api/discover';
 import { ApiError } from '../../api/errors';
+import { parseJson } from '../../lib/json';
 import { jsonErrorOffset } from '../../lib/json-position';
 import type { TimeRange } from '../../lib/time-range';
 import { type Filter, filtersDsl, readFilter } from './filters';
@@ -141,7 +142,7 @@ function readFilters(text: string | null, problems: string[]): Filter[] {
   if (!text) return [];
   let values: unknown;
   try {
-    values = JSON.parse(text);
+    values = parseJson(text);
   } catch {
     // Said below.
   }
@@ -196,7 +197,7 @@ function toSort(sort: SortState[], timeField: string | null): object[] {
 /** The JSON of a query; an error with its place in the text if it is none. */
 export function parseDsl(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
     const reason = (error as Error).message;
     const start = Math.min(jsonErrorOffset(text) ?? 0, Math.max(0, text.length - 1));

@@ -5,10 +5,11 @@ import { decodeState, type DiscoverState, encodeState } from './state';
 export interface UpdateOptions {
   /** Without a step back to what was before: where nothing else is asked. */
   replace?: boolean;
+  /** Called with the state as it will be before the address has it: to write the address draws the page. */
+  before?: (next: DiscoverState) => void;
 }
 
-/** The state as it will be. */
-export type Update = (patch: Partial<DiscoverState>, options?: UpdateOptions) => DiscoverState;
+export type Update = (patch: Partial<DiscoverState>, options?: UpdateOptions) => void;
 
 /** What a run in the background is not about: it is kept where nothing else changes. */
 const BESIDE_RUN: (keyof DiscoverState)[] = ['saved', 'live', 'refreshMs'];
@@ -18,18 +19,32 @@ export function patched(state: DiscoverState, patch: Partial<DiscoverState>): Di
   return { ...state, ...(!keeps && { run: null }), ...patch };
 }
 
+/** `next` with the parts that are as in `before` taken from there: what is drawn from them is not drawn anew. */
+export function withKnownParts(before: DiscoverState, next: DiscoverState): DiscoverState {
+  const parts = Object.entries(next).map(([name, part]) => {
+    const known = before[name as keyof DiscoverState];
+    return [name, JSON.stringify(known) === JSON.stringify(part) ? known : part];
+  });
+  return Object.fromEntries(parts) as DiscoverState;
+}
+
 /** The state of the page, which is its address, and how to change it. */
 export function useDiscoverState(): { state: DiscoverState; problems: string[]; update: Update } {
   const [params, setParams] = useSearchParams();
   const search = params.toString();
-  const { state, problems } = useMemo(() => decodeState(search), [search]);
+  const drawn = useRef<DiscoverState | null>(null);
+  const { state, problems } = useMemo(() => {
+    const { state, problems } = decodeState(search);
+    return { state: drawn.current ? withKnownParts(drawn.current, state) : state, problems };
+  }, [search]);
+  drawn.current = state;
   const latest = useRef({ search, state, setParams });
   if (latest.current.search !== search || latest.current.setParams !== setParams) latest.current = { search, state, setParams };
-  const update = useCallback<Update>((patch, { replace = false } = {}) => {
+  const update = useCallback<Update>((patch, { replace = false, before } = {}) => {
     const next = patched(latest.current.state, patch);
     latest.current.state = next;
+    before?.(next);
     latest.current.setParams(new URLSearchParams(encodeState(next)), { replace });
-    return next;
   }, []);
   return { state, problems, update };
 }

@@ -25,3 +25,10 @@ export function useKeys(keys: Record<string, () => void>): void {
 
 /** Puts the focus on the part of the page that has this mark. */
 export const focusOn = (mark: string) => () => document.querySelector<HTMLElement>(mark)?.focus();
+
+/** Presses the button that has this mark; what it opens gives the focus back to it. */
+export function press(mark: string): void {
+  const button = document.querySelector<HTMLElement>(mark);
+  button?.focus();
+  button?.click();
+}

@@ -60,7 +60,7 @@ export function useRows(run: Run, pinned: Question | null): Rows {
     const size = Math.min(PAGE_SIZE, ROWS_MAX - hits.length + 1);
     setState((state) => ({ ...NOTHING, runId, hits, loading: true, incomplete: state.runId === runId ? state.incomplete : null }));
     const settle = (change: Partial<More>) => setState((state) => (state.runId === runId ? { ...state, loading: false, ...change } : state));
-    discoverStage<Sample>(pinned, { stage: 'sample', size, search_after: after }, abort.signal)
+    discoverStage<Sample>(pinned, { stage: 'sample', size, search_after: after, highlight: true }, abort.signal)
       .then((done) => {
         const next = appended(hits, done.result.hits);
         const ended = next.length === hits.length || (!done.partial && done.result.hits.length + done.result.omitted < size);
@@ -73,5 +73,6 @@ export function useRows(run: Run, pinned: Question | null): Rows {
       });
   }, [hits, hasMore, pinned, runId]);
 
-  return { hits, hasMore, loading: more.loading, error: more.error, incomplete: more.incomplete, loadMore };
+  const { loading, error, incomplete: left } = more;
+  return useMemo(() => ({ hits, hasMore, loading, error, incomplete: left, loadMore }), [hits, hasMore, loading, error, left, loadMore]);
 }

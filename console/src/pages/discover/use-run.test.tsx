@@ -5,9 +5,10 @@ import type { DiscoverEvent } from '../../api/discover';
 import { type Asked, useRun } from './use-run';
 
 interface Request {
-  body: { query?: { text: string }; time?: object; frozen: string };
+  body: { query?: { text: string }; time?: object; frozen: string; stages?: object[] };
   signal: AbortSignal;
   send: (...events: DiscoverEvent[]) => Promise<void>;
+  close: () => Promise<void>;
 }
 
 let requests: Request[] = [];
@@ -24,7 +25,11 @@ beforeEach(() => {
         await new Promise((done) => setTimeout(done, 5));
       });
     };
-    requests.push({ body: JSON.parse(body) as Request['body'], signal, send });
+    const close = () => act(async () => {
+      controller.close();
+      await new Promise((done) => setTimeout(done, 5));
+    });
+    requests.push({ body: JSON.parse(body) as Request['body'], signal, send, close });
     return Promise.resolve({ ok: true, body: stream });
   });
 });
@@ -81,6 +86,60 @@ describe('what further requests are about', () => {
   });
 });
 
+describe('counts that are asked for again beside what is on the page', () => {
+  const done = { event: 'done' as const, took_ms: 1, partial: false, timed_out: false, cached: false, shards: { total: 1, successful: 1, skipped: 0, failed: 0 }, cost: { requests: 0, bytes: 0 } };
+  const bars = (interval: string): DiscoverEvent => ({ ...done, stage: 'histogram', result: { interval } });
+  const total = (value: number, partial = false): DiscoverEvent => ({ ...done, partial, stage: 'sample', result: { total: { value, relation: 'eq' }, hits: [], omitted: 0 } });
+  const end: DiscoverEvent = { event: 'end', took_ms: 1 };
+
+  it('are about now, of one moment, and stay as they were until both are there', async () => {
+    const { result } = show(asked('one'));
+    await requests[0]?.send(opened(7), total(10), bars('1m'), end);
+    let ended = false;
+    act(() => void result.current.recount().then(() => (ended = true)));
+    expect(requests[1]?.body).toMatchObject({ frozen: 'ask', time: { from: 'now-1h', to: 'now' }, stages: [{ stage: 'sample', size: 0 }, { stage: 'histogram' }] });
+    await requests[1]?.send({ event: 'progress', stage: 'histogram', shards: { total: 2, done: 1, skipped: 0, failed: 0 } }, total(12));
+    expect([result.current.run.histogram.status, result.current.run.running, result.current.run.counted]).toEqual(['done', false, null]);
+    await requests[1]?.send(bars('5m'), end);
+    await requests[1]?.close();
+    expect(ended).toBe(true);
+    expect(result.current.run).toMatchObject({ counted: { value: 12 }, histogram: { status: 'done', result: { interval: '5m' } } });
+    // The rows are of the answer still, and so is what is exported of it.
+    expect(result.current.run.sample.result?.total.value).toBe(10);
+    act(() => result.current.again());
+    expect(result.current.run.counted).toBeNull();
+  });
+
+  it('do not replace whole ones by some that lack shards, nor bars by an estimate', async () => {
+    const { result } = show(asked('one'));
+    await requests[0]?.send(opened(7), total(10), bars('1m'), end);
+    act(() => void result.current.recount());
+    await requests[1]?.send(total(5, true), estimate, end);
+    await requests[1]?.close();
+    expect(result.current.run).toMatchObject({ counted: null, histogram: { status: 'done', result: { interval: '1m' } } });
+  });
+
+  it('grow where shards were missing before', async () => {
+    const { result } = show(asked('one'));
+    await requests[0]?.send(opened(7), total(5, true), estimate, end);
+    act(() => void result.current.recount());
+    expect(requests[1]?.body).toMatchObject({ stages: [{ stage: 'sample', size: 0 }] });
+    await requests[1]?.send(total(6, true), end);
+    await requests[1]?.close();
+    expect(result.current.run.counted?.value).toBe(6);
+  });
+
+  it('end with the question, and are not asked for before there is an answer', async () => {
+    const { result, rerender } = show(asked('one'));
+    await act(() => result.current.recount());
+    expect(requests).toHaveLength(1);
+    await requests[0]?.send(opened(7), bars('1m'));
+    act(() => void result.current.recount());
+    rerender(asked('two'));
+    expect(requests[1]?.signal.aborted).toBe(true);
+  });
+});
+
 describe('a stage that goes on alone', () => {
   it('can go on after all was cancelled, counts as running, and can be cancelled', async () => {
     const { result } = show(asked('one'));
@@ -91,6 +150,15 @@ describe('a stage that goes on alone', () => {
     expect([alone?.body.frozen, alone?.signal.aborted, result.current.run.running]).toEqual(['run', false, true]);
     act(() => result.current.cancel());
     expect([alone?.signal.aborted, result.current.run.running, result.current.run.histogram.status]).toEqual([true, false, 'cancelled']);
+  });
+
+  it('fails if the server ends without an answer to it', async () => {
+    const { result } = show(asked('one'));
+    await requests[0]?.send(opened(7), estimate);
+    act(() => result.current.goOn('histogram'));
+    await requests[1]?.send(opened(7), { event: 'progress', stage: 'histogram', shards: { total: 2, done: 1, skipped: 0, failed: 0 } }, { event: 'end', took_ms: 1 });
+    await requests[1]?.close();
+    expect(result.current.run.histogram.status).toBe('failed');
   });
 
   it('is not ended by the end of the others, and ends with the question', async () => {

@@ -1,5 +1,6 @@
 import { startTransition, useCallback, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'react';
-import { discover, type DiscoverEvent, discoverRun, type Frozen, type Opened, type Question, type StageName, type StageRequest } from '../../api/discover';
+import { discover, type DiscoverEvent, discoverRun, type Done, type Frozen, type Opened, type Question, type StageName, type StageRequest } from '../../api/discover';
+import { parseJson } from '../../lib/json';
 import { IDLE_RUN, reduceRun, type Run } from './run';
 
 export interface RunControl {
@@ -11,6 +12,8 @@ export interface RunControl {
   cancel: () => void;
   /** Runs one stage whatever it costs. */
   goOn: (stage: StageName) => void;
+  /** Counts again up to now, total and histogram together, beside what is on the page, and puts the answers in the place of what is there. */
+  recount: () => Promise<void>;
   /** Begins all stages in the background whatever they cost; the id of their run, null if there is nothing to ask. */
   background: () => Promise<string | null>;
   /** What the answer on the page is about, as it was asked: the question before as long as the server has not answered. */
@@ -28,7 +31,7 @@ export interface Asked {
 }
 
 function stagesOf({ histogram }: Asked): StageRequest[] {
-  return [{ stage: 'sample', size: 100 }, ...(histogram ? [histogram] : []), { stage: 'cardinality' }];
+  return [{ stage: 'sample', size: 100, highlight: true }, ...(histogram ? [histogram] : []), { stage: 'cardinality' }];
 }
 
 /** A request that is under way. */
@@ -39,7 +42,7 @@ interface Sent {
 }
 
 function sent(key: string): Sent {
-  const asked = JSON.parse(key) as Asked;
+  const asked = parseJson(key) as Asked;
   const abort = new AbortController();
   const events = asked.runId ? discoverRun(asked.runId, abort.signal) : discover(asked.question, stagesOf(asked), 'ask', abort.signal);
   return { key, abort, events: begun(events) };
@@ -63,7 +66,7 @@ export function useRun(asked: Asked | null): RunControl {
     const { abort, events } = early?.key === key ? early : sent(key);
     const others = beside.current;
     following.current = abort;
-    dispatch({ type: 'start', key, stages: stagesOf(JSON.parse(key) as Asked).map(({ stage }) => stage) });
+    dispatch({ type: 'start', key, stages: stagesOf(parseJson(key) as Asked).map(({ stage }) => stage) });
     void follow();
     return () => {
       abort.abort('replaced');
@@ -86,7 +89,7 @@ export function useRun(asked: Asked | null): RunControl {
 
   const { answeredKey } = run;
   const time = run.opened?.time;
-  const answered = useMemo(() => (answeredKey === null ? null : (JSON.parse(answeredKey) as Asked).question), [answeredKey]);
+  const answered = useMemo(() => (answeredKey === null ? null : (parseJson(answeredKey) as Asked).question), [answeredKey]);
   const pinned = useMemo(() => answered && withInstants(answered, time ?? null), [answered, time]);
 
   const again = useCallback(() => setAttempt((attempt) => attempt + 1), []);
@@ -105,7 +108,7 @@ export function useRun(asked: Asked | null): RunControl {
   }, []);
   const goOn = useCallback(
     (name: StageName) => {
-      const stage = answeredKey !== null && answeredKey === key && stagesOf(JSON.parse(answeredKey) as Asked).find((stage) => stage.stage === name);
+      const stage = answeredKey !== null && answeredKey === key && stagesOf(parseJson(answeredKey) as Asked).find((stage) => stage.stage === name);
       if (!stage || !pinned) return;
       const abort = new AbortController();
       beside.current.add(abort);
@@ -115,14 +118,37 @@ export function useRun(asked: Asked | null): RunControl {
     },
     [key, answeredKey, pinned],
   );
+  const { status: histogramStatus } = run.histogram;
+  const recount = useCallback(async () => {
+    const asked = answeredKey !== null && answeredKey === key ? (parseJson(answeredKey) as Asked) : null;
+    if (!asked || asked.runId) return;
+    const stages: StageRequest[] = [{ stage: 'sample', size: 0 }];
+    // One that failed, or has not been paid for, is not asked for again and again.
+    if (asked.histogram && histogramStatus === 'done') stages.push(asked.histogram);
+    const abort = new AbortController();
+    beside.current.add(abort);
+    const done: Partial<Record<StageName, Done>> = {};
+    try {
+      for await (const event of discover(asked.question, stages, 'ask', abort.signal)) {
+        if (event.event === 'done') done[event.stage] = event;
+      }
+    } catch {
+      // The counts on the page are of their moment still, and the next ones come soon.
+    } finally {
+      beside.current.delete(abort);
+    }
+    if (abort.signal.aborted) return;
+    // Together: people compare them.
+    startTransition(() => dispatch({ type: 'recounted', sample: done.sample ?? null, histogram: done.histogram ?? null }));
+  }, [key, answeredKey, histogramStatus]);
   const background = useCallback(async () => {
     if (!key || answeredKey !== key || !pinned) return null;
-    for await (const event of discover(pinned, stagesOf(JSON.parse(key) as Asked), 'background', new AbortController().signal)) {
+    for await (const event of discover(pinned, stagesOf(parseJson(key) as Asked), 'background', new AbortController().signal)) {
       if (event.event === 'opened') return event.id;
     }
     return null;
   }, [key, answeredKey, pinned]);
-  return { run, again, begin, cancel, goOn, background, answered, pinned };
+  return { run, again, begin, cancel, goOn, recount, background, answered, pinned };
 }
 
 /** The question about the very instants that the server took its times for. */

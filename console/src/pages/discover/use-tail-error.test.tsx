@@ -12,7 +12,7 @@ it('says why the server ended the tail, not only that it did', async () => {
   const failed = { event: 'failed', status: 403, error: { type: 'security_exception', reason: 'no longer allowed' } };
   vi.stubGlobal('fetch', () => Promise.resolve(new Response(`data: ${JSON.stringify(failed)}\n\n`)));
   const question = { index: 'a' };
-  const { result } = renderHook(() => useTail(question));
+  const { result } = renderHook(() => useTail(question, null));
   await waitFor(() => expect(result.current.error).not.toBeNull());
   expect(result.current.error).toMatchObject({ message: 'no longer allowed', status: 403 });
 });

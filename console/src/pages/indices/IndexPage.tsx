@@ -1,4 +1,4 @@
-import { Anchor, Breadcrumbs, Button, Paper, Stack, Table, Text, Title } from '@mantine/core';
+import { Button, Paper, Stack, Table, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 import { fetchSettings, listShards } from '../../api/indices';
@@ -18,18 +18,13 @@ export function IndexPage() {
   return (
     <PageFrame
       title={index}
+      within={{ list: 'Indices', to: '/indices/all', name: index }}
       actions={
-        <Button size="xs" variant="default" component={Link} to={`/discover?index=${encodeURIComponent(index)}`}>
+        <Button size="xs" variant="default" component={Link} to={`/discover?i=${encodeURIComponent(index)}`}>
           Open in Discover
         </Button>
       }
     >
-      <Breadcrumbs mb="sm">
-        <Anchor component={Link} to="/indices/all" size="sm">
-          Indices
-        </Anchor>
-        <Text size="sm">{index}</Text>
-      </Breadcrumbs>
       <Stack>
         <Shards index={index} />
         {operator && <Lifecycle index={index} />}

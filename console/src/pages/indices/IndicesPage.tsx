@@ -46,10 +46,19 @@ export function IndicesPage() {
         </Tabs.List>
         <Tabs.Panel value="streams">
           <Answer query={indices} what="Data streams">
-            {({ streams }) => {
+            {({ streams, rows }) => {
               const shown = streams.filter((stream) => all || !isInternal(stream.name));
-              if (shown.length === 0) return <Empty title="There are no data streams">The first event that is sent to one makes it.</Empty>;
-              return <StreamTable streams={shown} />;
+              if (shown.length > 0) return <StreamTable streams={shown} />;
+              const plain = rows.filter((row) => row.stream === null && (all || !isHidden(row.index, row.stream)));
+              return (
+                <>
+                  <Empty title="There are no data streams">
+                    The first event for a name makes one if an index template says that the name is a data stream, and else an index.
+                    {plain.length > 0 && ' These indices belong to no data stream:'}
+                  </Empty>
+                  {plain.length > 0 && <IndexTable rows={plain} stream={null} />}
+                </>
+              );
             }}
           </Answer>
         </Tabs.Panel>

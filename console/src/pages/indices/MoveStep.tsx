@@ -1,8 +1,9 @@
-import { Button, Group, Modal, Select, Stack, Text } from '@mantine/core';
+import { Button, Group, Select, Stack, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { type LifecycleState, listPolicies, moveToStep } from '../../api/lifecycle';
 import { Answer } from '../../components/Answer';
+import { Dialog } from '../../components/Dialog';
 import { Failed } from '../../components/Failed';
 
 interface Props {
@@ -33,7 +34,7 @@ export function MoveStep({ state, onClose, onMoved }: Props) {
     if (phase) mutate();
   };
   return (
-    <Modal opened onClose={onClose} title={`Move ${state.index}`} centered size="lg">
+    <Dialog onClose={onClose} title={`Move ${state.index}`} centered size="lg">
       <Answer query={policies} what="Policies">
         {(all) => {
           const phases = all[state.policy ?? '']?.policy.phases ?? {};
@@ -81,6 +82,6 @@ export function MoveStep({ state, onClose, onMoved }: Props) {
           );
         }}
       </Answer>
-    </Modal>
+    </Dialog>
   );
 }

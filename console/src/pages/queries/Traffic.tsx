@@ -11,7 +11,7 @@ import { Figure } from '../../components/Figure';
 import { Partial } from '../../components/Partial';
 import { TimeChart } from '../../components/TimeChart';
 import { TenantTable } from './TenantTable';
-import { RANGES, readTraffic, readView, SORTS, TRAFFIC_STREAM, trafficBody, type TrafficRecord, type TrafficView, writeView } from './traffic';
+import { intervalMs, RANGES, readTraffic, readView, SORTS, TRAFFIC_STREAM, trafficBody, type TrafficRecord, type TrafficView, writeView } from './traffic';
 import { TrafficTable } from './TrafficTable';
 
 const REFRESH_MS = 15_000;
@@ -80,7 +80,7 @@ export function Traffic() {
                 <Title order={2} size="h5" mb="xs">
                   Time taken
                 </Title>
-                <TimeChart label="Percentiles of the time that requests took, over time" times={seen.times} series={series} kind="lines" show={format.duration} height={190} />
+                <TimeChart label="Percentiles of the time that requests took, over time" times={seen.times} intervalMs={intervalMs(view)} series={series} kind="lines" show={format.duration} height={190} />
               </Paper>
               {seen.tenants.length > 0 && <TenantTable tenants={seen.tenants} onPick={(tenant) => change({ tenant })} />}
               <Group justify="space-between">

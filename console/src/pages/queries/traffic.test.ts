@@ -22,7 +22,7 @@ describe('trafficBody', () => {
     const text = JSON.stringify(trafficBody(VIEW, 'Europe/Zurich'));
     expect(text).toContain('{"term":{"tenant":"a b"}}');
     expect(text).toContain('"gte":"now-24h"');
-    expect(text).toContain('"fixed_interval":"1800s"');
+    expect(text).toContain('"fixed_interval":"1800000ms"');
     const open = trafficBody({ range: '1h', tenant: null, name: null, onlyFailed: false, sort: 'slow' }, 'UTC') as { query: unknown; sort: unknown };
     expect(open.query).toEqual({ bool: { filter: [{ range: { '@timestamp': { gte: 'now-1h' } } }] } });
     expect(open.sort).toEqual([{ took_ms: 'desc' }]);

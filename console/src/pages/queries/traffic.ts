@@ -89,6 +89,11 @@ export function writeView(view: TrafficView, before: URLSearchParams): URLSearch
   return after;
 }
 
+/** Width of the chart's buckets. */
+export function intervalMs(view: TrafficView): number {
+  return intervalFor(rangeMs(view), BUCKETS_MAX);
+}
+
 function rangeMs(view: TrafficView): number {
   return RANGES.find(({ value }) => value === view.range)?.ms ?? 3_600_000;
 }
@@ -100,14 +105,13 @@ export function trafficBody(view: TrafficView, zone: string): object {
   if (view.name) filter.push({ term: { 'request.name': view.name } });
   if (view.onlyFailed) filter.push({ range: { status: { gte: 400 } } });
   const percentiles = { percentiles: { field: 'took_ms', percents: [50, 95, 99] } };
-  const interval = `${intervalFor(rangeMs(view), BUCKETS_MAX) / 1000}s`;
   return {
     size: ROWS,
     track_total_hits: true,
     sort: view.sort === 'slow' ? [{ took_ms: 'desc' }] : [{ '@timestamp': 'desc' }],
     query: { bool: { filter } },
     aggs: {
-      over_time: { date_histogram: { field: '@timestamp', fixed_interval: interval, time_zone: zone }, aggs: { took: percentiles } },
+      over_time: { date_histogram: { field: '@timestamp', fixed_interval: `${intervalMs(view)}ms`, time_zone: zone }, aggs: { took: percentiles } },
       took: percentiles,
       tenants: { terms: { field: 'tenant', size: TENANTS }, aggs: { took: percentiles, work: { sum: { field: 'took_ms' } } } },
       names: { terms: { field: 'request.name', size: 100 } },

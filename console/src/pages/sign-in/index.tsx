@@ -36,7 +36,7 @@ export default function SignIn({ onSignedIn, expired = false, username = '' }: P
         </Title>
         {expired && <Text size="sm">Your session has ended. What you were doing goes on after you sign in.</Text>}
         <TextInput label="Username" autoComplete="username" required autoFocus={!name} value={name} onChange={(event) => setName(event.currentTarget.value)} />
-        <PasswordInput label="Password" autoComplete="current-password" required autoFocus={!!name} value={password} onChange={(event) => setPassword(event.currentTarget.value)} />
+        <PasswordInput label="Password" autoComplete="current-password" required autoFocus={!!name} data-autofocus={username !== '' || undefined} value={password} onChange={(event) => setPassword(event.currentTarget.value)} />
         {error && (
           <Alert color="red" role="alert">
             {error}

@@ -1,8 +1,8 @@
-import { Anchor, Breadcrumbs, Button, Code, Group, Tabs, Text } from '@mantine/core';
+import { Button, Code, Group, Tabs } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Link, useNavigate, useParams } from 'react-router';
+import { useNavigate, useParams } from 'react-router';
 import { cleanupRepository, deleteRepository, listRepositories } from '../../api/repositories';
 import { useFormat } from '../../app/preferences';
 import { Answer } from '../../components/Answer';
@@ -27,6 +27,7 @@ export function RepositoryPage() {
     <PageFrame
       title={name}
       about={repository && `Repository of type ${repository.type} in ${placeOf(repository)}${readonly ? ', read-only' : ''}`}
+      within={{ list: 'Repositories', to: '/snapshots', name }}
       actions={
         repository && (
           <>
@@ -43,12 +44,6 @@ export function RepositoryPage() {
         )
       }
     >
-      <Breadcrumbs mb="sm">
-        <Anchor component={Link} to="/snapshots" size="sm">
-          Repositories
-        </Anchor>
-        <Text size="sm">{name}</Text>
-      </Breadcrumbs>
       <Answer query={repositories} what={`Repository ${name}`}>
         {() =>
           repository === undefined ? (

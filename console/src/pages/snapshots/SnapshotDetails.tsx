@@ -1,6 +1,7 @@
-import { Group, List, Modal, ScrollArea, Stack, Text } from '@mantine/core';
+import { Group, List, ScrollArea, Stack, Text } from '@mantine/core';
 import type { Snapshot } from '../../api/snapshots';
 import { useFormat } from '../../app/preferences';
+import { Dialog } from '../../components/Dialog';
 import { Figure } from '../../components/Figure';
 import { Partial } from '../../components/Partial';
 import { SnapshotState } from './SnapshotState';
@@ -10,7 +11,7 @@ export function SnapshotDetails({ snapshot, onClose }: { snapshot: Snapshot; onC
   const format = useFormat();
   const failures = snapshot.failures.map(({ index, shard_id, reason }) => ({ index: index ?? null, shard: shard_id ?? null, reason: { reason: reason ?? '' } }));
   return (
-    <Modal opened onClose={onClose} title={snapshot.snapshot} centered size="lg">
+    <Dialog onClose={onClose} title={snapshot.snapshot} centered size="lg">
       <Stack>
         <Group gap="sm" align="stretch">
           <Figure label="State" value={<SnapshotState state={snapshot.state} />} />
@@ -26,7 +27,7 @@ export function SnapshotDetails({ snapshot, onClose }: { snapshot: Snapshot; onC
           </Text>
         )}
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
 

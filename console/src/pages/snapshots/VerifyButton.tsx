@@ -1,7 +1,8 @@
-import { Button, Modal } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation } from '@tanstack/react-query';
 import { verifyRepository } from '../../api/repositories';
+import { Dialog } from '../../components/Dialog';
 import { Failed } from '../../components/Failed';
 
 /** Whether the nodes reach the repository: it writes an object and reads it back. */
@@ -18,9 +19,11 @@ export function VerifyButton({ name, size = 'compact-xs' }: { name: string; size
       <Button size={size} variant="default" loading={isPending} onClick={() => mutate()} aria-label={`Verify repository ${name}`}>
         Verify
       </Button>
-      <Modal opened={error !== null} onClose={reset} title={`Repository ${name} cannot be used`} centered size="lg">
-        <Failed error={error} title="Verification failed" />
-      </Modal>
+      {error !== null && (
+        <Dialog onClose={reset} title={`Repository ${name} cannot be used`} centered size="lg">
+          <Failed error={error} title="Verification failed" />
+        </Dialog>
+      )}
     </>
   );
 }

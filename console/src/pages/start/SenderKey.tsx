@@ -2,10 +2,11 @@ import { Button, Group, Select, Text } from '@mantine/core';
 import { IconKey } from '@tabler/icons-react';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { createApiKey } from '../../api/api-keys';
+import { createApiKey, mayCreateApiKey } from '../../api/api-keys';
 import { listTenants } from '../../api/tenants';
 import { useSession } from '../../app/session-context';
 import { Failed } from '../../components/Failed';
+import { Loading } from '../../components/Loading';
 import { KEY_USES } from '../tenants/key-state';
 
 const OWN = 'no tenant';
@@ -16,6 +17,7 @@ export function SenderKey({ made, onMade }: { made: boolean; onMade: (key: strin
   const chooses = session.operator && !session.view_as;
   const [tenant, setTenant] = useState(OWN);
   const tenants = useQuery({ queryKey: ['tenants'], queryFn: ({ signal }) => listTenants(signal), enabled: chooses });
+  const may = useQuery({ queryKey: ['may', 'create_api_key'], queryFn: ({ signal }) => mayCreateApiKey(signal) });
   const { mutate, isPending, error } = useMutation({
     mutationFn: () => {
       const whose = chooses ? (tenant === OWN ? null : tenant) : session.tenant;
@@ -28,6 +30,14 @@ export function SenderKey({ made, onMade }: { made: boolean; onMade: (key: strin
     return (
       <Text size="sm" role="status">
         The key is in the blocks below. Copy now: the server keeps only a hash of it and nobody can show it again.
+      </Text>
+    );
+  }
+  if (may.isPending) return <Loading />;
+  if (may.data === false) {
+    return (
+      <Text size="sm" c="dimmed">
+        You may not make keys. Ask who administers the tenant for one that may send, and put it in place of YOUR_API_KEY.
       </Text>
     );
   }

@@ -24,7 +24,7 @@ export default function Start() {
   return (
     <PageFrame title="Send events" about="Any program that writes to Elasticsearch writes to firn. Three steps to the first event.">
       <Stack maw={980} component="ol" className={classes.steps ?? ''}>
-        <Step title={session.security ? 'Name the data stream, and make a key' : 'Name the data stream'}>
+        <Step title={session.security ? 'Name where they go, and make a key' : 'Name where they go'}>
           <TextInput
             label="Data stream or index"
             size="xs"
@@ -34,6 +34,9 @@ export default function Start() {
             error={named ? undefined : 'Lower case letters, digits, - . _, beginning with a letter or digit'}
             onChange={(event) => set('stream', event.currentTarget.value)}
           />
+          <Text size="sm" c="dimmed">
+            <code>firn ingest</code> makes a data stream of this name. For everything else the first event makes an index, or a data stream if an index template says so.
+          </Text>
           {session.security ? (
             <SenderKey made={key !== null} onMade={setKey} />
           ) : (
@@ -61,7 +64,7 @@ export default function Start() {
             ))}
           </Tabs>
         </Step>
-        <Step title="Look at them">{named ? <Arrivals stream={stream} /> : <Text size="sm">Name the data stream first.</Text>}</Step>
+        <Step title="Look at them">{named ? <Arrivals stream={stream} /> : <Text size="sm">Name where they go first.</Text>}</Step>
       </Stack>
       <Text size="sm" c="dimmed" mt="md">
         No events at hand? <Anchor component="span" size="sm" ff="monospace" c="inherit">firn demo</Anchor> starts a server with those of an invented company.

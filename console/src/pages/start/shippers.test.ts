@@ -27,3 +27,14 @@ test('names that the server would refuse', () => {
   expect(['logs', 'web-2026.11', 'ä'].every(isStreamName)).toBe(true);
   expect(['', 'Logs', '-logs', '.logs', '_logs', 'a b', 'a,b', 'a*', 'a/b', 'a:b'].some(isStreamName)).toBe(false);
 });
+
+test('nothing is given up that the server refused for a while', () => {
+  expect(text('fluent-bit', null)).toMatch(/^ {4}Retry_Limit +no_limits$/m);
+  expect(text('fluent-bit', null)).toMatch(/^ {4}Buffer_Size +False$/m);
+  expect(text('vector', null)).toMatch(/^ {4}request_retry_partial: true$/m);
+});
+
+test('Vector does not ask for the health of the server with a key that may not know it', () => {
+  expect(text('vector', 'a2V5')).toMatch(/^ {4}healthcheck:\n {6}enabled: false$/m);
+  expect(text('vector', null)).not.toContain('healthcheck');
+});

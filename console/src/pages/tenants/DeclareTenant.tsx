@@ -1,7 +1,8 @@
-import { Button, Group, Modal, Stack, TextInput } from '@mantine/core';
+import { Button, Group, Stack, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { putTenant } from '../../api/tenants';
+import { Dialog } from '../../components/Dialog';
 import { Failed } from '../../components/Failed';
 import { isTenantId } from './quotas';
 
@@ -18,7 +19,7 @@ export function DeclareTenant({ onClose, onDeclared }: { onClose: () => void; on
     if (isTenantId(id)) mutate();
   };
   return (
-    <Modal opened onClose={onClose} title="Declare a tenant" centered>
+    <Dialog onClose={onClose} title="Declare a tenant" centered>
       <form onSubmit={submit}>
         <Stack>
           <TextInput
@@ -42,6 +43,6 @@ export function DeclareTenant({ onClose, onDeclared }: { onClose: () => void; on
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,8 +1,9 @@
-import { Alert, Button, Group, Modal, Radio, Select, Stack, TextInput } from '@mantine/core';
+import { Alert, Button, Group, Radio, Select, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { createApiKey } from '../../api/api-keys';
 import { CopyBlock } from '../../components/CopyBlock';
+import { Dialog } from '../../components/Dialog';
 import { Failed } from '../../components/Failed';
 import { KEY_USES, type KeyUse } from './key-state';
 
@@ -34,7 +35,7 @@ export function NewKey({ tenant, onClose }: { tenant: string; onClose: () => voi
   };
   if (data) {
     return (
-      <Modal opened onClose={onClose} title={`The key ${data.name}`} centered size="lg" closeOnClickOutside={false}>
+      <Dialog onClose={onClose} title={`The key ${data.name}`} centered size="lg" closeOnClickOutside={false}>
         <Stack>
           <Alert color="yellow" title="Take it now">
             The server keeps only a hash of the secret, and nobody can show it again.
@@ -42,14 +43,17 @@ export function NewKey({ tenant, onClose }: { tenant: string; onClose: () => voi
           <CopyBlock label="the key as clients send it" text={data.encoded} />
           <CopyBlock label="the header" text={`Authorization: ApiKey ${data.encoded}`} />
           <Group justify="flex-end">
-            <Button onClick={onClose}>I have it</Button>
+            {/* What was pressed to make the key is gone. */}
+            <Button autoFocus onClick={onClose}>
+              I have it
+            </Button>
           </Group>
         </Stack>
-      </Modal>
+      </Dialog>
     );
   }
   return (
-    <Modal opened onClose={onClose} title={`Make a key for ${tenant}`} centered>
+    <Dialog onClose={onClose} title={`Make a key for ${tenant}`} centered>
       <form onSubmit={submit}>
         <Stack>
           <TextInput label="Name" required data-autofocus value={name} onChange={(event) => setName(event.currentTarget.value)} />
@@ -72,6 +76,6 @@ export function NewKey({ tenant, onClose }: { tenant: string; onClose: () => voi
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,8 +1,8 @@
-import { Anchor, Breadcrumbs, Button, Tabs, Text } from '@mantine/core';
+import { Button, Tabs } from '@mantine/core';
 import { IconEye, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Link, useNavigate, useParams } from 'react-router';
+import { useNavigate, useParams } from 'react-router';
 import { DEFAULTS_ID, deleteTenant, fetchTenant } from '../../api/tenants';
 import { useSession } from '../../app/session-context';
 import { Answer } from '../../components/Answer';
@@ -27,6 +27,7 @@ export function TenantPage() {
     <PageFrame
       title={isDefault ? 'What all tenants inherit' : (tenant.data?.effective.display_name ?? id)}
       about={isDefault ? 'A quota that a tenant does not declare itself comes from here.' : `Tenant ${id}`}
+      within={{ list: 'Tenants', to: '/tenants', name: id }}
       actions={
         !isDefault && (
           <>
@@ -42,12 +43,6 @@ export function TenantPage() {
         )
       }
     >
-      <Breadcrumbs mb="sm">
-        <Anchor component={Link} to="/tenants" size="sm">
-          Tenants
-        </Anchor>
-        <Text size="sm">{id}</Text>
-      </Breadcrumbs>
       <Answer query={tenant} what={`Tenant ${id}`}>
         {(data) => (
           <>

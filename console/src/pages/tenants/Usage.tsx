@@ -1,11 +1,14 @@
 import { Group, Progress, Stack, Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { fetchUsage, type Tenant } from '../../api/tenants';
+import { fetchUsage, type Quotas, type Tenant } from '../../api/tenants';
 import { useFormat } from '../../app/preferences';
 import { Answer } from '../../components/Answer';
 import { Figure } from '../../components/Figure';
+import { QUOTA_FIELDS } from './quotas';
 
 const REFRESH_MS = 5000;
+/** Limits of one moment, or of one search: there is no use of them to be told. */
+const NOT_MEASURED: (keyof Quotas)[] = ['concurrent_searches', 'search_cpu_share', 'search_repository_bytes', 'shared_cache_bytes'];
 
 /** What a tenant uses now, beside what it may. */
 export function Usage({ tenant }: { tenant: Tenant }) {
@@ -37,6 +40,9 @@ export function Usage({ tenant }: { tenant: Tenant }) {
               <Use label="Stored bytes" used={(used.stored_bytes['total'] ?? 0) - (used.stored_bytes['frozen'] ?? 0)} allowed={quotas.stored_bytes} show={format.bytes} />
               <Use label="Events per second" used={used.ingest.events_per_second} allowed={quotas.ingest_events_per_second} show={format.number} />
               <Use label="Bytes per second" used={used.ingest.bytes_per_second} allowed={quotas.ingest_bytes_per_second} show={format.bytes} />
+              {QUOTA_FIELDS.filter(({ name }) => NOT_MEASURED.includes(name)).map(({ name, label, kind }) => (
+                <Use key={name} label={label} used={null} allowed={quotas[name]} show={kind === 'bytes' ? format.bytes : format.number} />
+              ))}
             </Table.Tbody>
           </Table>
           <Text size="sm" c="dimmed">
@@ -55,15 +61,15 @@ export function Usage({ tenant }: { tenant: Tenant }) {
 /** From this share on a quota is worth a look. */
 const NEAR_PERCENT = 80;
 
-function Use({ label, used, allowed, show }: { label: string; used: number; allowed: number | undefined; show: (value: number) => string }) {
-  const percent = allowed ? Math.min(100, (used / allowed) * 100) : 0;
+function Use({ label, used, allowed, show }: { label: string; used: number | null; allowed: number | undefined; show: (value: number) => string }) {
+  const percent = allowed && used !== null ? Math.min(100, (used / allowed) * 100) : 0;
   return (
     <Table.Tr>
       <Table.Td>{label}</Table.Td>
-      <Table.Td>{show(used)}</Table.Td>
+      <Table.Td>{used === null ? '–' : show(used)}</Table.Td>
       <Table.Td>{allowed === undefined ? 'no limit' : show(allowed)}</Table.Td>
       <Table.Td>
-        {allowed !== undefined && <Progress value={percent} color={percent >= NEAR_PERCENT ? 'red' : 'glacier'} aria-label={`${label}: ${Math.round(percent)}%`} />}
+        {allowed !== undefined && used !== null && <Progress value={percent} color={percent >= NEAR_PERCENT ? 'red' : 'glacier'} aria-label={`${label}: ${Math.round(percent)}%`} />}
       </Table.Td>
     </Table.Tr>
   );

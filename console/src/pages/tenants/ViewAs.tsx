@@ -1,7 +1,8 @@
-import { Button, Group, Modal, Stack, Text, Textarea } from '@mantine/core';
+import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useSession } from '../../app/session-context';
+import { Dialog } from '../../components/Dialog';
 import { Failed } from '../../components/Failed';
 
 /** An operator takes a tenant's view: never by accident, and never without a reason in the audit log. */
@@ -14,7 +15,7 @@ export function ViewAs({ tenant, onClose }: { tenant: string; onClose: () => voi
     if (reason.trim()) mutate();
   };
   return (
-    <Modal opened onClose={onClose} title={`See what tenant ${tenant} sees`} centered>
+    <Dialog onClose={onClose} title={`See what tenant ${tenant} sees`} centered>
       <form onSubmit={submit}>
         <Stack>
           <Text size="sm">Until you go back, every request of yours has the scope of this tenant. The audit log keeps who looked, when, and the reason.</Text>
@@ -30,6 +31,6 @@ export function ViewAs({ tenant, onClose }: { tenant: string; onClose: () => voi
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

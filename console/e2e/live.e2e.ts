@@ -1,0 +1,133 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe } from 'vitest';
+import { Firn } from './support/firn';
+import { look } from './support/look';
+import { expect, test } from './support/test';
+
+/** From the acknowledgement of a bulk to the event on screen. */
+const SHOWN_MS = 1500;
+/** How much longer a single one may take where other programs take the processor. */
+const PATIENCE_MS = 15_000;
+
+const number = async (page: Page, attribute: string) => Number((await page.locator(`[${attribute}]`).first().getAttribute(attribute)) ?? Number.NaN);
+const total = (page: Page) => number(page, 'data-total');
+const fresh = (page: Page) => number(page, 'data-fresh');
+const live = (page: Page) => page.getByRole('button', { name: 'Live' });
+
+/** Switches the live tail on; it is told what is written from then on. */
+async function follow(page: Page): Promise<void> {
+  const connected = page.waitForResponse((response) => response.url().endsWith('/tail') && response.status() === 200);
+  // The page asks once more when the tail has begun.
+  const asked = page.waitForResponse((response) => response.url().endsWith('/_firn/discover'));
+  await live(page).click();
+  await connected;
+  await asked;
+  await page.locator('[data-fresh="0"]').waitFor();
+  await page.getByRole('slider').waitFor();
+}
+
+/** The sum of the bars, as they say it. */
+async function bars(page: Page): Promise<number> {
+  const label = await page.getByRole('slider').getAttribute('aria-label');
+  return Number(/Events over time: ([\d,]+) in/.exec(label ?? '')?.[1]?.replaceAll(',', '') ?? Number.NaN);
+}
+
+describe('the live tail', () => {
+  let firn: Firn;
+  const OPEN = '/discover?i=web&t=now-1h,now';
+  const event = (message: string) => ({ '@timestamp': new Date().toISOString(), host: 'web-1', message });
+
+  /** Sends one event as shippers do, without waiting until it can be found. */
+  const write = async (message: string) => {
+    const { errors } = await firn.ask<{ errors: boolean }>('POST', '/web/_bulk', `{"create":{}}\n${JSON.stringify(event(message))}\n`);
+    expect(errors).toBe(false);
+    return Date.now();
+  };
+
+  beforeAll(async () => {
+    firn = await Firn.start();
+    await firn.ask('PUT', '/web', { mappings: { properties: { '@timestamp': { type: 'date' }, host: { type: 'keyword' }, message: { type: 'text' } } } });
+    await firn.index('web', Array.from({ length: 20 }, (_, at) => event(`before ${at}`)));
+  });
+
+  afterAll(() => firn.stop());
+
+  test('shows an event soon after it was acknowledged, and counts it', async ({ windows }) => {
+    const page = await windows.open(firn, `${OPEN}&q=fresh%20or%20before`);
+    await page.locator('[data-total="20"]').waitFor();
+    await follow(page);
+    const times: number[] = [];
+    for (let at = 0; at < 7; at += 1) {
+      const acknowledged = await write(`fresh ${at}`);
+      await page.getByRole('row').nth(1).getByText(`fresh ${at}`).waitFor({ timeout: PATIENCE_MS });
+      times.push(Date.now() - acknowledged);
+    }
+    times.sort((one, other) => one - other);
+    console.info(`live tail: on screen ${times.join(', ')} ms after the acknowledgement`);
+    expect(times[3]).toBeLessThan(SHOWN_MS);
+    // What the query found is marked in what comes, too.
+    expect(await page.getByRole('row').nth(1).locator('mark').allInnerTexts()).toEqual(['fresh']);
+    // The total and the bars follow, and say the same.
+    await page.locator('[data-total="27"]').waitFor();
+    await expect.poll(() => bars(page)).toBe(27);
+    expect([await fresh(page), await page.locator('[data-bars]').count()]).toEqual([7, 0]);
+    await look(page, 'discover-live');
+
+    // Those that do not match are not shown.
+    await write('something else');
+    await page.waitForTimeout(2500);
+    expect([await fresh(page), await total(page)]).toEqual([7, 27]);
+  });
+
+  test('can be paused: what came stays to be read, and nothing else comes until it goes on', async ({ windows }) => {
+    const page = await windows.open(firn, `${OPEN}&q=message:paused`);
+    await page.locator('[data-total="0"]').waitFor();
+    await follow(page);
+    await write('paused first');
+    await page.getByRole('row').nth(1).getByText('first').waitFor({ timeout: PATIENCE_MS });
+    await live(page).click();
+    await page.getByText('paused: 1 new').waitFor();
+    // It was counted though the tail was stopped right after it.
+    await page.locator('[data-total="1"]').waitFor();
+    await write('paused second');
+    await page.waitForTimeout(3000);
+    expect(await page.getByText('second').count()).toBe(0);
+    await page.getByRole('row').nth(1).getByText('first').waitFor();
+    await look(page, 'discover-paused');
+
+    await follow(page);
+    await page.getByRole('row').nth(1).getByText('second').waitFor();
+    await page.locator('[data-total="2"]').waitFor();
+    // Each once.
+    expect(await page.getByRole('treegrid').getByText('first').count()).toBe(1);
+    await live(page).click();
+    await page.getByRole('button', { name: 'Search', exact: true }).click();
+    await page.locator('[data-total="2"]').waitFor();
+    await page.locator('[data-fresh]').waitFor({ state: 'detached' });
+  });
+
+  test('is missed when the server dies, and goes on by itself when it is back', async ({ windows }) => {
+    const page = await windows.open(firn, `${OPEN}&q=message:restart`, { allow: /ERR_|net::/ });
+    await page.locator('[data-total="0"]').waitFor();
+    await follow(page);
+    await write('restart one');
+    await page.getByRole('row').nth(1).getByText('one').waitFor({ timeout: PATIENCE_MS });
+    await firn.kill();
+    await page.getByText('The live tail is broken off, and is tried again').waitFor();
+    // What was there stays to be read.
+    await page.getByRole('row').nth(1).getByText('one').waitFor();
+    await look(page, 'discover-live-broken');
+    await firn.go();
+    // Written before the page has found the server again: it is not lost.
+    await write('restart two');
+    await page.getByText('The live tail is broken off, and is tried again').waitFor({ state: 'detached' });
+    await page.getByRole('row').nth(1).getByText('two').waitFor({ timeout: PATIENCE_MS });
+    await page.locator('[data-total="2"]').waitFor();
+    await write('restart three');
+    await page.getByRole('row').nth(1).getByText('three').waitFor({ timeout: PATIENCE_MS });
+    await page.locator('[data-total="3"]').waitFor();
+    // Each once, the newest first: also what came while nobody was told.
+    expect((await page.getByRole('treegrid').locator('dd bdi').allInnerTexts()).filter((text) => text.startsWith('restart'))).toEqual(['restart three', 'restart two', 'restart one']);
+    await expect.poll(() => bars(page)).toBe(3);
+  });
+});

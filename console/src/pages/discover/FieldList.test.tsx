@@ -1,0 +1,92 @@
+// @vitest-environment jsdom
+import { MantineProvider } from '@mantine/core';
+import { cleanup, render, screen } from '@testing-library/react';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { Cardinality } from '../../api/discover';
+import type { Field } from '../../api/fields';
+import { FieldList, isFound } from './FieldList';
+import { IDLE_RUN, LOADING, type Stage } from './run';
+
+const drawn = vi.hoisted(() => ({ rows: 0 }));
+vi.mock('./FieldIcon', () => ({
+  FieldIcon: () => {
+    drawn.rows += 1;
+    return null;
+  },
+}));
+
+beforeEach(() => {
+  drawn.rows = 0;
+  vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => {}, removeEventListener: () => {} }));
+  // Without a height no row is in sight.
+  vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(600);
+  vi.spyOn(HTMLElement.prototype, 'clientWidth', 'get').mockReturnValue(264);
+});
+
+afterEach(() => {
+  cleanup();
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+});
+
+const NAMES = ['c', 'a', 'b'];
+const fields: Field[] = NAMES.map((name) => ({ name, type: 'keyword', searchable: true, aggregatable: true, in_use: true }));
+const columns: string[] = [];
+const first: string[] = [];
+const nothing = () => {};
+
+function counted(cardinality: number, documents = 1): Stage<Cardinality> {
+  return { ...IDLE_RUN.cardinality, status: 'done', result: { fields: NAMES.map((name) => ({ name, type: 'keyword', cardinality, exact: true, documents })) } };
+}
+
+const list = (counts: Stage<Cardinality>, main = first) => (
+  <MantineProvider>
+    <FieldList
+      fields={fields}
+      error={null}
+      counts={counts}
+      columns={columns}
+      first={main}
+      question={null}
+      onFilter={nothing}
+      onColumn={nothing}
+      onRetry={nothing}
+      onGoOn={nothing}
+      onBackground={nothing}
+    />
+  </MantineProvider>
+);
+
+const names = () => [...document.querySelectorAll('li button[aria-haspopup]')].map((button) => button.textContent);
+
+it('draws the numbers of an answer and not its rows anew', () => {
+  const { rerender } = render(list(counted(7)));
+  expect(names()).toEqual(['a7', 'b7', 'c7']);
+  const { rows } = drawn;
+  expect(rows).toBeGreaterThan(0);
+  rerender(list({ ...LOADING, result: counted(7).result, stale: true }));
+  rerender(list(counted(8)));
+  expect(names()).toEqual(['a8', 'b8', 'c8']);
+  expect(drawn.rows).toBe(rows);
+});
+
+it('lists main fields before others, in their own order', () => {
+  render(list(counted(7), ['c', 'b', 'not here']));
+  expect([...document.querySelectorAll('ul[aria-label=Fields] > li')].map((row) => row.textContent)).toEqual(['Main fields 2', 'c7', 'b7', 'Fields 1', 'a7']);
+});
+
+it('lists last what has no value in what matches', () => {
+  render(list(counted(0, 0)));
+  expect(screen.getByText(/Without values here/)).toBeTruthy();
+  expect(document.querySelectorAll('li[data-unused]')).toHaveLength(3);
+});
+
+it.each([
+  ['src_ip', 'source', true],
+  ['source.address', 'src', true],
+  ['destination.ip', 'dst', true],
+  ['dest_port', 'destination', true],
+  ['Message', 'mess', true],
+  ['src_ip', 'destination', false],
+  ['message', 'number', false],
+])('%s is found by [%s]: %s', (name, wanted, found) => expect(isFound(name, wanted)).toBe(found));

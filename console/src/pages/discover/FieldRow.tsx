@@ -1,0 +1,106 @@
+import { ActionIcon, Popover, Tooltip } from '@mantine/core';
+import { IconPlus, IconX } from '@tabler/icons-react';
+import { createContext, lazy, memo, Suspense, useContext } from 'react';
+import type { FieldCount, Question } from '../../api/discover';
+import type { Field } from '../../api/fields';
+import { useFormat } from '../../app/preferences';
+import { Loading } from '../../components/Loading';
+import { FieldIcon } from './FieldIcon';
+import classes from './FieldList.module.css';
+import type { Condition } from './filters';
+
+const TopValues = lazy(() => import('./TopValues'));
+
+/** Counts by the name of their field. They change with each answer: only the numbers are drawn anew then, not the rows. */
+export const CountsContext = createContext<Map<string, FieldCount>>(new Map());
+
+interface Props {
+  field: Field;
+  /** Its values are shown. */
+  opened: boolean;
+  isColumn: boolean;
+  /** What values are counted for, if they are shown. */
+  question: Question | null;
+  onOpen: (name: string | null) => void;
+  onFilter: (condition: Condition, not: boolean) => void;
+  onColumn: (name: string) => void;
+}
+
+/** A field of the list: its top values, and whether it is a column. */
+export const FieldRow = memo(function FieldRow({ field, opened, isColumn, question, onOpen, onFilter, onColumn }: Props) {
+  const filter: Props['onFilter'] = (condition, not) => {
+    // One value is all that is left to see here; of what is left out there may be more.
+    if (!not) onOpen(null);
+    onFilter(condition, not);
+  };
+  return (
+    <>
+      <Popover
+        opened={opened}
+        onChange={(open) => onOpen(open ? field.name : null)}
+        position="right-start"
+        middlewares={{ flip: true, shift: { crossAxis: true } }}
+        width={380}
+        trapFocus
+        returnFocus
+        withinPortal
+      >
+        <Popover.Target>
+          <button
+            type="button"
+            className={classes.field}
+            aria-haspopup="dialog"
+            onClick={() => onOpen(opened ? null : field.name)}
+          >
+            <FieldIcon type={field.type} />
+            <Name name={field.name} />
+            <Count name={field.name} />
+          </button>
+        </Popover.Target>
+        <Popover.Dropdown p={0} aria-label={`Values of ${field.name}`}>
+          {opened && question && (
+            <Suspense fallback={<Loading />}>
+              <TopValues field={field} question={question} onFilter={filter} isColumn={isColumn} onColumn={onColumn} />
+            </Suspense>
+          )}
+        </Popover.Dropdown>
+      </Popover>
+      <Tooltip label={isColumn ? 'Remove column' : 'Add as column'} position="right">
+        <ActionIcon
+          className={classes.add ?? ''}
+          variant="subtle"
+          size={24}
+          aria-label={isColumn ? `Remove column ${field.name}` : `Add column ${field.name}`}
+          onClick={() => onColumn(field.name)}
+        >
+          {isColumn ? <IconX size={13} aria-hidden /> : <IconPlus size={13} aria-hidden />}
+        </ActionIcon>
+      </Tooltip>
+    </>
+  );
+});
+
+/** Long names are told apart by their ends. */
+function Name({ name }: { name: string }) {
+  const dot = name.lastIndexOf('.');
+  return (
+    <span className={classes.name} title={name}>
+      {dot > 0 && <span className={classes.path}>{name.slice(0, dot + 1)}</span>}
+      <span className={classes.leaf}>{name.slice(dot + 1)}</span>
+    </span>
+  );
+}
+
+function Count({ name }: { name: string }) {
+  const format = useFormat();
+  const count = useContext(CountsContext).get(name);
+  if (!count || count.cardinality === null) return null;
+  const text = `${count.exact ? '' : '~'}${format.compact(count.cardinality)}`;
+  const values = `${count.exact ? '' : 'about '}${format.number(count.cardinality)} values`;
+  const title = count.documents === null ? values : `${values} in ${format.number(count.documents)} events`;
+  return (
+    <span className={classes.count} title={title} aria-label={title} role="img">
+      {text}
+    </span>
+  );
+}

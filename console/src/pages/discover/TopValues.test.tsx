@@ -1,0 +1,61 @@
+// @vitest-environment jsdom
+import { MantineProvider } from '@mantine/core';
+import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { Condition } from './filters';
+import TopValues from './TopValues';
+
+const asked = vi.fn();
+
+beforeEach(() => {
+  vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }));
+  asked.mockImplementation(() => new Promise(() => undefined));
+  vi.stubGlobal('fetch', asked);
+});
+
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+  asked.mockReset();
+});
+
+function open(type: string, aggregatable: boolean, onFilter: (condition: Condition, not: boolean) => void = () => undefined) {
+  const none = () => undefined;
+  const field = { name: 'message', type, searchable: true, aggregatable, in_use: true };
+  render(
+    <MantineProvider env="test">
+      <TopValues field={field} question={{ index: 'a' }} isColumn={false} onFilter={onFilter} onColumn={none} />
+    </MantineProvider>,
+  );
+}
+
+it('says of text why it has no top values, and does not ask for them', () => {
+  open('text', false);
+  expect(screen.getByText(/whole values are not counted/)).toBeTruthy();
+  expect(screen.queryByRole('status')).toBeNull();
+  expect(screen.getByRole('button', { name: 'Has a value' })).toBeTruthy();
+  expect(asked).not.toHaveBeenCalled();
+});
+
+it('asks for those of a keyword', () => {
+  open('keyword', true);
+  expect(screen.getByRole('status').textContent).toContain('Counting over all events');
+  expect(asked).toHaveBeenCalledOnce();
+});
+
+it('offers to filter by a value, to leave it out, and to copy it', async () => {
+  const done = { event: 'done', stage: 'top_values', field: 'message', took_ms: 1, partial: false, timed_out: false, cached: false, shards: { total: 1, successful: 1, skipped: 0, failed: 0 }, cost: { requests: 0, bytes: 0 } };
+  const result = { field: 'message', type: 'keyword', total: 3, with_value: 3, missing: 0, other: 0, exact: true, values: [{ value: '=1+1', text: '=1+1', count: 3, percent: 100 }] };
+  asked.mockImplementation(() => Promise.resolve(new Response(`data: ${JSON.stringify({ ...done, result })}\n\ndata: {"event":"end","took_ms":1}\n\n`)));
+  const onFilter = vi.fn();
+  const copied = vi.fn(() => Promise.resolve());
+  vi.stubGlobal('navigator', { ...navigator, clipboard: { writeText: copied } });
+  open('keyword', true, onFilter);
+  const condition = { op: 'is', field: 'message', value: '=1+1' };
+  fireEvent.click(await screen.findByRole('button', { name: '=1+1: only events where message is this' }));
+  fireEvent.click(screen.getByRole('button', { name: 'Only events where message is =1+1' }));
+  fireEvent.click(screen.getByRole('button', { name: 'Without events where message is =1+1' }));
+  expect(onFilter.mock.calls).toEqual([[condition, false], [condition, false], [condition, true]]);
+  fireEvent.click(screen.getByRole('button', { name: 'Copy =1+1' }));
+  expect(copied).toHaveBeenCalledExactlyOnceWith('=1+1');
+});
