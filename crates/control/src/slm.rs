@@ -266,6 +266,7 @@ fn request_of(stored: &StoredSnapshotPolicy, id: &str, snapshot: &str) -> Create
             expression: config.indices,
             options: IndicesOptions {
                 ignore_unavailable: config.ignore_unavailable,
+                expand_closed: true,
                 expand_hidden: true,
                 ..IndicesOptions::default()
             },

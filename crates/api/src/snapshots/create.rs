@@ -23,6 +23,7 @@ pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let mut body = Fields::new("a snapshot", call.object()?);
     let mut options = IndicesOptions {
         ignore_unavailable: body.flag("ignore_unavailable", false)?,
+        expand_closed: true,
         expand_hidden: true,
         ..IndicesOptions::default()
     };

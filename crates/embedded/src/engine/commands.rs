@@ -108,6 +108,9 @@ impl Core {
                 outcome,
             });
         }
+        self.repositories
+            .restores
+            .check_kept(&command, &before.metadata, &after, self.now_ms())?;
         if after.cluster_settings != before.metadata.cluster_settings {
             ClusterSettings::read(&after.cluster_settings)?;
         }

@@ -311,6 +311,11 @@ impl Core {
 
     pub(crate) fn open_shard_files(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
         self.check_wanted(index)?;
+        self.open_files_of(index, number)
+    }
+
+    /// Whether the index is wanted or not. Whoever calls it sees to it that nobody else opens the shard.
+    pub(crate) fn open_files_of(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
         // Where it lies now: it may have been moved since `index` was read.
         let state = self.state();
         let metadata = &state.index(&index.name)?.metadata;

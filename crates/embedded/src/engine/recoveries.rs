@@ -1,19 +1,16 @@
 //! How the shards of a target came to be on this node.
 
-use std::sync::Arc;
-
 use firn_engine::RequestContext;
 use firn_engine::recovery::{Recovered, RecoverySource, ShardRecovery};
 use firn_engine::search::IndexTarget;
 use firn_model::Result;
-use firn_model::metadata::Metadata;
 use firn_model::names::resolve;
 
 use super::Core;
 use super::state::{IndexState, Served, ShardSlot};
 use crate::mounts::MountedShard;
 use crate::shard::Shard;
-use crate::snapshots::Restoring;
+use crate::snapshots::with_restored;
 
 impl Core {
     /// The shards of a target, by index and number; also of indices that are still being restored, which no other request can
@@ -117,17 +114,4 @@ impl Core {
 struct Copied {
     files: Recovered,
     bytes: Recovered,
-}
-
-/// What there will be when these restores have come to their end; `None`: what there is already.
-fn with_restored(metadata: &Arc<Metadata>, restoring: &[Arc<Restoring>], now_ms: i64) -> Option<Arc<Metadata>> {
-    let mut next = None;
-    for restore in restoring {
-        let before = next.as_ref().unwrap_or(metadata);
-        // Nothing is made of it, so ids are not needed. What cannot be shown fails when its restore ends.
-        if let Ok((with, _)) = before.apply(&restore.command(), now_ms, &mut String::new) {
-            next = Some(with);
-        }
-    }
-    next
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
 use firn_engine::snapshot::{CreateSnapshot, ShardStage, SnapshotInfo};
@@ -21,10 +22,13 @@ use super::status::info_of;
 use super::{Use, Work, aborted, check_operator, status};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
-use crate::shard::FrozenSegment;
+use crate::shard::{FrozenSegment, Shard};
 
 /// Times that what a snapshot relied on may be swept before it gives up.
 const SWEPT_MAX: usize = 16;
+
+/// Times that an index may be opened and closed while a snapshot looks at one of its shards.
+const OPENED_MAX: usize = 8;
 
 /// What is put into a snapshot.
 pub(crate) struct Plan {
@@ -233,7 +237,7 @@ impl Core {
             }
             for slot in index.shards.iter() {
                 running.cancel.check().map_err(|_| aborted(running))?;
-                let frozen = freeze(slot);
+                let frozen = self.freeze(index, slot);
                 if let Err(error) = &frozen
                     && !running.request.partial
                 {
@@ -265,6 +269,47 @@ impl Core {
             }
         }
         Ok(held)
+    }
+
+    fn freeze(&self, index: &IndexState, slot: &ShardSlot) -> Result<Frozen> {
+        let mut frozen = slot.on_shard(freeze);
+        // Somebody may open and close it meanwhile, and does not for ever.
+        for _ in 0..OPENED_MAX {
+            let Err(error) = &frozen else { break };
+            if error.kind() == ErrorKind::IndexClosed {
+                if let Some(held) = self.freeze_closed(index, slot)? {
+                    return Ok(held);
+                }
+            } else if !slot.reopen.load(Ordering::Acquire) {
+                break;
+            }
+            // Whoever opened the index is about to; if that fails the shard says why.
+            let _ = self.open_shard(index, slot);
+            frozen = slot.on_shard(freeze);
+        }
+        frozen
+    }
+
+    /// What a shard of a closed index has; `None`: the index is open. The shard is open for as long as it takes to hold its
+    /// files, and serves nobody.
+    fn freeze_closed(&self, index: &IndexState, slot: &ShardSlot) -> Result<Option<Frozen>> {
+        let _nobody_else_opens_it = slot.opening.lock();
+        match self.check_wanted(index) {
+            Ok(()) => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::IndexClosed => {}
+            Err(error) => return Err(error),
+        }
+        if slot.unsettled.load(Ordering::Acquire) {
+            let why = "the shard is on its way to another device";
+            return Err(Error::new(ErrorKind::Conflict, why).with_index(&*index.name));
+        }
+        // Two shards may never write to the same files.
+        slot.end_retired();
+        let shard = self.open_files_of(index, slot.number)?;
+        let frozen = freeze(&shard);
+        let closed = shard.close();
+        shard.quiesce();
+        closed.and(frozen).map(Some)
     }
 
     /// Writes what the repository lacks. Returns shards by index, and adds the keys of what they name.
@@ -451,13 +496,14 @@ pub(super) fn is_mounted(index: &IndexMetadata) -> bool {
     kind.and_then(|kind| kind.as_str()) == Some("snapshot")
 }
 
-fn freeze(slot: &ShardSlot) -> Result<(u64, Vec<FrozenSegment>)> {
-    slot.on_shard(|shard| {
-        let segments = shard.freeze()?;
-        // Whatever came after the segments were frozen only makes it larger.
-        let next_seq_no = shard.stats().max_seq_no.map_or(0, |last| last + 1);
-        Ok((next_seq_no, segments))
-    })
+/// The next sequence number of a shard, and its segments.
+type Frozen = (u64, Vec<FrozenSegment>);
+
+fn freeze(shard: &Shard) -> Result<Frozen> {
+    let segments = shard.freeze()?;
+    // Whatever came after the segments were frozen only makes it larger.
+    let next_seq_no = shard.stats().max_seq_no.map_or(0, |last| last + 1);
+    Ok((next_seq_no, segments))
 }
 
 /// A file that is gone with its owner; what a crash leaves is removed at the next start.

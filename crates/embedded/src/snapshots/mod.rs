@@ -37,7 +37,7 @@ use tokio::runtime::Handle;
 pub(crate) use self::create::scratch_dir;
 pub(crate) use self::remount::check_holds_events;
 use self::restores::Restores;
-pub(crate) use self::restores::Restoring;
+pub(crate) use self::restores::with_restored;
 use self::rewritten::Rewritten;
 use self::running::{Running, RunningList};
 use self::uses::Uses;

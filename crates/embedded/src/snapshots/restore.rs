@@ -21,7 +21,7 @@ use futures_util::stream;
 use regex::Regex;
 
 use super::create::{Scratch, is_mounted};
-use super::restores::IndexRestore;
+use super::restores::{IndexRestore, Listed, Restoring, with_restored};
 use super::select::select;
 use super::{GoOn, Work};
 use crate::engine::Core;
@@ -108,11 +108,8 @@ impl Core {
                 (index, manifest, restores.begin(index, manifest, from, self.now_ms()))
             })
             .collect();
-        let _listed = self.repositories.restores.list(
-            plan.indices.iter().map(|(index, _)| Arc::clone(index)).collect(),
-            plan.data_streams.clone(),
-            begun.iter().map(|(_, _, progress)| Arc::clone(progress)).collect(),
-        );
+        let parts = begun.iter().map(|(_, _, progress)| Arc::clone(progress)).collect();
+        let _listed = self.list_restore(request, plan, parts)?;
         for (index, manifest, progress) in begun {
             for shard in &manifest.shards {
                 let config = self.factory.shard_config(index, shard.shard)?;
@@ -126,6 +123,33 @@ impl Core {
             global: plan.global.clone(),
         })?;
         Ok(())
+    }
+
+    /// Lists a restore whose indices could be shown now; from here on no command takes their names.
+    fn list_restore(
+        &self,
+        request: &RestoreSnapshot,
+        plan: &Plan,
+        parts: Vec<Arc<IndexRestore>>,
+    ) -> Result<Listed<'_>> {
+        let restoring = Restoring::new(
+            plan.indices.iter().map(|(index, _)| Arc::clone(index)).collect(),
+            plan.data_streams.clone(),
+            parts,
+        );
+        let restores = &self.repositories.restores;
+        // No command between the look and the entry.
+        let _commands = self.commands.lock();
+        let others = restores.not_shown();
+        let metadata = &self.state().metadata;
+        let now_ms = self.now_ms();
+        let with_others = with_restored(metadata, &others, now_ms);
+        with_others
+            .as_ref()
+            .unwrap_or(metadata)
+            .apply(&restoring.command(), now_ms, &mut String::new)
+            .map_err(|error| cannot(request, error.reason()))?;
+        Ok(restores.list(restoring))
     }
 
     fn restore_shard(

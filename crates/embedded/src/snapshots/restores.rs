@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use firn_engine::recovery::{Recovered, RecoverySource, ShardRecovery};
-use firn_model::metadata::{Command, DataStream, IndexMetadata};
+use firn_model::metadata::{Command, DataStream, IndexMetadata, Metadata};
+use firn_model::{Error, ErrorKind, Result};
 use firn_storage::repository::IndexManifest;
 use parking_lot::Mutex;
 
@@ -105,19 +106,29 @@ impl Restores {
     }
 
     /// Lists a restore whose indices nobody can see yet.
-    pub(super) fn list(
-        &self,
-        indices: Vec<Arc<IndexMetadata>>,
-        data_streams: Vec<Arc<DataStream>>,
-        parts: Vec<Arc<IndexRestore>>,
-    ) -> Listed<'_> {
-        let own = Arc::new(Restoring {
-            indices,
-            data_streams,
-            parts,
-        });
+    pub(super) fn list(&self, restoring: Restoring) -> Listed<'_> {
+        let own = Arc::new(restoring);
         self.not_shown.lock().push(Arc::clone(&own));
         Listed { restores: self, own }
+    }
+
+    /// Refuses a command that would take from a restore under way what it needs in the end, such as the name of an index:
+    /// `after` is what the command would make of `before`.
+    pub(crate) fn check_kept(&self, command: &Command, before: &Metadata, after: &Metadata, now_ms: i64) -> Result<()> {
+        for restore in self.not_shown() {
+            if restore.is_shown(after) {
+                continue;
+            }
+            // Nothing is made of it, so ids are not needed.
+            let ends = |metadata: &Metadata| metadata.apply(&restore.command(), now_ms, &mut String::new).err();
+            if ends(before).is_some() {
+                continue;
+            }
+            if let Some(error) = ends(after) {
+                return Err(restore.in_the_way(command, error));
+            }
+        }
+        Ok(())
     }
 
     /// Those whose indices nobody can see yet.
@@ -127,12 +138,54 @@ impl Restores {
 }
 
 impl Restoring {
+    /// `parts`: those of the indices that have files to bring.
+    pub(super) fn new(
+        indices: Vec<Arc<IndexMetadata>>,
+        data_streams: Vec<Arc<DataStream>>,
+        parts: Vec<Arc<IndexRestore>>,
+    ) -> Self {
+        Self {
+            indices,
+            data_streams,
+            parts,
+        }
+    }
+
     /// What will show its indices.
     pub(crate) fn command(&self) -> Command {
         Command::AddIndices {
             indices: self.indices.clone(),
             data_streams: self.data_streams.clone(),
             global: None,
+        }
+    }
+
+    /// Whether its indices are there for all to see.
+    fn is_shown(&self, metadata: &Metadata) -> bool {
+        let first = self.indices.first();
+        first.is_some_and(|own| {
+            metadata
+                .indices
+                .get(&own.name)
+                .is_some_and(|index| index.uuid == own.uuid)
+        })
+    }
+
+    fn in_the_way(&self, command: &Command, why: Error) -> Error {
+        match command {
+            // Whoever writes comes again: then there is an index to write to.
+            Command::AutoCreate { name, .. } => {
+                let reason = format!("[{name}] primary shard is not active: the index is being restored");
+                Error::new(ErrorKind::ShardDamaged, reason).with_index(name)
+            }
+            _ => {
+                let names: Vec<&str> = self.indices.iter().map(|index| index.name.as_str()).collect();
+                let reason = format!(
+                    "in the way of a snapshot that is being restored as [{}]",
+                    names.join(",")
+                );
+                Error::new(ErrorKind::ResourceAlreadyExists, reason).caused_by(why)
+            }
         }
     }
 
@@ -165,4 +218,21 @@ impl IndexRestore {
             change(recovery);
         }
     }
+}
+
+/// What there will be when these restores have come to their end; `None`: what there is already.
+pub(crate) fn with_restored(
+    metadata: &Arc<Metadata>,
+    restoring: &[Arc<Restoring>],
+    now_ms: i64,
+) -> Option<Arc<Metadata>> {
+    let mut next = None;
+    for restore in restoring {
+        let before = next.as_ref().unwrap_or(metadata);
+        // Nothing is made of it, so ids are not needed. What cannot be shown fails when its restore ends.
+        if let Ok((with, _)) = before.apply(&restore.command(), now_ms, &mut String::new) {
+            next = Some(with);
+        }
+    }
+    next
 }

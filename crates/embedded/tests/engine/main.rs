@@ -2,6 +2,7 @@
 
 mod answered;
 mod catalog_crash;
+mod closed_snapshots;
 mod clustering_cost;
 mod contexts;
 mod costs;

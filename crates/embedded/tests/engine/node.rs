@@ -43,7 +43,7 @@ pub(crate) struct Node {
     pub(crate) clock: Arc<AtomicI64>,
     pub(crate) folder: Arc<tempfile::TempDir>,
     runtime: tokio::runtime::Runtime,
-    disk: Arc<dyn Disk>,
+    pub(crate) disk: Arc<dyn Disk>,
 }
 
 impl Node {

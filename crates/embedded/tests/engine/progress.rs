@@ -299,3 +299,65 @@ fn of_a_restore_that_fails_nothing_is_told() {
     );
     assert_eq!(recoveries(&node, &ctx(), "*").unwrap(), []);
 }
+
+#[test]
+fn nobody_takes_the_name_of_what_is_being_restored() {
+    let store = Store::start();
+    fill(&store.node());
+    let node = store.node();
+    store.hold(Rule::next(Fault::Hold, 1).of(Method::Get).at("/splits/"));
+    let restore = RestoreSnapshot {
+        rename: Some(("(.+)".to_owned(), "back-$1".to_owned())),
+        ..restore_request("s", &["plain"])
+    };
+    let (engine, again) = (Arc::clone(&node.engine), restore.clone());
+    let restoring = beside(async move { engine.restore_snapshot(&ctx(), restore).await });
+    wait_for("the split", || (store.proxy.held() == 1).then_some(()));
+    let refused = node.create("back-plain", json!({})).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ResourceAlreadyExists, "{refused}");
+    let refused = node
+        .create("other", json!({"aliases": {"back-plain": {}}}))
+        .unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ResourceAlreadyExists, "{refused}");
+    // The other way round: an alias that the restored index will have is no name for an index.
+    let refused = node.create("plain-alias", json!({})).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ResourceAlreadyExists, "{refused}");
+    let written = node.bulk(vec![index("back-plain", "new", json!({"n": 1}))]);
+    let refused = written[0].result.as_ref().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ShardDamaged, "{refused}");
+    let engine = Arc::clone(&node.engine);
+    let twice = node.run(async move { engine.restore_snapshot(&ctx(), again).await });
+    assert_eq!(twice.unwrap_err().kind(), ErrorKind::SnapshotRestore);
+    // What is not in its way goes on.
+    node.create("another", json!({})).unwrap();
+    store.go_on();
+    restoring.join().unwrap().unwrap();
+    assert_eq!(node.count("back-plain", json!({"match_all": {}})), 60);
+    let written = node.bulk(vec![index("back-plain", "new", json!({"n": 1}))]);
+    assert!(written[0].result.is_ok());
+}
+
+#[test]
+fn a_restore_that_fails_gives_its_names_back() {
+    let store = Store::start();
+    fill(&store.node());
+    let node = store.node();
+    store.hold(Rule::next(Fault::Hold, 1).of(Method::Get).at("/splits/"));
+    let cancel = firn_engine::Cancel::default();
+    let context = RequestContext {
+        lasting: Some(firn_engine::Lasting::new(cancel.clone(), ())),
+        ..ctx()
+    };
+    let engine = Arc::clone(&node.engine);
+    let restore = RestoreSnapshot {
+        rename: Some(("(.+)".to_owned(), "back-$1".to_owned())),
+        ..restore_request("s", &["plain"])
+    };
+    let restoring = beside(async move { engine.restore_snapshot(&context, restore).await });
+    wait_for("the split", || (store.proxy.held() == 1).then_some(()));
+    assert!(node.create("back-plain", json!({})).is_err());
+    cancel.cancel();
+    store.go_on();
+    assert!(restoring.join().unwrap().is_err());
+    node.create("back-plain", json!({})).unwrap();
+}

@@ -58,7 +58,7 @@ fn put(node: &Node, settings: Value, verify: bool) -> Result<()> {
 }
 
 /// A node with a repository `r` in the folder.
-fn with_repository(repositories: &Path) -> Node {
+pub(crate) fn with_repository(repositories: &Path) -> Node {
     let node = node_with(repositories);
     register(&node, json!({"location": "backups"})).unwrap();
     node

