@@ -14,6 +14,8 @@ export interface LifecycleState {
   failed_step?: string;
   failed_step_retry_count?: number;
   /** Why it waits, or why it failed. */
+  /** Of the step, or the try, before. */
+  previous_step_info?: { type?: string; reason?: string } & Record<string, unknown>;
   step_info?: { type?: string; reason?: string; message?: string } & Record<string, unknown>;
   repository_name?: string;
   snapshot_name?: string;

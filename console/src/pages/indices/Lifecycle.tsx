@@ -67,6 +67,11 @@ function State({ state, onChanged }: { state: LifecycleState; onChanged: () => v
           {state.failed_step_retry_count !== undefined && ` Tried again ${format.number(state.failed_step_retry_count)} times.`}
         </Alert>
       )}
+      {!failed && state.previous_step_info?.reason && (
+        <Alert color="yellow" title="It is tried again">
+          {state.previous_step_info.reason}
+        </Alert>
+      )}
       {!failed && state.step_info?.message && <Alert color="glacier">{state.step_info.message}</Alert>}
       <Table maw={640} withRowBorders={false} verticalSpacing={3}>
         <Table.Tbody>

@@ -77,6 +77,9 @@ fn explanation(index: &IndexMetadata, now_ms: i64, human: bool) -> Value {
     if let Some(info) = &execution.step_info {
         out.put("step_info", info.clone());
     }
+    if let Some(info) = &execution.previous_step_info {
+        out.put("previous_step_info", info.clone());
+    }
     let definition = execution.phase.as_ref().map(PhaseDefinition::to_json);
     let definition = definition.unwrap_or_else(|| json!({"policy": policy}));
     out.put("phase_execution", without_phase(definition));

@@ -28,6 +28,8 @@ pub struct Execution {
     pub retries: u64,
     /// What is waited for, or the error.
     pub step_info: Option<Value>,
+    /// What that was of the step, or the try, before.
+    pub previous_step_info: Option<Value>,
     /// Of the searchable snapshot: the repository.
     pub snapshot_repository: Option<String>,
     /// Its name.
@@ -64,6 +66,7 @@ impl Execution {
             failed_step: None,
             retries: 0,
             step_info: None,
+            previous_step_info: None,
             snapshot_repository: None,
             snapshot_name: None,
             snapshot_index: None,
@@ -83,7 +86,7 @@ impl Execution {
         self.key = key;
         self.failed_step = None;
         self.retries = 0;
-        self.step_info = None;
+        self.previous_step_info = self.step_info.take();
         self
     }
 
@@ -105,8 +108,7 @@ impl Execution {
             self.key.step = step;
             self.step_ms = now_ms;
             self.retries += 1;
-            // It was about the try before.
-            self.step_info = None;
+            self.previous_step_info = self.step_info.take();
         }
         self
     }
@@ -136,6 +138,7 @@ impl Execution {
             (self.retries > 0).then_some(self.retries).into(),
         );
         put("step_info", self.step_info.clone().unwrap_or_default());
+        put("previous_step_info", self.previous_step_info.clone().unwrap_or_default());
         put("snapshot_repository", self.snapshot_repository.clone().into());
         put("snapshot_name", self.snapshot_name.clone().into());
         put("snapshot_index_name", self.snapshot_index.clone().into());
@@ -164,6 +167,7 @@ impl Execution {
             failed_step: text("failed_step"),
             retries: json["failed_step_retry_count"].as_u64().unwrap_or(0),
             step_info: json.get("step_info").cloned(),
+            previous_step_info: json.get("previous_step_info").cloned(),
             snapshot_repository: text("snapshot_repository"),
             snapshot_name: text("snapshot_name"),
             snapshot_index: text("snapshot_index_name"),
