@@ -138,7 +138,8 @@ describe('Discover on bad days', () => {
     const empty = await Firn.start();
     try {
       const page = await windows.open(empty, '/discover');
-      await page.getByRole('link', { name: 'How to send events' }).waitFor();
+      await page.getByRole('heading', { name: 'Send events' }).waitFor();
+      await page.getByLabel('curl block', { exact: true }).waitFor();
       await look(page, 'discover-no-source');
     } finally {
       await empty.stop();

@@ -1,11 +1,11 @@
-import { Button, Text } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
 import { IconList } from '@tabler/icons-react';
 import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
-import { Link } from 'react-router';
 import type { Hit, Language, Question } from '../../api/discover';
 import { errorText } from '../../api/errors';
+import type { Field } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
 import { copyText } from '../../components/copy';
 import { Empty } from '../../components/Empty';
@@ -19,7 +19,7 @@ import { EventTable } from './EventTable';
 import { FieldList } from './FieldList';
 import { FilterBar } from './FilterBar';
 import { failuresOf } from './failures';
-import { type Condition, type Filter, withCondition } from './filters';
+import { type Condition, exactCondition, type Filter, withCondition } from './filters';
 import { Histogram } from './Histogram';
 import { Notices } from './Notices';
 import { QueryBar } from './QueryBar';
@@ -37,6 +37,7 @@ import { type Asked, type RunControl, useRun } from './use-run';
 import { useFields, useSources, useTimeField } from './use-source';
 import { useTail, useTailed } from './use-tail';
 
+const Start = lazy(() => import('../start'));
 const NoHits = lazy(() => import('./NoHits'));
 const Surrounding = lazy(() => import('./Surrounding'));
 const ExportDialog = lazy(() => import('./ExportDialog'));
@@ -78,7 +79,7 @@ export function DiscoverPage() {
   const goOnHistogram = useCallback(() => goOn('histogram'), [goOn]);
   const openExport = useCallback(() => setDialog('export'), []);
   const openHelp = useCallback(() => setDialog('help'), []);
-  const on = useHandlers(state, update, control, askedOf, setAnchor);
+  const on = useHandlers(state, update, control, askedOf, setAnchor, fieldsByName);
   useKeys({
     '/': focusOn('[data-query]'),
     t: () => press('[data-time]'),
@@ -164,11 +165,12 @@ export function DiscoverPage() {
         onAnew={on.anew}
       />
       {source === '' && !sources.isPending && !sources.error ? (
-        <Empty title="There is nothing to look at yet">
-          <Text component={Link} to="/start" c="var(--mantine-color-anchor)" inherit>
-            How to send events
-          </Text>
-        </Empty>
+        <div className={classes.first}>
+          <Empty title="There is nothing to look at yet">This server has no events that you may see. This is how to send some:</Empty>
+          <Suspense fallback={<Loading />}>
+            <Start />
+          </Suspense>
+        </div>
       ) : (
         <div className={classes.body}>
           {!narrow && fieldPane}
@@ -286,9 +288,9 @@ function withStages(question: Question, { splitBy, interval, run }: Pick<Discove
 }
 
 /** What the parts of the page call: the same functions all the time, so that none is drawn anew for them. */
-function useHandlers(state: DiscoverState, write: Update, { again, begin, background }: RunControl, askedOf: (state: DiscoverState) => Asked | null, setAnchor: (hit: Hit) => void) {
-  const latest = useRef({ state, again, begin, background, askedOf });
-  latest.current = { state, again, begin, background, askedOf };
+function useHandlers(state: DiscoverState, write: Update, { again, begin, background }: RunControl, askedOf: (state: DiscoverState) => Asked | null, setAnchor: (hit: Hit) => void, fields: ReadonlyMap<string, Field>) {
+  const latest = useRef({ state, again, begin, background, askedOf, fields });
+  latest.current = { state, again, begin, background, askedOf, fields };
   return useMemo(() => {
     const before = (next: DiscoverState) => {
       const { begin, askedOf } = latest.current;
@@ -296,7 +298,11 @@ function useHandlers(state: DiscoverState, write: Update, { again, begin, backgr
       if (asked) begin(asked);
     };
     const update: Update = (patch, options) => write(patch, { ...options, before });
-    const filter = (condition: Condition, not: boolean) => update({ filters: withCondition(latest.current.state.filters, condition, not) });
+    const filter = (condition: Condition, not: boolean) => {
+      const exact = exactCondition(condition, latest.current.fields);
+      if (typeof exact === 'string') notifications.show({ color: 'yellow', title: 'There is no filter for this value', message: exact });
+      else update({ filters: withCondition(latest.current.state.filters, exact, not) });
+    };
     const column = (name: string) => update({ columns: toggledColumn(latest.current.state.columns, name) }, { replace: true });
     const pinnedFilters = () => latest.current.state.filters.filter(({ pin }) => pin);
     const actions: EventActions = {

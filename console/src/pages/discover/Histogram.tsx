@@ -63,7 +63,7 @@ export const Histogram = memo(function Histogram(props: Props) {
             ))}
           </ul>
         )}
-        <Group gap={6} ms="auto" wrap="nowrap">
+        <Group gap={6} ms="auto" wrap="nowrap" className={classes.controls ?? ''}>
           {stage.progress && loading && (
             <Text size="xs" c="dimmed" role="status">
               {format.number(stage.progress.done)} of {format.number(stage.progress.total)} shards

@@ -1,4 +1,5 @@
 import { Alert, Button, Group, Text } from '@mantine/core';
+import { ApiError } from '../../api/errors';
 import { useFormat } from '../../app/preferences';
 import { Failed } from '../../components/Failed';
 import { Partial } from '../../components/Partial';
@@ -21,6 +22,7 @@ interface Props {
 export function Notices({ problems, failure, sourcesError, background, tail, onRetry, onAnew }: Props) {
   const format = useFormat();
   const failed = failure !== null && failure !== undefined;
+  const gone = background && failure instanceof ApiError && (failure.status === 400 || failure.status === 404);
   const dropped = tail.dropped;
   if (problems.length === 0 && !failed && !sourcesError && !background && !tail.error && tail.failures.length === 0 && dropped === 0) return null;
   return (
@@ -31,10 +33,10 @@ export function Notices({ problems, failure, sourcesError, background, tail, onR
         </Alert>
       )}
       {sourcesError !== null && <Failed compact title="Sources are not known: pick one by its name" error={sourcesError} />}
-      {failed && <Failed compact title="No answer" error={failure} retry={onRetry} />}
+      {failed && <Failed compact title={gone ? 'The answer made in the background is no longer there, or not yours' : 'No answer'} error={failure} retry={onRetry} />}
       {background && (
         <Group gap="sm" role="status">
-          <Text size="sm">This answer is made in the background. It goes on without this page; its address leads back to it for three days.</Text>
+          {!gone && <Text size="sm">This answer is made in the background. It goes on without this page; its address leads back to it for three days.</Text>}
           <Button size="compact-xs" variant="default" onClick={onAnew}>
             Ask anew instead
           </Button>

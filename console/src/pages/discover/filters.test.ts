@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { WholeNumber } from '../../lib/json';
-import { describeCondition, type Filter, filterDsl, filtersDsl, toggled, withCondition } from './filters';
+import { describeCondition, exactCondition, type Filter, filterDsl, filtersDsl, toggled, withCondition } from './filters';
 
 describe('filters as Query DSL', () => {
   const check = (filter: Filter, dsl: object, words: string) => {
@@ -25,6 +25,29 @@ describe('filters as Query DSL', () => {
 
   it('leaves out what is switched off', () => {
     expect(filtersDsl([{ op: 'exists', field: 'a', off: true }, { op: 'exists', field: 'b' }])).toEqual([{ exists: { field: 'b' } }]);
+  });
+});
+
+describe('a value that was clicked', () => {
+  const fields = new Map(Object.entries({ path: { type: 'text' }, 'path.keyword': { type: 'keyword' }, message: { type: 'text' }, host: { type: 'keyword' } }));
+  const exact = (field: string, value: string | number) => exactCondition({ op: 'is', field, value }, fields);
+
+  it('is looked for whole, also where it has no words', () => {
+    expect(exact('path', '/')).toEqual({ op: 'is', field: 'path.keyword', value: '/' });
+    expect(exact('path', '')).toEqual({ op: 'is', field: 'path.keyword', value: '' });
+    expect(exact('host', '🔥')).toEqual({ op: 'is', field: 'host', value: '🔥' });
+    expect(exact('message', 'a b')).toEqual({ op: 'is', field: 'message', value: 'a b' });
+    expect(exact('unknown', '-')).toEqual({ op: 'is', field: 'unknown', value: '-' });
+    expect(exact('path', 5)).toEqual({ op: 'is', field: 'path', value: 5 });
+  });
+
+  it('is looked for by its words where the keyword beside it ends', () => {
+    expect(exact('path', 'word '.repeat(52))).toMatchObject({ field: 'path' });
+  });
+
+  it('has no filter where none could find it', () => {
+    expect(exact('message', '🔥')).toContain('has none');
+    expect(exact('host', 'x'.repeat(5000))).toContain('too long');
   });
 });
 

@@ -46,6 +46,22 @@ function conditionDsl(condition: Condition): object {
   }
 }
 
+/** Longer values are not in the keyword that a dynamic mapping puts beside a text. */
+const KEYWORD_CHARS_MAX = 256;
+/** Longer ones do not fit an address, and no event is looked for by them. */
+const VALUE_CHARS_MAX = 4096;
+
+/** The condition on the whole value that was clicked: of a text, whose words are what is searched, by the keyword beside it. Otherwise why there is none. */
+export function exactCondition(condition: Condition, fields: ReadonlyMap<string, { type: string }>): Condition | string {
+  if (condition.op !== 'is' || typeof condition.value !== 'string') return condition;
+  const { field, value } = condition;
+  if (value.length > VALUE_CHARS_MAX) return 'The value is too long to look for.';
+  if (fields.get(field)?.type !== 'text') return condition;
+  const keyword = `${field}.keyword`;
+  if (value.length <= KEYWORD_CHARS_MAX && fields.get(keyword)?.type === 'keyword') return { ...condition, field: keyword };
+  return /[\p{L}\p{N}]/u.test(value) ? condition : `${field} is searched by its words, and this value has none.`;
+}
+
 /** What a pill says after its field: `is "x"`, `exists`. */
 export function describeCondition(filter: Filter): string {
   const not = filter.not;

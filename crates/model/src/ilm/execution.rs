@@ -138,7 +138,10 @@ impl Execution {
             (self.retries > 0).then_some(self.retries).into(),
         );
         put("step_info", self.step_info.clone().unwrap_or_default());
-        put("previous_step_info", self.previous_step_info.clone().unwrap_or_default());
+        put(
+            "previous_step_info",
+            self.previous_step_info.clone().unwrap_or_default(),
+        );
         put("snapshot_repository", self.snapshot_repository.clone().into());
         put("snapshot_name", self.snapshot_name.clone().into());
         put("snapshot_index_name", self.snapshot_index.clone().into());

@@ -258,7 +258,9 @@ fn an_execution_comes_back_and_knows_when_it_came_where() {
     assert_eq!((&again.key, again.retries, again.step_ms), (&next.key, 1, 150));
     assert_eq!(again.step_info, None, "that was about the try before");
     assert_eq!(again.previous_step_info, failed.step_info);
-    let done = again.clone().at(StepKey::new("hot", "rollover", "update-rollover"), 160);
+    let done = again
+        .clone()
+        .at(StepKey::new("hot", "rollover", "update-rollover"), 160);
     assert_eq!(done.previous_step_info, None);
     for execution in [fresh, hot, next, failed, again, done] {
         assert_eq!(Execution::from_json(&execution.to_json()).unwrap(), execution);
