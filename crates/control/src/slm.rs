@@ -12,15 +12,13 @@ use firn_engine::{Engine, RequestContext};
 use firn_model::ilm::OperationMode;
 use firn_model::metadata::{Command, Metadata, SlmCommand};
 use firn_model::names::{IndicesOptions, resolve_date_math};
-use firn_model::slm::{Candidate, Invocation, Schedule, StoredSnapshotPolicy};
+use firn_model::slm::{Candidate, Invocation, POLICY, Schedule, StoredSnapshotPolicy};
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::control::Clock;
 
-/// The key in a snapshot's metadata that names its policy, as Elasticsearch has it.
-const POLICY: &str = "policy";
 const RETENTION_SCHEDULE: &str = "slm.retention_schedule";
 const RETENTION_SCHEDULE_DEFAULT: &str = "0 30 1 * * ?";
 

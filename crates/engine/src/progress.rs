@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::Error;
-use crate::search::SearchResponse;
+use crate::search::{SearchResponse, SearchShards, TotalHits};
 
 /// Where a running search leaves what it has found so far. A search whose
 /// [`RequestContext`](crate::RequestContext) carries one publishes now and then; whoever asks reads the latest.
@@ -16,6 +16,8 @@ pub struct Progress {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Shards of the target, once they are known.
+    expected: u32,
     /// Shards that were left out before the search began.
     skipped: u32,
     /// Shards that failed on the way: index, shard, why.
@@ -42,6 +44,23 @@ impl Progress {
     /// What it was made with.
     pub fn pace(&self) -> Duration {
         self.every
+    }
+
+    /// Shards that the search is about, those that need none included.
+    pub fn expect(&self, shards: u32) {
+        self.state().expected = shards;
+    }
+
+    /// What there is to tell before anything is published: no hits so far, and none of the shards done.
+    pub fn nothing_yet(&self) -> SearchResponse {
+        SearchResponse {
+            shards: SearchShards {
+                total: self.state().expected,
+                ..SearchShards::default()
+            },
+            total: Some(TotalHits { value: 0, exact: false }),
+            ..SearchResponse::default()
+        }
     }
 
     /// Shards that need no search, to be counted with all that follows.
@@ -85,12 +104,15 @@ impl Progress {
 mod tests {
     use super::*;
     use crate::ErrorKind;
-    use crate::search::SearchShards;
 
     #[test]
     fn shards_outside_of_the_search_are_counted() {
         let progress = Progress::default();
         assert!(progress.latest().is_none());
+        progress.expect(8);
+        let first = progress.nothing_yet();
+        assert_eq!((first.shards.total, first.shards.successful), (8, 0));
+        assert!(first.total.is_some_and(|total| total.value == 0 && !total.exact));
         progress.skip(3);
         let error = Error::new(ErrorKind::ShardDamaged, "damaged");
         progress.fail(vec![("a".to_owned(), 1, error)]);

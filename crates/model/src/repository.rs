@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use crate::settings::SettingsMap;
 use crate::{Error, ErrorKind, Result};
 
+/// Bytes of what a snapshot may have said about it (`metadata`), as JSON.
+pub const SNAPSHOT_METADATA_BYTES_MAX: usize = 1024;
+
 /// A registered repository.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RepositoryMetadata {

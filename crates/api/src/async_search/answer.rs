@@ -35,9 +35,10 @@ pub(super) fn answer(search: &AsyncSearch, has_id: bool, looks: &Looks, edge: &E
         Some(Err(error)) => (latest, Some(error)),
         None => (latest, None),
     };
+    let nothing_yet = (completed.is_none() && latest.is_none()).then(|| search.progress().nothing_yet());
     let response = match result {
         Some(Ok(response)) => Some(response),
-        _ => latest.as_deref(),
+        _ => latest.as_deref().or(nothing_yet.as_ref()),
     };
     head.insert(
         "is_partial".into(),

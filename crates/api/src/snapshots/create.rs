@@ -6,6 +6,7 @@ use firn_engine::Error;
 use firn_engine::search::IndexTarget;
 use firn_engine::snapshot::{CloneSnapshot, CreateSnapshot};
 use firn_model::names::IndicesOptions;
+use firn_model::repository::SNAPSHOT_METADATA_BYTES_MAX;
 use serde_json::{Value, json};
 
 use super::body::Fields;
@@ -44,6 +45,14 @@ pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         wait: call.params.bool("wait_for_completion", false)?,
     };
     body.end()?;
+    if let Some(metadata) = &request.metadata {
+        let bytes = serde_json::to_string(metadata).map_or(0, |text| text.len());
+        if bytes > SNAPSHOT_METADATA_BYTES_MAX {
+            let problem =
+                format!("metadata must be smaller than {SNAPSHOT_METADATA_BYTES_MAX} bytes, but was [{bytes}]");
+            return Err(ApiError::validation(&[problem]));
+        }
+    }
     let wait = request.wait;
     let description = format!("snapshot [{}:{}]", request.repository, request.name);
     let ctx = call.lasting(&edge, CREATE_ACTION, description);

@@ -334,6 +334,9 @@ impl Core {
                 }
             }
         }
+        if let Some(progress) = &ctx.progress {
+            progress.expect((places.len() + skipped.len()) as u32);
+        }
         let mut addressed = self.open_places(ctx, places, wanted, now_ms, &mut skipped)?;
         if addressed.is_empty()
             && let Some(place) = skipped.pop()

@@ -49,6 +49,23 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Indices that are no more, and what data streams had of them.
+    fn leave_out(&mut self, gone: &HashSet<String>) {
+        if gone.is_empty() {
+            return;
+        }
+        self.indices.retain(|index| !gone.contains(&*index.name));
+        for stream in &mut self.data_streams {
+            if stream.indices.iter().any(|name| gone.contains(name)) {
+                Arc::make_mut(stream).indices.retain(|name| !gone.contains(name));
+            }
+        }
+        self.data_streams.retain(|stream| !stream.indices.is_empty());
+        gone.iter().for_each(|name| self.running.leave_out(name));
+    }
+}
+
 /// Ended, one way or the other, or never begun because nobody had room for it.
 impl Drop for Plan {
     fn drop(&mut self) {
@@ -67,6 +84,17 @@ struct HeldShard {
     next_seq_no: u64,
     /// `Err`: the snapshot lacks it.
     segments: Result<Vec<FrozenSegment>>,
+}
+
+impl HeldShard {
+    fn new(index: &Arc<IndexState>, slot: &ShardSlot, next_seq_no: u64, segments: Result<Vec<FrozenSegment>>) -> Self {
+        Self {
+            index: Arc::clone(index),
+            number: slot.number,
+            next_seq_no,
+            segments,
+        }
+    }
 }
 
 impl Core {
@@ -129,8 +157,8 @@ impl Core {
     }
 
     /// Makes the snapshot. Blocks for as long as it takes, on a thread that may.
-    pub(crate) fn make_snapshot(&self, plan: Plan) -> Result<SnapshotInfo> {
-        let made = self.make(&plan);
+    pub(crate) fn make_snapshot(&self, mut plan: Plan) -> Result<SnapshotInfo> {
+        let made = self.make(&mut plan);
         if let Err(error) = &made {
             let (repository, snapshot) = (&plan.running.repository, &plan.running.name);
             tracing::warn!(repository, snapshot, %error, "a snapshot was not made");
@@ -138,9 +166,10 @@ impl Core {
         made
     }
 
-    fn make(&self, plan: &Plan) -> Result<SnapshotInfo> {
+    fn make(&self, plan: &mut Plan) -> Result<SnapshotInfo> {
         let io = self.io()?;
-        let repository = &plan.repository;
+        let repository = Arc::clone(&plan.repository);
+        let repository = &repository;
         let writing = io.block_on(repository.begin_writing())?;
         let made = self.make_while_writing(plan, &writing);
         if made.is_err() && !self.is_closing() {
@@ -162,11 +191,11 @@ impl Core {
         made
     }
 
-    fn make_while_writing(&self, plan: &Plan, writing: &Writing) -> Result<SnapshotInfo> {
+    fn make_while_writing(&self, plan: &mut Plan, writing: &Writing) -> Result<SnapshotInfo> {
         let io = self.io()?;
-        let repository = &plan.repository;
-        let running = &plan.running;
         let mut held = self.hold(plan)?;
+        let plan = &*plan;
+        let (repository, running) = (&plan.repository, &plan.running);
         let metadata = self.metadata_of(&plan.indices);
         let mut basis = writing.basis.clone();
         let names = plan.indices.iter().map(|index| index.name.to_string());
@@ -224,51 +253,74 @@ impl Core {
     }
 
     /// Holds every shard as it is now.
-    fn hold(&self, plan: &Plan) -> Result<Vec<HeldShard>> {
-        let running = &plan.running;
+    fn hold(&self, plan: &mut Plan) -> Result<Vec<HeldShard>> {
         let mut held = Vec::new();
+        let mut gone = HashSet::new();
         for index in &plan.indices {
-            if is_mounted(&index.metadata) {
-                // Its splits are in a repository already; what it was mounted from is in its settings.
-                for slot in index.shards.iter() {
-                    running.note(&index.name, slot.number, |status| status.stage = ShardStage::Done);
-                }
-                continue;
-            }
-            for slot in index.shards.iter() {
-                running.cancel.check().map_err(|_| aborted(running))?;
-                let frozen = self.freeze(index, slot);
-                if let Err(error) = &frozen
-                    && !running.request.partial
-                {
-                    return Err(Error::new(
-                        ErrorKind::Conflict,
-                        format!(
-                            "[{}:{}] shard [{}][{}] does not serve, and the snapshot may not be partial",
-                            running.repository, running.name, index.name, slot.number
-                        ),
-                    )
-                    .caused_by(error.clone()));
-                }
-                let (next_seq_no, segments) = match frozen {
-                    Ok((next_seq_no, segments)) => (next_seq_no, Ok(segments)),
-                    Err(error) => (0, Err(error)),
-                };
-                if let Err(error) = &segments {
-                    running.note(&index.name, slot.number, |status| {
-                        status.stage = ShardStage::Failure;
-                        status.reason = Some(error.to_string());
-                    });
-                }
-                held.push(HeldShard {
-                    index: Arc::clone(index),
-                    number: slot.number,
-                    next_seq_no,
-                    segments,
-                });
+            let is_held = !self.is_gone(plan, index)? && self.hold_index(&plan.running, index, &mut held)?;
+            if !is_held {
+                self.is_gone(plan, index)?;
+                gone.insert(index.name.to_string());
             }
         }
+        plan.leave_out(&gone);
         Ok(held)
+    }
+
+    /// Whether an index was deleted since the snapshot was asked for. One that was named, and not by a pattern, is missed.
+    fn is_gone(&self, plan: &Plan, index: &IndexState) -> Result<bool> {
+        let target = &plan.running.request.target;
+        match self.check_wanted(index) {
+            Err(error) if error.kind() == ErrorKind::IndexNotFound => {
+                let is_missed = target.expression.iter().any(|name| **name == *index.name);
+                match is_missed && !target.options.ignore_unavailable {
+                    true => Err(error),
+                    false => Ok(true),
+                }
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// False: the index was deleted meanwhile, and nothing of it is held.
+    fn hold_index(&self, running: &Running, index: &Arc<IndexState>, held: &mut Vec<HeldShard>) -> Result<bool> {
+        if is_mounted(&index.metadata) {
+            // Its splits are in a repository already; what it was mounted from is in its settings.
+            for slot in index.shards.iter() {
+                running.note(&index.name, slot.number, |status| status.stage = ShardStage::Done);
+            }
+            return Ok(true);
+        }
+        let begin = held.len();
+        for slot in index.shards.iter() {
+            running.cancel.check().map_err(|_| aborted(running))?;
+            let frozen = self.freeze(index, slot);
+            let Err(error) = &frozen else {
+                let (next_seq_no, segments) = frozen?;
+                held.push(HeldShard::new(index, slot, next_seq_no, Ok(segments)));
+                continue;
+            };
+            if error.kind() == ErrorKind::IndexNotFound {
+                held.truncate(begin);
+                return Ok(false);
+            }
+            if !running.request.partial {
+                return Err(Error::new(
+                    ErrorKind::Conflict,
+                    format!(
+                        "[{}:{}] shard [{}][{}] does not serve, and the snapshot may not be partial",
+                        running.repository, running.name, index.name, slot.number
+                    ),
+                )
+                .caused_by(error.clone()));
+            }
+            running.note(&index.name, slot.number, |status| {
+                status.stage = ShardStage::Failure;
+                status.reason = Some(error.to_string());
+            });
+            held.push(HeldShard::new(index, slot, 0, Err(error.clone())));
+        }
+        Ok(true)
     }
 
     fn freeze(&self, index: &IndexState, slot: &ShardSlot) -> Result<Frozen> {

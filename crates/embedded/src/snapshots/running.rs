@@ -77,6 +77,11 @@ impl Running {
         }
     }
 
+    /// Forgets an index that is no more.
+    pub(super) fn leave_out(&self, index: &str) {
+        self.shards.lock().retain(|(name, _), _| name != index);
+    }
+
     /// What happened to the shards of an index, by number.
     pub(super) fn shards_of(&self, index: &str) -> Vec<ShardSnapshotStatus> {
         let shards = self.shards.lock();

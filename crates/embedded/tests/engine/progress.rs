@@ -361,3 +361,36 @@ fn a_restore_that_fails_gives_its_names_back() {
     assert!(restoring.join().unwrap().is_err());
     node.create("back-plain", json!({})).unwrap();
 }
+
+/// Whoever asked for all that there is has all that is left; whoever asked for the index by its name is told.
+#[test]
+fn an_index_that_is_deleted_before_its_shards_are_held_is_left_out() {
+    let store = Store::start();
+    fill(&store.node());
+    let node = store.node();
+    node.create("keep", json!({})).unwrap();
+    for (name, indices, expect) in [
+        ("of a pattern", "soon-*,keep", Ok(vec!["keep".to_owned()])),
+        ("by name", "soon-gone,keep", Err(ErrorKind::IndexNotFound)),
+    ] {
+        node.create("soon-gone", json!({"settings": {"number_of_shards": 2}}))
+            .unwrap();
+        // The mark of whoever writes comes before the shards are held.
+        store.hold(Rule::next(Fault::Hold, 1).of(Method::Put));
+        let engine = Arc::clone(&node.engine);
+        let request = request(&name.replace(' ', "-"), indices);
+        let making = beside(async move { engine.create_snapshot(&ctx(), request).await });
+        wait_for("the mark", || (store.proxy.held() == 1).then_some(()));
+        node.execute(firn_model::metadata::Command::DeleteIndices {
+            names: vec!["soon-gone".to_owned()],
+        })
+        .unwrap();
+        store.go_on();
+        let made = making.join().unwrap();
+        assert_eq!(
+            made.map(|info| info.indices).map_err(|error| error.kind()),
+            expect,
+            "{name}"
+        );
+    }
+}

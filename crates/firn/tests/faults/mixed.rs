@@ -95,6 +95,27 @@ fn says_what_it_lacks(found: &Value, asked: &Value) {
     assert!(found["timed_out"] == true || failed || is_whole, "{asked}: {found}");
 }
 
+/// Clients that know types read an answer that has a `response` even before anything is found.
+fn has_an_answer_from_the_beginning(bed: &Bed) {
+    let path = "/far/_async_search?wait_for_completion_timeout=1ms&keep_on_completion=true&timeout=5s";
+    let mut found = bed.ok("POST", path, &json!({"size": 0}));
+    let path = format!("/_async_search/{}", found["id"].as_str().expect("an id"));
+    eventually("the number of shards", || {
+        let response = &found["response"];
+        assert_eq!(response["hits"]["hits"], json!([]), "{found}");
+        assert!(
+            response["took"].is_u64() && response["_shards"]["failed"].is_u64(),
+            "{found}"
+        );
+        if response["_shards"]["total"].as_u64() > Some(0) {
+            return true;
+        }
+        found = bed.ok("GET", &path, &Value::Null);
+        false
+    });
+    bed.ok("DELETE", &path, &Value::Null);
+}
+
 /// Pages that come later have no time that was over: what the first lacked is missing from them all, which each says.
 fn scrolls(bed: &Bed) {
     let body = json!({"size": 20, "query": {"match": {"text": "event"}}});
@@ -147,6 +168,7 @@ fn what_is_here_is_found_while_a_store_hangs() {
                 shows_near(found, &body);
                 says_what_it_lacks(found, &body);
             }
+            has_an_answer_from_the_beginning(&bed);
             // The second's time belongs to the search, and its client waits for the end.
             let path = "/far,near/_async_search?wait_for_completion_timeout=60s&timeout=1s";
             let body = &searches()[0];

@@ -130,6 +130,7 @@ impl Change<'_> {
 
     fn put_snapshot_policy(&mut self, id: &str, policy: &Value) -> Result<()> {
         let policy = SnapshotPolicy::parse(id, policy)?;
+        policy.check(self.now_ms)?;
         if !self.next.repositories.contains_key(&policy.repository) {
             return Err(Error::illegal_argument(format!(
                 "no such repository [{}]",

@@ -12,11 +12,14 @@ pub use cron::Schedule;
 pub use retention::{Candidate, Retention};
 
 use crate::ilm::OperationMode;
-use crate::repository::validate_snapshot_name;
+use crate::names::resolve_date_math;
+use crate::repository::{SNAPSHOT_METADATA_BYTES_MAX, validate_snapshot_name};
 use crate::{Error, Result};
 
 /// Bytes of a policy's id, as of names of indices.
 const ID_BYTES_MAX: usize = 255;
+/// The key in a snapshot's metadata that names its policy, as Elasticsearch has it.
+pub const POLICY: &str = "policy";
 
 /// `PUT /_slm/policy/ID`.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +70,7 @@ impl SnapshotPolicy {
         };
         let part = |name: &str| map.get(name).filter(|value| !value.is_null());
         let (name, repository) = (text("name")?, text("repository")?);
-        // Date math is checked when it is resolved.
+        // Date math is checked where the time is known.
         if !name.starts_with('<') {
             validate_snapshot_name(repository, name)?;
         }
@@ -78,6 +81,30 @@ impl SnapshotPolicy {
             config: part("config").map(SnapshotConfig::parse).transpose()?,
             retention: part("retention").map(Retention::parse).transpose()?,
         })
+    }
+
+    /// What would keep every snapshot from being made, though the policy can be read: a name that no snapshot may have, or what
+    /// is said in `config.metadata`.
+    pub fn check(&self, now_ms: i64) -> Result<()> {
+        validate_snapshot_name(&self.repository, &resolve_date_math(&self.name, now_ms)?)?;
+        let Some(config) = &self.config else {
+            return Ok(());
+        };
+        let invalid = |why: &str| {
+            Err(Error::illegal_argument(format!(
+                "invalid configuration.metadata: {why}"
+            )))
+        };
+        if config.metadata.contains_key(POLICY) {
+            return invalid("field name [policy] is reserved and will be added automatically");
+        }
+        let bytes = serde_json::to_string(&config.metadata).map_or(0, |text| text.len());
+        match bytes > SNAPSHOT_METADATA_BYTES_MAX {
+            true => invalid(&format!(
+                "must be smaller than [{SNAPSHOT_METADATA_BYTES_MAX}] bytes, but is [{bytes}] bytes"
+            )),
+            false => Ok(()),
+        }
     }
 
     /// The inverse of [`SnapshotPolicy::parse`].
