@@ -34,7 +34,7 @@ describe('a server that is empty, or refuses', () => {
   });
 
   test('each page whose question fails says so in the server’s words, and asks again', async ({ windows }) => {
-    const page = await windows.open(firn, '/indices');
+    const page = await windows.open(firn, '/indices', { routes: true });
     await page.getByText('There are no data streams').waitFor();
     for (const [path, asked] of [
       ['/indices', /\/_cat\/indices/],

@@ -78,7 +78,7 @@ describe('the dashboard', () => {
   });
 
   test('each panel has its empty, failed and partial look', async ({ windows }) => {
-    const page = await windows.open(firn, '/dashboard?t=2020-01-01T00:00:00Z,2020-01-02T00:00:00Z');
+    const page = await windows.open(firn, '/dashboard?t=2020-01-01T00:00:00Z,2020-01-02T00:00:00Z', { routes: true });
     await panel(page, 'Clients').getByText('No events here').waitFor();
     await look(page, 'dashboard-empty');
 
@@ -109,7 +109,7 @@ describe('the dashboard', () => {
   });
 
   test('frozen data is read only after its cost is accepted', async ({ windows }) => {
-    const page = await windows.open(firn, '/start');
+    const page = await windows.open(firn, '/start', { routes: true });
     let searches = 0;
     page.on('request', (request) => {
       if (request.method() === 'POST' && request.url().includes('_async_search')) searches += 1;
@@ -141,7 +141,7 @@ describe('the dashboard', () => {
   });
 
   test('a panel that nobody looks at any more is ended on the server', async ({ windows }) => {
-    const page = await windows.open(firn, '/dashboard?t=now-24h,now');
+    const page = await windows.open(firn, '/dashboard?t=now-24h,now', { routes: true });
     await panel(page, 'Clients').getByRole('list').waitFor();
     const deleted: string[] = [];
     page.on('request', (request) => {

@@ -134,6 +134,27 @@ describe('Discover on bad days', () => {
     }
   });
 
+  test('stays when a file of it does not arrive, and says which part is not there', async ({ windows }) => {
+    const page = await windows.open(firn, '/tasks', { routes: true, allow: /preload|dynamically imported/ });
+    await page.getByRole('heading', { name: 'Tasks' }).waitFor();
+    const chart = /\/assets\/(HistogramChart|QueryEditor)[^/]*\.js/;
+    await page.route(chart, (route) => route.abort());
+    await page.goto(`${firn.url}/app/discover?i=events-demo&t=now-7d,now`);
+    await totalIs(page, 500);
+    const alert = page.getByRole('alert').filter({ hasText: 'The chart is not there' });
+    await alert.waitFor();
+    expect(await page.getByRole('row').count()).toBeGreaterThan(5);
+    // A query is asked without the editor as well.
+    await page.getByLabel('Query in KQL').fill('severity: nowhere');
+    await page.keyboard.press('Enter');
+    await totalIs(page, 0);
+    await page.unroute(chart);
+    await alert.getByRole('button', { name: 'Try again' }).click();
+    await page.locator('.cm-content').getByText('severity: nowhere').waitFor();
+    await query(page, 'severity: *');
+    await page.locator('.u-over').waitFor();
+  });
+
   test('says where to begin when there is nothing', async ({ windows }) => {
     const empty = await Firn.start();
     try {

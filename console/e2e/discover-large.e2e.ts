@@ -58,7 +58,7 @@ describe('Discover over many events', () => {
   });
 
   test('cancels a search', async ({ windows }) => {
-    const page = await windows.open(firn, '/discover?i=many');
+    const page = await windows.open(firn, '/discover?i=many', { routes: true });
     await page.locator(`[data-total="${EVENTS}"]`).waitFor();
     // An answer that never comes.
     await page.route('**/_firn/discover', () => undefined);
@@ -73,6 +73,8 @@ describe('Discover over many events', () => {
   test('says of what was not answered that it broke off when the server goes away', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=many');
     await page.locator(`[data-total="${EVENTS}"]`).waitFor();
+    // All its files are there.
+    await page.locator('.u-over').waitFor();
     await firn.kill();
     await page.keyboard.press('r');
     await page.getByText(/firn cannot be reached/).first().waitFor();

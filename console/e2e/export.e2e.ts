@@ -204,7 +204,7 @@ describe('an export that takes its time', () => {
   });
 
   test('that is refused says why, and keeps what was chosen', async ({ windows }) => {
-    const page = await windows.open(firn, '/discover?i=large&c=number&t=now-1d,now');
+    const page = await windows.open(firn, '/discover?i=large&c=number&t=now-1d,now', { routes: true });
     await page.locator(`[data-total="${LARGE}"]`).waitFor();
     const refusal = { error: { type: 'es_rejected_execution_exception', reason: 'too many exports [4] of this tenant', quota: 'x' }, status: 429 };
     await page.route('**/_firn/discover/export', (route) => route.fulfill({ status: 429, json: refusal }));

@@ -23,6 +23,8 @@ export interface OpenOptions {
   as?: Account;
   /** What the console may complain about in this test, such as an answer that the test breaks. */
   allow?: RegExp;
+  /** The test answers requests in the server's place. To begin with that while a page is there misses some of its requests. */
+  routes?: boolean;
   context?: BrowserContextOptions;
 }
 
@@ -38,7 +40,7 @@ export class Windows {
   private readonly complaints: string[] = [];
 
   /** A window with the console at `path`, such as `/tasks?kind=searches`. */
-  async open(firn: Firn, path: string, { as, allow, context: options }: OpenOptions = {}): Promise<Page> {
+  async open(firn: Firn, path: string, { as, allow, routes = false, context: options }: OpenOptions = {}): Promise<Page> {
     const context = await browser.newContext({
       viewport: { width: 1440, height: 900 },
       locale: 'en-GB',
@@ -66,6 +68,7 @@ export class Windows {
     context.on('console', (message) => {
       if (message.type() === 'error' && !OF_ANSWERS.test(message.text())) complain(`wrote an error: ${message.text()}`);
     });
+    if (routes) await context.route('**/asked-by-nobody', (route) => route.abort());
     const folder = distFolder();
     if (folder) await serveFrom(folder, context);
     const page = await context.newPage();

@@ -2,7 +2,7 @@ import { Button } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
 import { IconList } from '@tabler/icons-react';
-import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
+import { lazy, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
 import type { Hit, Language, Question } from '../../api/discover';
 import { errorText } from '../../api/errors';
 import type { Field } from '../../api/fields';
@@ -10,6 +10,7 @@ import { useFormat } from '../../app/preferences';
 import { copyText } from '../../components/copy';
 import { Empty } from '../../components/Empty';
 import { Loading } from '../../components/Loading';
+import { Part } from '../../components/Part';
 import { absoluteRange, type TimeRange } from '../../lib/time-range';
 import { exportColumns, toggledColumn } from './columns';
 import classes from './Discover.module.css';
@@ -167,9 +168,9 @@ export function DiscoverPage() {
       {source === '' && !sources.isPending && !sources.error ? (
         <div className={classes.first}>
           <Empty title="There is nothing to look at yet">This server has no events that you may see. This is how to send some:</Empty>
-          <Suspense fallback={<Loading />}>
+          <Part lost="How to send events is not there">
             <Start />
-          </Suspense>
+          </Part>
         </div>
       ) : (
         <div className={classes.body}>
@@ -220,7 +221,7 @@ export function DiscoverPage() {
           </div>
         </div>
       )}
-      <Suspense>
+      <Part lost="The dialog is not there" fallback={null}>
         {narrow && (
           <FieldDrawer opened={dialog === 'fields'} onClose={() => setDialog(null)}>
             {fieldPane}
@@ -240,7 +241,7 @@ export function DiscoverPage() {
             onClose={() => setAnchor(null)}
           />
         )}
-      </Suspense>
+      </Part>
     </div>
   );
 }

@@ -1,6 +1,6 @@
 import { ActionIcon } from '@mantine/core';
 import { IconChevronDown, IconChevronRight, IconCopy, IconFilterMinus, IconFilterPlus } from '@tabler/icons-react';
-import { Fragment, lazy, memo, Suspense, useState } from 'react';
+import { Fragment, lazy, memo, useState } from 'react';
 import type { Hit } from '../../api/discover';
 import type { Field } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
@@ -8,7 +8,7 @@ import type { Format } from '../../lib/format';
 import { dateMs, flatten, textOf, valueAt } from '../../lib/event-fields';
 import { isNumber, isScalar, type Scalar } from '../../lib/json';
 import { cutMarked, fragmentsOf, type Marked, marksOf, piecesOf } from '../../lib/marks';
-import { Loading } from '../../components/Loading';
+import { Part } from '../../components/Part';
 import classes from './EventTable.module.css';
 import type { Condition } from './filters';
 import type { ColumnState } from './state';
@@ -84,9 +84,9 @@ export const EventRow = memo(function EventRow({ hit, at, id, rowKey, columns, t
       {open && (
         <div role="row" aria-level={2}>
           <div role="gridcell" aria-colspan={count}>
-            <Suspense fallback={<Loading />}>
+            <Part lost="The event is not there">
               <EventDetail hit={hit} columns={columns} fields={fields} actions={actions} />
-            </Suspense>
+            </Part>
           </div>
         </div>
       )}

@@ -1,9 +1,10 @@
 import { Button, Group, Loader, Text } from '@mantine/core';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { type KeyboardEvent, memo, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { type KeyboardEvent, memo, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { Hit } from '../../api/discover';
 import type { Field } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
+import { Part } from '../../components/Part';
 import { Failed } from '../../components/Failed';
 import { hitKey, withFresh } from '../../lib/paging';
 import { type EventActions, EventRow } from './EventRow';
@@ -144,7 +145,7 @@ export const EventTable = memo(function EventTable(props: Props) {
         </div>
       </div>
       <div className={classes.foot}>
-        {hits.length === 0 && <Suspense>{empty}</Suspense>}
+        {hits.length === 0 && <Part lost="What else there is to find is not known" fallback={null}>{empty}</Part>}
         {loading && (
           <Group gap="xs" p="xs" role="status">
             <Loader size={14} />

@@ -1,10 +1,10 @@
 import { ActionIcon, Popover, Tooltip } from '@mantine/core';
 import { IconPlus, IconX } from '@tabler/icons-react';
-import { createContext, lazy, memo, Suspense, useContext } from 'react';
+import { createContext, lazy, memo, useContext } from 'react';
 import type { FieldCount, Question } from '../../api/discover';
 import type { Field } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
-import { Loading } from '../../components/Loading';
+import { Part } from '../../components/Part';
 import { FieldIcon } from './FieldIcon';
 import classes from './FieldList.module.css';
 import type { Condition } from './filters';
@@ -59,9 +59,9 @@ export const FieldRow = memo(function FieldRow({ field, opened, isColumn, questi
         </Popover.Target>
         <Popover.Dropdown p={0} aria-label={`Values of ${field.name}`}>
           {opened && question && (
-            <Suspense fallback={<Loading />}>
+            <Part lost="The values are not there">
               <TopValues field={field} question={question} onFilter={filter} isColumn={isColumn} onColumn={onColumn} />
-            </Suspense>
+            </Part>
           )}
         </Popover.Dropdown>
       </Popover>

@@ -1,7 +1,8 @@
 import { Button, Menu } from '@mantine/core';
 import { IconArrowsExchange, IconEye, IconEyeOff, IconFilterPlus, IconPencil, IconPin, IconPinFilled, IconPinnedOff, IconTrash, IconX } from '@tabler/icons-react';
-import { lazy, memo, Suspense, useState } from 'react';
+import { lazy, memo, useState } from 'react';
 import type { Field } from '../../api/fields';
+import { Part } from '../../components/Part';
 import { textOf } from '../../lib/event-fields';
 import { describeCondition, fieldOf, type Filter, toggled } from './filters';
 import classes from './FilterBar.module.css';
@@ -45,14 +46,14 @@ export const FilterBar = memo(function FilterBar({ filters, fields, onChange }: 
         </Button>
       )}
       {editing !== null && (
-        <Suspense>
+        <Part lost="The dialog is not there" fallback={null}>
           <FilterDialog
             filter={filters[editing] ?? null}
             fields={fields}
             onSave={(filter) => onChange(editing < 0 ? [...filters, filter] : filters.map((known, at) => (at === editing ? filter : known)))}
             onClose={() => setEditing(null)}
           />
-        </Suspense>
+        </Part>
       )}
     </>
   );

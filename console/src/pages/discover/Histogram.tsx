@@ -1,11 +1,12 @@
 import { Button, Group, Menu, NativeSelect, Text, useComputedColorScheme } from '@mantine/core';
 import { IconFilterMinus, IconFilterPlus } from '@tabler/icons-react';
-import { lazy, memo, Suspense, useMemo, useState } from 'react';
+import { lazy, memo, useMemo, useState } from 'react';
 import type { Histogram as Result } from '../../api/discover';
 import type { Field } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
 import { restColor, seriesColor, valueColors } from '../../components/chart-colors';
 import { Loading } from '../../components/Loading';
+import { Part } from '../../components/Part';
 import { rangeOfBuckets } from '../../lib/brush';
 import type { TimeRange } from '../../lib/time-range';
 import classes from './Histogram.module.css';
@@ -78,11 +79,11 @@ export const Histogram = memo(function Histogram(props: Props) {
       </div>
       <StageState name="The histogram" {...props} />
       {result && !asTable && (
-        <Suspense fallback={<div className={classes.space} />}>
+        <Part lost="The chart is not there" fallback={<div className={classes.space} />}>
           <div className={classes.chart} data-stale={(stage.stale && loading) || undefined}>
             <HistogramChart result={result} series={series} onRange={onRange} />
           </div>
-        </Suspense>
+        </Part>
       )}
       {result && asTable && <BucketTable result={result} series={series} onRange={onRange} />}
       {!result && loading && (

@@ -3,6 +3,7 @@ import { IconCheck, IconPlayerStopFilled, IconRefresh } from '@tabler/icons-reac
 import { lazy, memo, Suspense, useEffect, useId, useRef, useState } from 'react';
 import type { Language, Question } from '../../api/discover';
 import { ApiError, errorText } from '../../api/errors';
+import { ErrorBoundary } from '../../app/ErrorBoundary';
 import classes from './QueryBar.module.css';
 
 const QueryEditor = lazy(() => import('./QueryEditor'));
@@ -49,37 +50,39 @@ export const QueryBar = memo(function QueryBar({ text, language, error, running,
   const shownError = dirty ? null : error;
   const position = shownError instanceof ApiError ? shownError.position : undefined;
   const label = `Query in ${LANGUAGE_NAMES[draft.language]}`;
+  // To write a query needs no editor: there are words in it before its colours.
+  const plain = (
+    <input
+      className={classes.plain}
+      aria-label={label}
+      data-query
+      placeholder={HINTS[draft.language]}
+      value={draft.text}
+      onFocus={() => (focused.current = true)}
+      onBlur={() => (focused.current = false)}
+      onChange={(event) => change({ text: event.currentTarget.value })}
+      onKeyDown={(event) => event.key === 'Enter' && run()}
+    />
+  );
   return (
     <div className={classes.root}>
       <div className={classes.box} data-error={shownError ? true : undefined}>
-        <Suspense
-          fallback={
-            <input
-              className={classes.plain}
-              aria-label={label}
-              data-query
+        <ErrorBoundary instead={plain}>
+          <Suspense fallback={plain}>
+            <QueryEditor
+              label={label}
               placeholder={HINTS[draft.language]}
-              value={draft.text}
-              onFocus={() => (focused.current = true)}
-              onBlur={() => (focused.current = false)}
-              onChange={(event) => change({ text: event.currentTarget.value })}
-              onKeyDown={(event) => event.key === 'Enter' && run()}
+              text={draft.text}
+              language={draft.language}
+              position={position ?? null}
+              messageId={shownError ? messageId : null}
+              question={question}
+              takesFocus={focused.current}
+              onChange={(text) => change({ text })}
+              onRun={run}
             />
-          }
-        >
-          <QueryEditor
-            label={label}
-            placeholder={HINTS[draft.language]}
-            text={draft.text}
-            language={draft.language}
-            position={position ?? null}
-            messageId={shownError ? messageId : null}
-            question={question}
-            takesFocus={focused.current}
-            onChange={(text) => change({ text })}
-            onRun={run}
-          />
-        </Suspense>
+          </Suspense>
+        </ErrorBoundary>
         <Menu position="bottom-end" withinPortal>
           <Menu.Target>
             <Button variant="subtle" color="gray" size="compact-xs" className={classes.language ?? ''} aria-label={`Query language: ${LANGUAGE_NAMES[draft.language]}`}>

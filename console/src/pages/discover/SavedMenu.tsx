@@ -1,7 +1,7 @@
 import { Button, Popover } from '@mantine/core';
 import { IconBookmark } from '@tabler/icons-react';
-import { lazy, memo, Suspense, useState } from 'react';
-import { Loading } from '../../components/Loading';
+import { lazy, memo, useState } from 'react';
+import { Part } from '../../components/Part';
 
 const SavedSearches = lazy(() => import('./SavedSearches'));
 
@@ -28,9 +28,9 @@ export const SavedMenu = memo(function SavedMenu(props: SavedProps) {
       </Popover.Target>
       <Popover.Dropdown p="sm" aria-label="Saved searches">
         {open && (
-          <Suspense fallback={<Loading />}>
+          <Part lost="The saved searches are not there">
             <SavedSearches {...props} close={() => setOpen(false)} />
-          </Suspense>
+          </Part>
         )}
       </Popover.Dropdown>
     </Popover>

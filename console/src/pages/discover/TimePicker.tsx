@@ -1,8 +1,8 @@
 import { Button, Popover, Text } from '@mantine/core';
 import { IconAntennaBars5, IconCalendarTime, IconChevronDown } from '@tabler/icons-react';
-import { lazy, memo, Suspense, useId, useState } from 'react';
+import { lazy, memo, useId, useState } from 'react';
 import { useFormat } from '../../app/preferences';
-import { Loading } from '../../components/Loading';
+import { Part } from '../../components/Part';
 import { describeRange, type TimeRange } from '../../lib/time-range';
 import classes from './TimePicker.module.css';
 
@@ -53,9 +53,9 @@ export const TimePicker = memo(function TimePicker(props: Props) {
           </Popover.Target>
           <Popover.Dropdown p={0} aria-label="Time range">
             {open && (
-              <Suspense fallback={<Loading />}>
+              <Part lost="The times are not there">
                 <TimeMenu {...props} close={() => setOpen(false)} />
-              </Suspense>
+              </Part>
             )}
           </Popover.Dropdown>
         </Popover>
