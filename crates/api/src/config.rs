@@ -91,9 +91,9 @@ pub struct ApiConfig {
 /// How much of `_async_search` is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AsyncSearchLimits {
-    /// Searches that run or are kept. Past it submitting gets a 429.
+    /// Searches that run, and those that are kept. Past it submitting gets a 429, and the oldest kept one goes.
     pub count_max: usize,
-    /// Bytes of all answers kept. An answer past it is lost: whoever asks for it gets a 429.
+    /// Bytes of all answers kept. Past it the oldest go.
     pub bytes_max: u64,
     /// Bytes of one answer kept. A larger one is lost: whoever asks for it gets a 400.
     pub response_bytes_max: u64,
@@ -112,11 +112,12 @@ impl Default for AsyncSearchLimits {
 /// How much of `_firn/discover` is kept, and what it does without being told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoverLimits {
-    /// Requests, live tails and exports that run or are kept. Past it further ones get a 429.
+    /// Requests, live tails and exports that run, and runs that are kept. Past it further ones get a 429, and the oldest kept
+    /// one goes.
     pub count_max: usize,
     /// Those of one tenant.
     pub per_tenant_max: usize,
-    /// Bytes of all answers that are kept. A stage past it fails with 429.
+    /// Bytes of all answers under way or kept. Past it the oldest kept ones go, and then a stage fails with 429.
     pub bytes_max: u64,
     /// Bytes that a stage may fetch from snapshot repositories without asking.
     pub ask_over_bytes: u64,

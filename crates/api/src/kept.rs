@@ -2,17 +2,24 @@
 //!
 //! Only who asked can name one: for everybody else, and once its time is over, it is not there. What the answers are, and
 //! what is said where there is no room, is the matter of those who keep them (`async_search/store.rs`, `discover/store.rs`).
+//!
+//! Those that run and those that have ended are counted apart. Where too many run, another one is refused; where too many
+//! that have ended are kept, the oldest goes: who asks is never refused because of what somebody did not fetch.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use firn_control::Privilege;
 use firn_engine::{Cancel, Error, ErrorKind, Scope, Share, Shares};
 use firn_model::tenant::TenantId;
 use tokio::sync::Notify;
+
+use crate::request::Call;
 
 /// Random bytes of an id: nobody guesses one.
 const ID_BYTES: usize = 32;
@@ -22,9 +29,9 @@ const ID_CHARS: usize = 43;
 /// How many there may be, and how large.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// All of them.
+    /// All that run, and all that have ended.
     pub(crate) count_max: usize,
-    /// Those of one tenant; `None`: as many as there may be.
+    /// Those of one tenant that run, and that have ended; `None`: as many as there may be.
     pub(crate) per_tenant_max: Option<usize>,
     /// Bytes of all that is kept.
     pub(crate) bytes_max: u64,
@@ -32,7 +39,7 @@ pub(crate) struct Bounds {
     pub(crate) answer_bytes_max: u64,
 }
 
-/// So many are there already.
+/// So many run already.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Full {
     /// Of the tenant.
@@ -47,7 +54,10 @@ pub(crate) struct Answers<T> {
     /// What their ids begin with.
     prefix: &'static str,
     pub(crate) bounds: Bounds,
+    /// Of those that run.
     places: Arc<Shares<Option<TenantId>>>,
+    /// How many have ended.
+    ends: AtomicU64,
     /// What the answers take.
     pub(crate) bytes: Arc<Shares<Option<TenantId>>>,
 }
@@ -63,9 +73,20 @@ pub(crate) struct Kept<T> {
     expires_ms: AtomicI64,
     is_removed: AtomicBool,
     /// It was removed, or is to be kept for another time.
-    changed: Notify,
+    changed: Arc<Notify>,
     pub(crate) answer: T,
-    _place: Share<Option<TenantId>>,
+    /// Until its end.
+    place: Mutex<Option<Share<Option<TenantId>>>>,
+    ended: OnceLock<Ended>,
+}
+
+/// What the order in which answers go is made of.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    /// Of its end: who ended before has a lower one.
+    number: u64,
+    /// What it takes.
+    bytes: u64,
 }
 
 impl<T> Answers<T> {
@@ -76,6 +97,7 @@ impl<T> Answers<T> {
             prefix,
             bounds,
             places: Shares::new(bounds.count_max as u64),
+            ends: AtomicU64::new(0),
             bytes: Shares::new(bounds.bytes_max),
         })
     }
@@ -97,7 +119,7 @@ impl<T> Answers<T> {
         if let (Some(tenant), Some(max)) = (&tenant, self.bounds.per_tenant_max) {
             let own = by_id
                 .values()
-                .filter(|other| other.scope.tenant_id() == Some(tenant))
+                .filter(|other| other.ended.get().is_none() && other.scope.tenant_id() == Some(tenant))
                 .count();
             if own >= max {
                 return Err(Full::Tenant(own as u64));
@@ -110,16 +132,81 @@ impl<T> Answers<T> {
             cancel,
             expires_ms: AtomicI64::new(expires_ms.unwrap_or(i64::MAX)),
             is_removed: AtomicBool::new(false),
-            changed: Notify::new(),
+            changed: Arc::default(),
             answer,
-            _place: place,
+            place: Mutex::new(Some(place)),
+            ended: OnceLock::new(),
         });
         by_id.insert(kept.id.clone(), Arc::clone(&kept));
         Ok(kept)
     }
 
+    /// One has ended, with so many bytes: its place is free. Where more are kept than may be, the oldest of its tenant goes,
+    /// or of the tenant that keeps most.
+    pub(crate) fn end(&self, kept: &Kept<T>, bytes: u64) {
+        let number = self.ends.fetch_add(1, Ordering::Relaxed);
+        if kept.ended.set(Ended { number, bytes }).is_err() {
+            return;
+        }
+        drop(kept.place.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let mut gone = Vec::new();
+        let mut by_id = self.lock();
+        // Others may have ended at the same time.
+        while let Some(oldest) = self.too_many(&by_id, kept.scope.tenant_id()) {
+            by_id.remove(&oldest.id);
+            gone.push(oldest);
+        }
+        drop(by_id);
+        for oldest in gone {
+            oldest.let_go();
+        }
+    }
+
+    /// The one that goes first, if more have ended than may be kept, of this tenant or of all.
+    fn too_many(&self, by_id: &HashMap<String, Arc<Kept<T>>>, tenant: Option<&TenantId>) -> Option<Arc<Kept<T>>> {
+        let all = by_id.values().filter(|kept| kept.ended.get().is_some());
+        let own = all.clone().filter(|kept| kept.scope.tenant_id() == tenant);
+        let per_tenant_max = tenant.and(self.bounds.per_tenant_max);
+        if per_tenant_max.is_some_and(|max| own.clone().count() > max) {
+            own.min_by_key(|kept| kept.end_number()).cloned()
+        } else if all.count() > self.bounds.count_max {
+            oldest_of_most(by_id, |_| 1)
+        } else {
+            None
+        }
+    }
+
+    /// Lets one that has ended go for so many bytes more: the oldest of the tenant that keeps most bytes. Whether one
+    /// went; none does if all together would not make that room.
+    pub(crate) fn make_room(&self, bytes: u64) -> bool {
+        let oldest = {
+            let by_id = self.lock();
+            let ended: u64 = by_id.values().filter_map(|kept| Some(kept.ended.get()?.bytes)).sum();
+            let needed = self.bytes.held().saturating_sub(ended).saturating_add(bytes);
+            match needed <= self.bounds.bytes_max {
+                true => oldest_of_most(&by_id, |ended| ended.bytes),
+                false => None,
+            }
+        };
+        if let Some(oldest) = &oldest {
+            self.remove(oldest);
+        }
+        oldest.is_some()
+    }
+
     /// The one of an id, if it is there for `scope`.
     pub(crate) fn find(&self, scope: &Scope, id: &str, now_ms: i64) -> Result<Arc<Kept<T>>, Error> {
+        self.find_where(id, now_ms, |asker| scope.may_use(asker))
+    }
+
+    /// The one that a request names to end it: who asked for it may, operators, and an admin of its tenant.
+    pub(crate) fn find_to_end(&self, call: &Call, now_ms: i64) -> Result<Arc<Kept<T>>, Error> {
+        self.find_where(call.capture("id"), now_ms, |asker| {
+            call.ctx.scope.may_use(asker) || call.reaches(asker, Privilege::ManageCluster)
+        })
+    }
+
+    fn find_where(&self, id: &str, now_ms: i64, is_reached: impl Fn(&Scope) -> bool) -> Result<Arc<Kept<T>>, Error> {
         let is_id = id.strip_prefix(self.prefix).is_some_and(|rest| {
             rest.len() == ID_CHARS
                 && rest
@@ -132,16 +219,14 @@ impl<T> Answers<T> {
         }
         let found = self.lock().get(id).cloned();
         found
-            .filter(|kept| scope.may_use(&kept.scope) && kept.time_left(now_ms).is_some())
+            .filter(|kept| is_reached(&kept.scope) && kept.time_left(now_ms).is_some())
             .ok_or_else(|| Error::new(ErrorKind::ResourceNotFound, id))
     }
 
     /// Ends one and lets it go.
     pub(crate) fn remove(&self, kept: &Kept<T>) {
         self.lock().remove(&kept.id);
-        kept.cancel.cancel();
-        kept.is_removed.store(true, Ordering::Relaxed);
-        kept.changed.notify_one();
+        kept.let_go();
     }
 
     /// Ends and removes all of a tenant.
@@ -155,18 +240,31 @@ impl<T> Answers<T> {
         }
     }
 
-    /// Removes one when its time is over, by the clock `now_ms`. Of each there may be one call.
+    /// Removes one when its time is over, by the clock `now_ms`. Of each there may be one call. Meanwhile it holds nothing of
+    /// it: what is removed gives its bytes back at once.
     pub(crate) async fn expire(self: Arc<Self>, kept: Arc<Kept<T>>, now_ms: Arc<dyn Fn() -> i64 + Send + Sync>) {
-        while let Some(left) = kept.time_left(now_ms()) {
+        let changed = Arc::clone(&kept.changed);
+        let held = Arc::downgrade(&kept);
+        drop(kept);
+        while let Some(left) = self.time_left(&held, now_ms()) {
             tokio::select! {
                 () = tokio::time::sleep(left) => {}
-                () = kept.changed.notified() => {}
-            }
-            if kept.is_removed.load(Ordering::Relaxed) {
-                return;
+                () = changed.notified() => {}
             }
         }
-        self.remove(&kept);
+    }
+
+    /// `None`: it is removed, now if its time is over.
+    fn time_left(&self, held: &Weak<Kept<T>>, now_ms: i64) -> Option<Duration> {
+        let kept = held.upgrade()?;
+        if kept.is_removed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let left = kept.time_left(now_ms);
+        if left.is_none() {
+            self.remove(&kept);
+        }
+        left
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Kept<T>>>> {
@@ -191,11 +289,43 @@ impl<T> Kept<T> {
         self.changed.notify_one();
     }
 
+    /// Ends it: it was taken out.
+    fn let_go(&self) {
+        self.cancel.cancel();
+        self.is_removed.store(true, Ordering::Relaxed);
+        self.changed.notify_one();
+    }
+
+    /// Lower than of those that ended later; the highest if it runs.
+    fn end_number(&self) -> u64 {
+        self.ended.get().map_or(u64::MAX, |ended| ended.number)
+    }
+
     /// `None`: its time is over.
     fn time_left(&self, now_ms: i64) -> Option<Duration> {
         let left_ms = u64::try_from(self.expires_ms().saturating_sub(now_ms)).ok()?;
         (left_ms > 0).then(|| Duration::from_millis(left_ms))
     }
+}
+
+/// Of those that have ended and weigh something, the oldest of the tenant whose weigh most.
+fn oldest_of_most<T>(by_id: &HashMap<String, Arc<Kept<T>>>, weight: impl Fn(&Ended) -> u64) -> Option<Arc<Kept<T>>> {
+    let mut tenants: BTreeMap<Option<&TenantId>, (u64, &Arc<Kept<T>>)> = BTreeMap::new();
+    for kept in by_id.values() {
+        let weight = kept.ended.get().map_or(0, &weight);
+        if weight == 0 {
+            continue;
+        }
+        let (all, oldest) = tenants.entry(kept.scope.tenant_id()).or_insert((0, kept));
+        *all += weight;
+        if kept.end_number() < oldest.end_number() {
+            *oldest = kept;
+        }
+    }
+    let most = tenants
+        .into_values()
+        .max_by_key(|(all, oldest)| (*all, Reverse(oldest.end_number())));
+    most.map(|(_, oldest)| Arc::clone(oldest))
 }
 
 /// So long after now, ms since epoch UTC.
@@ -268,6 +398,97 @@ mod tests {
         let _own = [tenant("a"), tenant("a")].map(|scope| add(&answers, scope, None).unwrap());
         assert!(matches!(add(&answers, tenant("a"), None), Err(Full::All(_))));
         add(&answers, tenant("b"), None).expect("somebody else still has room");
+    }
+
+    #[test]
+    fn those_that_have_ended_take_no_place_and_the_oldest_of_a_tenant_goes() {
+        let answers = answers(3, Some(2));
+        let run = |name: &str, number: u8| {
+            let random = |bytes: &mut [u8]| bytes.fill(number);
+            let scope = Arc::new(tenant(name));
+            answers.add(scope, Cancel::default(), None, &random, ()).unwrap()
+        };
+        let ended = |name: &str, number: u8| {
+            let kept = run(name, number);
+            answers.end(&kept, 0);
+            kept.id.clone()
+        };
+        let is_there = |id: &String| answers.find(&Scope::operator(), id, 0).is_ok();
+        let running = [run("a", 100), run("b", 101)];
+        let ids: Vec<String> = (0..10).map(|number| ended("a", number)).collect();
+        assert_eq!(
+            ids.iter().filter(|id| is_there(id)).collect::<Vec<_>>(),
+            [&ids[8], &ids[9]]
+        );
+        // Of all: the tenant that keeps most makes room.
+        let others = [ended("b", 20), ended("c", 21)];
+        assert!(others.iter().all(is_there));
+        assert!(!is_there(&ids[8]) && is_there(&ids[9]));
+        // Where all keep the same, the oldest.
+        let last = ended("d", 22);
+        assert!(!is_there(&ids[9]) && others.iter().chain([&last]).all(is_there));
+        assert!(
+            running
+                .iter()
+                .all(|kept| is_there(&kept.id) && !kept.cancel.is_cancelled())
+        );
+        let _second = run("a", 102);
+        assert!(add(&answers, tenant("a"), None).is_err(), "two run");
+    }
+
+    #[test]
+    fn as_many_are_left_of_those_that_end_at_the_same_time() {
+        let answers = answers(10, Some(2));
+        let run = |number: u8| {
+            let random = |bytes: &mut [u8]| bytes.fill(number);
+            let (scope, cancel) = (Arc::new(tenant("a")), Cancel::default());
+            answers.add(scope, cancel, None, &random, ()).unwrap()
+        };
+        // All have been noted as ended when the last of them looks at how many are kept.
+        let ended = |number: u64| {
+            let kept = run(number as u8);
+            kept.ended.set(Ended { number, bytes: 0 }).unwrap();
+            kept
+        };
+        let mut kept = vec![ended(0), ended(1), ended(2)];
+        answers.ends.store(3, Ordering::Relaxed);
+        kept.push(run(3));
+        answers.end(&kept[3], 0);
+        let is_over = kept.iter().map(|kept| kept.cancel.is_cancelled());
+        assert_eq!(is_over.collect::<Vec<_>>(), [true, true, false, false]);
+    }
+
+    #[test]
+    fn who_keeps_most_bytes_makes_room_if_that_helps() {
+        let answers = answers(100, None);
+        let shares = Mutex::new(Vec::new());
+        let ended = |name: &str, number: u8, bytes| {
+            let random = |bytes: &mut [u8]| bytes.fill(number);
+            let scope = Arc::new(tenant(name));
+            let kept = answers.add(scope, Cancel::default(), None, &random, ()).unwrap();
+            let share = answers.bytes.take(kept.tenant(), bytes).unwrap();
+            shares.lock().unwrap().push((kept.id.clone(), share));
+            answers.end(&kept, bytes);
+            kept.id.clone()
+        };
+        let ids = [
+            ended("a", 1, 100),
+            ended("b", 2, 0),
+            ended("b", 3, 400),
+            ended("b", 4, 400),
+        ];
+        let there = || {
+            let is_there = |id: &String| answers.find(&Scope::operator(), id, 0).is_ok();
+            shares.lock().unwrap().retain(|(id, _)| is_there(id));
+            ids.each_ref().map(is_there)
+        };
+        assert!(!answers.make_room(1001), "that much there never is");
+        assert_eq!(there(), [true; 4]);
+        assert!(answers.make_room(200));
+        assert_eq!(there(), [true, true, false, true], "what takes nothing frees nothing");
+        assert!(answers.make_room(900) && there()[0] && answers.make_room(950));
+        assert_eq!(there(), [false, true, false, false]);
+        assert!(!answers.make_room(1));
     }
 
     #[test]

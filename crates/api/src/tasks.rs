@@ -310,7 +310,7 @@ fn cancel(edge: &Edge, call: &Call, tasks: &[Task]) -> Result<Reply, ApiError> {
 impl Call {
     /// Whether the caller may touch what `asker` asked for: with the privilege that operators have, as the same asker,
     /// or as the admin of his tenant.
-    fn reaches(&self, asker: &Scope, operators: Privilege) -> bool {
+    pub(crate) fn reaches(&self, asker: &Scope, operators: Privilege) -> bool {
         if self.identity.has(operators) {
             return true;
         }

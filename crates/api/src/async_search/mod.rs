@@ -121,11 +121,9 @@ pub(crate) async fn status(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     Ok(Reply::ok(&answer::status(&search)))
 }
 
-/// `DELETE /_async_search/{id}`: cancels the search if it still runs.
+/// `DELETE /_async_search/{id}`: cancels the search if it still runs. An admin of its tenant may do that too.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let search = edge
-        .async_searches
-        .find(&call.ctx.scope, call.capture("id"), edge.now_ms())?;
+    let search = edge.async_searches.find_to_end(&call, edge.now_ms())?;
     edge.async_searches.remove(&search);
     Ok(Reply::acknowledged())
 }

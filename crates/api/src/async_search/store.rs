@@ -76,9 +76,8 @@ impl Answers<Search> {
             Error::new(
                 ErrorKind::Rejected,
                 format!(
-                    "rejected execution of an async search: [{held}] are running or kept already. This limit can be set \
-                     by changing the [search.max_async_searches] setting; deleting those that are no longer needed makes \
-                     room."
+                    "rejected execution of an async search: [{held}] are running already. This limit can be set by \
+                     changing the [search.max_async_searches] setting."
                 ),
             )
         })
@@ -130,7 +129,11 @@ impl Answers<Search> {
                 self.bounds.answer_bytes_max
             )))
         } else {
-            match self.bytes.take(search.tenant(), bytes) {
+            let mut taken = self.bytes.take(search.tenant(), bytes);
+            while taken.is_err() && self.make_room(bytes) {
+                taken = self.bytes.take(search.tenant(), bytes);
+            }
+            match taken {
                 Ok(share) => {
                     state.held = Some(share);
                     None
@@ -145,6 +148,7 @@ impl Answers<Search> {
                 )),
             }
         };
+        let held = state.held.as_ref().map_or(0, Share::amount);
         state.outcome = Some(match refused {
             None => done,
             Some(error) => {
@@ -156,6 +160,7 @@ impl Answers<Search> {
                 })
             }
         });
+        self.end(search, held);
     }
 }
 
@@ -250,6 +255,7 @@ mod tests {
         let large = reason(&kept(4000)).unwrap();
         assert!(large.contains("larger than [3000] bytes"), "{large}");
         let _second = kept(2000);
+        // Somebody is reading both.
         let full = reason(&kept(2000)).unwrap();
         assert!(full.contains("search.max_async_search_memory"), "{full}");
         // Who waits for the answer gets it whatever its size; it is refused once it is to stay.
@@ -258,6 +264,29 @@ mod tests {
         assert_eq!(reason(&search), None);
         searches.keep(&search, 3);
         assert!(reason(&search).is_some());
+    }
+
+    #[test]
+    fn the_oldest_makes_room_for_what_ends() {
+        let searches = searches(3, 5000, 3000);
+        let kept = |words| {
+            let search = open(&searches, tenant("a")).unwrap();
+            searches.keep(&search, 1);
+            searches.complete(&search, 2, Ok(answer(words)));
+            assert!(search.completed().unwrap().result.is_ok());
+            search.id.clone()
+        };
+        let is_there = |id: &String| searches.find(&tenant("a"), id, 3).is_ok();
+        let ids: Vec<String> = (0..3).map(|_| kept(2000)).collect();
+        assert_eq!(
+            ids.iter().map(is_there).collect::<Vec<_>>(),
+            [false, true, true],
+            "bytes"
+        );
+        let small: Vec<String> = (0..10).map(|_| kept(1)).collect();
+        let left = small.iter().filter(|id| is_there(id)).count();
+        assert_eq!(left, 3, "number");
+        assert!(is_there(&small[9]) && !ids.iter().any(is_there));
     }
 
     #[test]

@@ -34,9 +34,10 @@ pub(super) struct News {
 }
 
 /// See the module.
-#[derive(Debug)]
 pub(crate) struct Board {
     inner: Mutex<Inner>,
+    /// Lets something that is kept go for so many bytes more; whether there was anything.
+    make_room: Box<dyn Fn(u64) -> bool + Send + Sync>,
     /// How much was posted.
     posted: watch::Sender<u64>,
 }
@@ -51,9 +52,14 @@ struct Inner {
 }
 
 impl Board {
-    /// Empty; `held` is what it may grow in.
-    pub(super) fn new(held: Share<Option<TenantId>>) -> Arc<Self> {
+    /// Empty; `held` is what it may grow in. Where that is full, `make_room` lets something that is kept go for so many
+    /// bytes more, and tells whether there was anything.
+    pub(super) fn new(
+        held: Share<Option<TenantId>>,
+        make_room: impl Fn(u64) -> bool + Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new(Self {
+            make_room: Box::new(make_room),
             inner: Mutex::new(Inner {
                 topics: BTreeMap::new(),
                 held,
@@ -71,12 +77,17 @@ impl Board {
             inner.remove(Topic::Progress(stage));
         }
         inner.remove(topic);
-        inner.make_room(news.json.len() as u64)?;
+        inner.grow(news.json.len() as u64, &*self.make_room)?;
         let number = *self.posted.borrow() + 1;
         inner.topics.insert(topic, (number, news));
         drop(inner);
         self.posted.send_replace(number);
         Ok(())
+    }
+
+    /// What it takes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.lock().held.amount()
     }
 
     /// Nothing will follow.
@@ -121,10 +132,14 @@ impl Inner {
     }
 
     /// Room for so many bytes more. What was taken once is kept: the next result is about as large.
-    fn make_room(&mut self, bytes: u64) -> Result<(), Error> {
+    fn grow(&mut self, bytes: u64, make_room: &dyn Fn(u64) -> bool) -> Result<(), Error> {
         let after = self.bytes + bytes;
         let missing = after.saturating_sub(self.held.amount());
-        self.held.grow(missing).map_err(|held| {
+        let mut grown = self.held.grow(missing);
+        while grown.is_err() && make_room(missing) {
+            grown = self.held.grow(missing);
+        }
+        grown.map_err(|held| {
             let limit = self.held.of().limit();
             Error::new(
                 ErrorKind::CircuitBreaking,
@@ -161,7 +176,7 @@ mod tests {
 
     #[test]
     fn later_news_replace_earlier_ones() {
-        let board = Board::new(Shares::new(1000).open(None));
+        let board = Board::new(Shares::new(1000).open(None), |_| false);
         board.post(Topic::Opened, news("o")).unwrap();
         board.post(Topic::Progress(0), news("p")).unwrap();
         board.post(Topic::Progress(1), news("q")).unwrap();
@@ -180,7 +195,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded() {
         let shares = Shares::new(10);
-        let board = Board::new(shares.open(None));
+        let board = Board::new(shares.open(None), |_| false);
         board.post(Topic::Result(0), news("12345678")).unwrap();
         let error = board.post(Topic::Result(1), news("1234")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CircuitBreaking);
@@ -190,9 +205,21 @@ mod tests {
         assert_eq!(shares.held(), 0);
     }
 
+    #[test]
+    fn what_is_kept_makes_room_for_what_grows() {
+        let shares = Shares::new(10);
+        let kept = Mutex::new(vec![shares.take(None, 4).unwrap(), shares.take(None, 4).unwrap()]);
+        let board = Board::new(shares.open(None), move |bytes| {
+            assert_eq!(bytes, 8);
+            kept.lock().unwrap().pop().is_some()
+        });
+        board.post(Topic::Result(0), news("12345678")).unwrap();
+        assert_eq!((shares.held(), board.bytes()), (8, 8));
+    }
+
     #[tokio::test]
     async fn readers_wake_up() {
-        let board = Board::new(Shares::new(10).open(None));
+        let board = Board::new(Shares::new(10).open(None), |_| false);
         let mut watch = board.watch();
         watch.borrow_and_update();
         board.post(Topic::End, news("e")).unwrap();

@@ -116,7 +116,14 @@ pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
         _permit: permit,
         _task: task,
     };
-    claim.run = Some(tokio::spawn(run.go(asked)).abort_handle());
+    let kept = goes_on.then(|| (Arc::clone(&edge), Arc::clone(&discover)));
+    let going = async move {
+        run.go(asked).await;
+        if let Some((edge, discover)) = kept {
+            edge.discovers.end(&discover, discover.answer.bytes());
+        }
+    };
+    claim.run = Some(tokio::spawn(going).abort_handle());
     if goes_on {
         let discovers = Arc::clone(&edge.discovers);
         tokio::spawn(discovers.expire(Arc::clone(&discover), Arc::clone(&edge.config.now_ms)));
@@ -139,11 +146,9 @@ fn reply(discover: &Discover, wire: Wire, held: impl Send + 'static) -> Reply {
     wire.reply(stream::kept_alive(pieces, wire), false)
 }
 
-/// `DELETE /_firn/discover/{id}`: ends it if it still runs.
+/// `DELETE /_firn/discover/{id}`: ends it if it still runs. An admin of its tenant may do that too.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let discover = edge
-        .discovers
-        .find(&call.ctx.scope, call.capture("id"), edge.now_ms())?;
+    let discover = edge.discovers.find_to_end(&call, edge.now_ms())?;
     edge.discovers.remove(&discover);
     Ok(Reply::acknowledged())
 }

@@ -51,22 +51,25 @@ impl Answers<Arc<Board>> {
     /// One more, for who asks in `scope`; `expires_ms`: until when it is kept once its connection is gone, `None`: no longer
     /// than that.
     pub(super) fn open(
-        &self,
+        self: &Arc<Self>,
         scope: Arc<Scope>,
         cancel: Cancel,
         expires_ms: Option<i64>,
         random: &(dyn Fn(&mut [u8]) + Send + Sync),
     ) -> Result<Arc<Discover>, Error> {
-        let board = Board::new(self.bytes.open(scope.tenant_id().cloned()));
+        let discovers = Arc::downgrade(self);
+        let board = Board::new(self.bytes.open(scope.tenant_id().cloned()), move |bytes| {
+            discovers.upgrade().is_some_and(|discovers| discovers.make_room(bytes))
+        });
         self.add(scope, cancel, expires_ms, random, board).map_err(|full| {
             let reason = match full {
                 Full::Tenant(own) => format!(
-                    "rejected execution of a discover: [{own}] of the tenant are running or kept already. This limit can \
-                     be set by changing the [discover.max_per_tenant] setting."
+                    "rejected execution of a discover: [{own}] of the tenant are running already. This limit can be set by \
+                     changing the [discover.max_per_tenant] setting."
                 ),
                 Full::All(held) => format!(
-                    "rejected execution of a discover: [{held}] are running or kept already. This limit can be set by \
-                     changing the [discover.max_open] setting."
+                    "rejected execution of a discover: [{held}] are running already. This limit can be set by changing \
+                     the [discover.max_open] setting."
                 ),
             };
             Error::new(ErrorKind::Rejected, reason)

@@ -190,7 +190,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_is_told_all_and_then_no_more() {
-        let board = Board::new(Shares::new(1000).open(None));
+        let board = Board::new(Shares::new(1000).open(None), |_| false);
         board.post(Topic::Opened, news("opened", "1")).unwrap();
         let mut pieces = Box::pin(read(Arc::clone(&board), Wire::Lines, ()));
         assert_eq!(pieces.next().await.unwrap().unwrap(), "1\n");

@@ -462,14 +462,14 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: MEMORY,
         kind: Kind::MemoryShare(MIB),
         default: Fixed("64mb"),
-        help: "Memory of all answers of `_async_search` that are kept. Those that do not fit in are lost, and whoever asks for them is answered with 429.",
+        help: "Memory of all answers of `_async_search` that are kept. Where one more does not fit in, the oldest of the tenant that keeps most goes.",
     },
     Definition {
         name: "discover.max_memory",
         section: MEMORY,
         kind: Kind::MemoryShare(MIB),
         default: Fixed("128mb"),
-        help: "Memory of all answers of `_firn/discover` that are being told or are kept. A stage whose result does not fit in fails with 429. firn's own setting.",
+        help: "Memory of all answers of `_firn/discover` that are being told or are kept. Of those that are kept the oldest go first; a stage whose result does not fit in then fails with 429. firn's own setting.",
     },
     Definition {
         name: "thread_pool.write.size",
@@ -595,7 +595,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: SEARCH,
         kind: Kind::Count(1, 100_000),
         default: Fixed("500"),
-        help: "Searches of `_async_search` that may run or be kept. Further ones are answered with 429.",
+        help: "Searches of `_async_search` that may run; further ones are answered with 429. As many are kept once they have ended: with one more, the oldest of the tenant that keeps most goes.",
     },
     Definition {
         name: "search.max_async_search_response_size",
@@ -609,14 +609,14 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: SEARCH,
         kind: Kind::Count(1, 100_000),
         default: Fixed("256"),
-        help: "Requests of `_firn/discover`, live tails and exports that may run or be kept. Further ones are answered with 429. firn's own setting.",
+        help: "Requests of `_firn/discover`, live tails and exports that may run; further ones are answered with 429. As many runs in the background are kept once they have ended: with one more, the oldest of the tenant that keeps most goes. firn's own setting.",
     },
     Definition {
         name: "discover.max_per_tenant",
         section: SEARCH,
         kind: Kind::Count(1, 100_000),
         default: Fixed("32"),
-        help: "Those of one tenant. firn's own setting.",
+        help: "Those of one tenant: so many may run, and so many are kept, the newest. firn's own setting.",
     },
     Definition {
         name: "discover.frozen.ask_over",

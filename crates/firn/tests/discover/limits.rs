@@ -38,6 +38,54 @@ fn a_tenant_may_have_so_many_open() {
 }
 
 #[test]
+fn what_has_ended_and_is_kept_takes_no_place() {
+    let world = World::new(&[("discover.max_per_tenant", "2")]);
+    let asked = json!({"index": "events", "frozen": "background", "stages": [{"stage": "sample", "size": 1}]});
+    let run = || {
+        let told = world.alpha.discover(&asked);
+        format!("/_firn/discover/{}", told.0[0]["id"].as_str().unwrap())
+    };
+    let paths: Vec<String> = (0..6).map(|_| run()).collect();
+    let status = |path: &String| world.alpha.client.get(path).unwrap().status;
+    eventually("the last ones", || {
+        paths.iter().map(status).collect::<Vec<_>>() == [404, 404, 404, 404, 200, 200]
+    });
+    let export = json!({"index": "events"});
+    let exported = world.alpha.client.json("POST", "/_firn/discover/export", &export);
+    assert_eq!(exported.unwrap().status, 200);
+}
+
+#[test]
+fn an_admin_of_the_tenant_may_delete_what_is_kept() {
+    let world = World::new(&[]);
+    let reader = |name: &str| {
+        let entry = json!({"names": ["*"], "privileges": ["read"]});
+        let body = json!({
+            "name": name, "metadata": {"tenant": "alpha"}, "role_descriptors": {"r": {"indices": [entry]}},
+        });
+        let key = world.operator.ok("POST", "/_security/api_key", &body);
+        let authorization = format!("ApiKey {}", key["encoded"].as_str().unwrap());
+        world.alpha.client.authorized(authorization)
+    };
+    let (one, other) = (reader("one"), reader("other"));
+    let asked = json!({"index": "events", "frozen": "background", "stages": [{"stage": "sample", "size": 1}]});
+    let told = Told::read(&one.json("POST", "/_firn/discover", &asked).unwrap().text());
+    let path = format!("/_firn/discover/{}", told.0[0]["id"].as_str().unwrap());
+    let delete = |client: &firn_testkit::Client| client.send("DELETE", &path, None, b"").unwrap().status;
+    assert_eq!(delete(&other), 404, "he is no admin");
+    assert_eq!(delete(&world.bravo.client), 404, "he is another tenant's");
+    assert_eq!(
+        world.alpha.client.get(&path).unwrap().status,
+        404,
+        "reading is for who asked"
+    );
+    assert_eq!(
+        (delete(&world.alpha.client), delete(&world.operator.client)),
+        (200, 404)
+    );
+}
+
+#[test]
 fn searches_at_once_are_a_quota_of_the_tenant() {
     let world = World::new(&[]);
     world.operator.ok(
