@@ -151,14 +151,19 @@ impl Control {
         !self.state().users.is_empty()
     }
 
-    /// Whether the operator is there and has this password.
+    /// Whether the operator is there and may not sign in.
+    pub fn is_operator_disabled(&self) -> bool {
+        self.state().users.get(OPERATOR).is_some_and(|user| !user.enabled)
+    }
+
+    /// Whether the operator is there and signs in with this password.
     pub fn is_operator_password(&self, password: &Password) -> bool {
         let state = self.state();
-        let operator = state.users.get(OPERATOR);
+        let operator = state.users.get(OPERATOR).filter(|user| user.enabled);
         operator.is_some_and(|user| passwords::matches(&password.0, &user.password_hash.0))
     }
 
-    /// Makes the first operator, or gives him a new password. Returns his name.
+    /// Makes the first operator, or gives him a new password and lets him sign in. Returns his name.
     pub fn set_operator_password(&self, password: &Password) -> Result<&'static str> {
         passwords::check_new(&password.0)?;
         let password_hash = Hidden(passwords::hash(&password.0, self.draw())?);

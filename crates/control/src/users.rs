@@ -12,6 +12,7 @@ use crate::control::Control;
 use crate::identity::{Identity, Principal};
 use crate::privilege::Privilege;
 use crate::room::{self, Room};
+use crate::state::State;
 use crate::{passwords, roles};
 
 /// The operator who is there from the first start; named as in Elasticsearch, so that tools find him.
@@ -119,11 +120,15 @@ impl Control {
         let mut metadata = new.metadata;
         let tenant = claim(asker, &mut metadata)?;
         check_roles(&new.roles, tenant.as_ref())?;
+        if !new.enabled {
+            // Elasticsearch takes it here.
+            check_not_own(asker, name)?;
+        }
         let hash = match &new.password {
             Some(password) => Some(self.hash(password)?),
             None => None,
         };
-        self.change(|state, _| {
+        self.change_users(|state| {
             state.check_tenant(tenant.as_ref())?;
             let present = state.users.get(name);
             if let Some(user) = present {
@@ -171,14 +176,15 @@ impl Control {
         self.change_user(asker, name, |user| user.password_hash = password_hash)
     }
 
-    /// Lets a user sign in, or no more.
+    /// Lets a user sign in, or no more. Nobody may do so to himself: he could not take it back.
     pub fn set_enabled(&self, asker: &Identity, name: &str, enabled: bool) -> Result<()> {
+        check_not_own(asker, name)?;
         self.change_user(asker, name, |user| user.enabled = enabled)
     }
 
     /// Removes a user; whether he was there.
     pub fn delete_user(&self, asker: &Identity, name: &str) -> Result<bool> {
-        self.change(|state, _| {
+        self.change_users(|state| {
             let Some(user) = state.users.get(name).filter(|user| sees(asker, user)) else {
                 return Ok(false);
             };
@@ -193,11 +199,25 @@ impl Control {
     }
 
     fn change_user(&self, asker: &Identity, name: &str, change: impl FnOnce(&mut User)) -> Result<()> {
-        self.change(|state, _| {
+        self.change_users(|state| {
             let user = state.users.get_mut(name).filter(|user| sees(asker, user));
             let user = user.ok_or_else(|| Error::validation(&["user must exist in order to change it"]))?;
             change(Arc::make_mut(user));
             Ok(())
+        })
+    }
+
+    /// Changes users, unless no operator could sign in afterwards.
+    fn change_users<T>(&self, decide: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+        self.change(|state, _| {
+            let had_operator = has_operator(state);
+            let outcome = decide(state)?;
+            match had_operator && !has_operator(state) {
+                true => Err(Error::illegal_argument(
+                    "no operator who may sign in would be left: make or enable another one first",
+                )),
+                false => Ok(outcome),
+            }
         })
     }
 
@@ -214,6 +234,25 @@ fn sees(asker: &Identity, user: &User) -> bool {
         None if asker.has(Privilege::ManageSecurity) => true,
         Some(tenant) if asker.has(Privilege::ManageTenant) => user.tenant().as_ref() == Some(tenant),
         _ => matches!(asker.principal(), Principal::User(own) if own.name == user.name),
+    }
+}
+
+/// Whether an operator may sign in.
+fn has_operator(state: &State) -> bool {
+    let is_operator = |user: &User| user.enabled && user.roles.iter().any(|name| roles::is_for_operators(name));
+    state
+        .users
+        .values()
+        .any(|user| is_operator(user) && user.tenant().is_none())
+}
+
+/// Refuses to let somebody lock himself out, in Elasticsearch's words; a key is its maker.
+fn check_not_own(asker: &Identity, name: &str) -> Result<()> {
+    match asker.user_name() == Some(name) {
+        true => Err(Error::illegal_argument(
+            "users may not update the enabled status of their own account",
+        )),
+        false => Ok(()),
     }
 }
 
@@ -272,14 +311,15 @@ pub(crate) fn check_metadata(metadata: &Map<String, Value>) -> Result<()> {
 /// Refuses what cannot be a user's name.
 fn check_name(name: &str) -> Result<()> {
     let printable = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
-    // A colon ends the name in the Basic scheme.
+    // A colon ends the name in the Basic scheme; `_privileges` and the like are endpoints beside the users.
     let is_name = (1..=NAME_BYTES_MAX).contains(&name.len())
         && name.bytes().all(|byte| printable(byte) && byte != b':')
+        && !name.starts_with('_')
         && name.trim() == name;
     if !is_name {
         return Err(Error::validation(&[format!(
             "username [{name}] is invalid: names must be at least [1] and no more than [{NAME_BYTES_MAX}] printable \
-             ASCII characters without [:], leading or trailing whitespace"
+             ASCII characters without [:], leading [_], leading or trailing whitespace"
         )]));
     }
     Ok(())
@@ -310,10 +350,10 @@ mod tests {
 
     #[test]
     fn names_are_printable() {
-        for name in ["elastic", "a b", "x@y.org"] {
+        for name in ["elastic", "a b", "x@y.org", "a_b"] {
             check_name(name).unwrap();
         }
-        for name in ["", " a", "a ", "ä", "a:b", "a\n", &"x".repeat(508)] {
+        for name in ["", " a", "a ", "ä", "a:b", "a\n", "_privileges", &"x".repeat(508)] {
             assert!(check_name(name).is_err(), "{name}");
         }
     }

@@ -130,6 +130,51 @@ fn user(roles: &[&str], metadata: serde_json::Value) -> NewUser {
     }
 }
 
+#[test]
+fn nobody_locks_himself_out_and_an_operator_is_left() {
+    let world = World::new();
+    let control = &world.control;
+    let refused = |outcome: Result<()>, expect: &str| {
+        let error = outcome.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::IllegalArgument);
+        assert!(error.reason().contains(expect), "{error}");
+    };
+    let own = "users may not update the enabled status of their own account";
+    let (elastic, admin) = (world.operator(), world.tenant("acme"));
+    refused(control.set_enabled(&elastic, "elastic", false), own);
+    refused(control.set_enabled(&admin, "acme-admin", false), own);
+    let disabled = NewUser {
+        enabled: false,
+        ..user(&["tenant_admin"], json!({}))
+    };
+    refused(control.put_user(&admin, "acme-admin", disabled).map(drop), own);
+    let key = control.create_api_key(&admin, new_key("k")).unwrap();
+    refused(control.set_enabled(&world.key(&key).unwrap(), "acme-admin", false), own);
+    control.set_enabled(&elastic, "acme-admin", false).unwrap();
+
+    let operator = || user(&["superuser"], json!({}));
+    control.put_user(&elastic, "second", operator()).unwrap();
+    let second = world.sign_in("second", PASSWORD).unwrap();
+    control.set_enabled(&second, "elastic", false).unwrap();
+    let last = "no operator who may sign in would be left";
+    refused(control.delete_user(&second, "second").map(drop), last);
+    refused(
+        control.put_user(&second, "second", user(&[], json!({}))).map(drop),
+        last,
+    );
+    control.put_user(&second, "third", operator()).unwrap();
+    control.set_enabled(&second, "third", false).unwrap();
+    refused(control.delete_user(&second, "second").map(drop), last);
+
+    // The way back of who has the machine: the password that he has already.
+    let password = Password(PASSWORD.to_owned());
+    assert!(control.is_operator_disabled() && !control.is_operator_password(&password));
+    assert!(world.sign_in("elastic", PASSWORD).is_none());
+    control.set_operator_password(&password).unwrap();
+    assert!(!control.is_operator_disabled() && control.is_operator_password(&password));
+    assert!(control.delete_user(&world.operator(), "second").unwrap());
+}
+
 fn new_key(name: &str) -> NewApiKey {
     NewApiKey {
         name: name.to_owned(),

@@ -59,8 +59,14 @@ fn ensure_operator(control: &Control, settings: &ServeSettings) -> anyhow::Resul
     let given = given_password(std::env::var(VARIABLE).ok(), settings.operator_password_file.as_deref())?;
     if let Some(password) = given {
         if !control.is_operator_password(&password) {
+            let was_disabled = control.is_operator_disabled();
             let name = control.set_operator_password(&password)?;
             tracing::info!("the operator [{name}] has the password that was given at this start");
+            if was_disabled {
+                tracing::warn!(
+                    "the operator [{name}] was disabled and is enabled again, because his password was given at this start"
+                );
+            }
         }
         return Ok(());
     }

@@ -101,6 +101,45 @@ fn the_operator_s_password_comes_from_a_file_too() {
 }
 
 #[test]
+fn an_operator_who_was_disabled_comes_back_with_the_same_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start_with_password(folder.path());
+    let elastic = node.client().authorized(basic("elastic", "correct horse"));
+    let own = elastic
+        .send("PUT", "/_security/user/elastic/_disable", None, b"")
+        .unwrap();
+    assert_eq!(own.status, 400, "{}", own.text());
+    let error = &own.json()["error"];
+    assert_eq!(
+        (&error["type"], &error["reason"]),
+        (
+            &json!("illegal_argument_exception"),
+            &json!("users may not update the enabled status of their own account")
+        )
+    );
+    let second = json!({"password": "correct horse", "roles": ["operator"]});
+    elastic.ok("PUT", "/_security/user/second", &second);
+    let second = node.client().authorized(basic("second", "correct horse"));
+    second.ok("PUT", "/_security/user/elastic/_disable", &Value::Null);
+    assert_eq!(status(&elastic, "GET", "/"), 401);
+    node.stop().unwrap();
+
+    let node = start(folder.path(), &[ON]);
+    let elastic = node.client().authorized(basic("elastic", "correct horse"));
+    assert_eq!(status(&elastic, "GET", "/"), 401, "nobody gave his password");
+    node.stop().unwrap();
+
+    let node = start_with_password(folder.path());
+    let elastic = node.client().authorized(basic("elastic", "correct horse"));
+    assert_eq!(status(&elastic, "GET", "/"), 200);
+    assert!(
+        node.log().contains("was disabled and is enabled again"),
+        "{}",
+        node.log()
+    );
+}
+
+#[test]
 fn a_damaged_record_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     start_with_password(folder.path()).stop().unwrap();
