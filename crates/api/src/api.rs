@@ -274,8 +274,8 @@ impl Api {
             _ => Csrf::Settled,
         };
         params.check(path, route.params)?;
-        let scope = identity
-            .scope(route.privilege)
+        let scope = route
+            .scope(&identity)
             .ok_or_else(|| identity.refusal(route.action, route.privilege))?;
 
         let tenant = scope.tenant_id().cloned();

@@ -9,7 +9,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use firn_control::Privilege;
+use firn_control::{Identity, Privilege};
+use firn_engine::Scope;
 use http::Method;
 
 use crate::async_search;
@@ -50,6 +51,8 @@ pub(crate) struct Route {
     pub(crate) action: &'static str,
     /// What its caller has to have; the table at [`Privilege`] says which roles do.
     pub(crate) privilege: Privilege,
+    /// What is enough too.
+    pub(crate) also: Option<Privilege>,
     pub(crate) methods: Methods,
     pub(crate) patterns: Vec<Vec<Segment>>,
     pub(crate) params: &'static [&'static [&'static str]],
@@ -231,6 +234,7 @@ macro_rules! route {
             name: $name,
             action: $action,
             privilege: Privilege::$privilege,
+            also: None,
             methods: $methods,
             patterns: vec![$(compile($pattern)),+],
             params: &[$($params),*],
@@ -246,6 +250,16 @@ impl Route {
     pub(crate) fn only_reads(&self) -> bool {
         use Privilege::{CreateIndex, Maintain, Manage, Refresh, Write};
         !matches!(self.privilege, Write | Refresh | CreateIndex | Maintain | Manage)
+    }
+
+    /// What `identity` may touch here; if he has both privileges, what the first lets him touch.
+    pub(crate) fn scope(&self, identity: &Identity) -> Option<Scope> {
+        identity.scope(self.privilege).or_else(|| identity.scope(self.also?))
+    }
+
+    fn or(mut self, privilege: Privilege) -> Self {
+        self.also = Some(privilege);
+        self
     }
 
     fn always(mut self) -> Self {
@@ -336,13 +350,13 @@ fn routes() -> Vec<Route> {
         route!(POST, ["/_aliases"], "update_aliases", "indices:admin/aliases", Manage, [MASTER], Json, aliases::update),
 
         // Templates and data streams.
-        route!(GET, ["/_index_template", "/_index_template/{name}"], "get_index_template", "indices:admin/index_template/get", ManageTemplates, [MASTER, templates::GET_PARAMS], None, templates::get_index_templates),
-        route!(HEAD, ["/_index_template/{name}"], "index_template_exists", "indices:admin/index_template/get", ManageTemplates, [MASTER, templates::GET_PARAMS], None, templates::index_template_exists),
+        route!(GET, ["/_index_template", "/_index_template/{name}"], "get_index_template", "indices:admin/index_template/get", ManageTemplates, [MASTER, templates::GET_PARAMS], None, templates::get_index_templates).or(Privilege::Monitor),
+        route!(HEAD, ["/_index_template/{name}"], "index_template_exists", "indices:admin/index_template/get", ManageTemplates, [MASTER, templates::GET_PARAMS], None, templates::index_template_exists).or(Privilege::Monitor),
         route!(POST_PUT, ["/_index_template/{name}"], "put_index_template", "indices:admin/index_template/put", ManageTemplates, [MASTER, templates::PUT_PARAMS], Json, templates::put_index_template),
         route!(DELETE, ["/_index_template/{name}"], "delete_index_template", "indices:admin/index_template/delete", ManageTemplates, [MASTER], None, templates::delete_index_template),
         route!(POST, ["/_index_template/_simulate_index/{name}"], "simulate_index_template", "indices:admin/index_template/simulate_index", ManageTemplates, [MASTER, templates::SIMULATE_PARAMS], Json, templates::simulate_index),
-        route!(GET, ["/_component_template", "/_component_template/{name}"], "get_component_template", "cluster:admin/component_template/get", ManageTemplates, [MASTER, templates::GET_PARAMS], None, templates::get_component_templates),
-        route!(HEAD, ["/_component_template/{name}"], "component_template_exists", "cluster:admin/component_template/get", ManageTemplates, [MASTER, templates::GET_PARAMS], None, templates::component_template_exists),
+        route!(GET, ["/_component_template", "/_component_template/{name}"], "get_component_template", "cluster:admin/component_template/get", ManageTemplates, [MASTER, templates::GET_PARAMS], None, templates::get_component_templates).or(Privilege::Monitor),
+        route!(HEAD, ["/_component_template/{name}"], "component_template_exists", "cluster:admin/component_template/get", ManageTemplates, [MASTER, templates::GET_PARAMS], None, templates::component_template_exists).or(Privilege::Monitor),
         route!(POST_PUT, ["/_component_template/{name}"], "put_component_template", "cluster:admin/component_template/put", ManageTemplates, [MASTER, templates::PUT_PARAMS], Json, templates::put_component_template),
         route!(DELETE, ["/_component_template/{name}"], "delete_component_template", "cluster:admin/component_template/delete", ManageTemplates, [MASTER], None, templates::delete_component_template),
         route!(GET, ["/_data_stream", "/_data_stream/{name}"], "get_data_stream", "indices:admin/data_stream/get", ViewMetadata, [MASTER, &["expand_wildcards", "include_defaults"]], None, data_streams::get),
@@ -402,6 +416,7 @@ fn routes() -> Vec<Route> {
         route!(POST_PUT, ["/_security/api_key"], "create_api_key", "cluster:admin/xpack/security/api_key/create", ManageOwnKeys, [security::user::PARAMS], Json, security::api_key::create),
         route!(GET, ["/_security/api_key"], "get_api_key", "cluster:admin/xpack/security/api_key/get", Any, [security::api_key::GET_PARAMS], None, security::api_key::get),
         route!(DELETE, ["/_security/api_key"], "invalidate_api_key", "cluster:admin/xpack/security/api_key/invalidate", ManageOwnKeys, [], Json, security::api_key::invalidate),
+        route!(GET, ["/_security/user/_privileges"], "get_user_privileges", "cluster:admin/xpack/security/user/list_privileges", Any, [], None, security::privileges::own),
         route!(GET, ["/_security/user", "/_security/user/{username}"], "get_user", "cluster:admin/xpack/security/user/get", ManageTenant, [&["with_profile_uid"]], None, security::user::get),
         route!(POST_PUT, ["/_security/user/{username}"], "put_user", "cluster:admin/xpack/security/user/put", ManageTenant, [security::user::PARAMS], Json, security::user::put),
         route!(DELETE, ["/_security/user/{username}"], "delete_user", "cluster:admin/xpack/security/user/delete", ManageTenant, [security::user::PARAMS], None, security::user::delete),
@@ -447,7 +462,7 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/_firn/tenants/{id}/deletion"], "get_tenant_deletion", "cluster:admin/firn/tenants/deletion/get", ManageCluster, [MASTER], None, tenant_deletion::get),
 
         // The cluster and its node.
-        route!(GET, ["/_cluster/health", "/_cluster/health/{index}"], "cluster_health", "cluster:monitor/health", MonitorIndices, [MASTER, cluster::HEALTH_PARAMS], None, cluster::health::health).always(),
+        route!(GET, ["/_cluster/health", "/_cluster/health/{index}"], "cluster_health", "cluster:monitor/health", Monitor, [MASTER, cluster::HEALTH_PARAMS], None, cluster::health::health).or(Privilege::MonitorIndices).always(),
         route!(GET, ["/_cluster/settings"], "get_cluster_settings", "cluster:monitor/settings", Monitor, [MASTER, &["include_defaults", "flat_settings"]], None, cluster::settings::get),
         route!(PUT, ["/_cluster/settings"], "put_cluster_settings", "cluster:admin/settings/update", ManageCluster, [MASTER, &["flat_settings"]], Json, cluster::settings::put),
         route!(GET, ["/_cluster/stats", "/_cluster/stats/nodes/{node_id}"], "cluster_stats", "cluster:monitor/stats", Monitor, [&["timeout", "include_remotes", "flat_settings"]], None, cluster::stats::stats),
@@ -460,6 +475,7 @@ fn routes() -> Vec<Route> {
         name: table.endpoint,
         action: table.action,
         privilege: table.privilege,
+        also: table.also,
         // Clients of version 9 ask for some with POST.
         methods: GET_POST,
         patterns: table.paths.iter().map(|path| compile(path)).collect(),

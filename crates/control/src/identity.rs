@@ -141,6 +141,35 @@ impl Identity {
         }
     }
 
+    /// What his roles grant, in their words and each once, without what nobody of his tenant can have. A key that may less
+    /// than its maker has no such list, as in Elasticsearch.
+    pub fn granted(&self) -> Result<RoleDescriptor> {
+        if let Principal::ApiKey(key) = &self.principal
+            && !key.role_descriptors.is_empty()
+        {
+            return Err(Error::illegal_argument(
+                "Cannot retrieve privileges for API keys with assigned role descriptors. Please use the Get API key \
+                 information API",
+            ));
+        }
+        let mut granted = RoleDescriptor::default();
+        for descriptor in self.descriptors().into_values() {
+            for name in descriptor.cluster {
+                let mut privileges = PrivilegeSet::of_cluster_name(&name)?.iter();
+                if privileges.all(|privilege| self.has(privilege)) && !granted.cluster.contains(&name) {
+                    granted.cluster.push(name);
+                }
+            }
+            for entry in descriptor.indices {
+                if !granted.indices.contains(&entry) {
+                    granted.indices.push(entry);
+                }
+            }
+        }
+        granted.cluster.sort_unstable();
+        Ok(granted)
+    }
+
     /// Whether both see and may the same.
     pub(crate) fn may_the_same(&self, other: &Self) -> bool {
         self.tenant == other.tenant && self.layers == other.layers

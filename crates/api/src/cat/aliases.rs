@@ -16,6 +16,7 @@ pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_aliases",
     action: "cluster:monitor/cat/aliases",
     privilege: Privilege::ViewMetadata,
+    also: None,
     paths: &["/_cat/aliases", "/_cat/aliases/{name}"],
     handler: |edge, call| Box::pin(aliases(edge, call)),
 };

@@ -15,6 +15,7 @@ pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_allocation",
     action: "cluster:monitor/cat/allocation",
     privilege: Privilege::Monitor,
+    also: None,
     paths: &["/_cat/allocation"],
     handler: |edge, call| Box::pin(allocation(edge, call)),
 };

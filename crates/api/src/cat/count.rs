@@ -18,6 +18,7 @@ pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_count",
     action: "cluster:monitor/cat/count",
     privilege: Privilege::Read,
+    also: None,
     paths: &["/_cat/count", "/_cat/count/{index}"],
     handler: |edge, call| Box::pin(count(edge, call)),
 };

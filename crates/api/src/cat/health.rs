@@ -16,7 +16,8 @@ use crate::request::{Call, Edge};
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_health",
     action: "cluster:monitor/cat/health",
-    privilege: Privilege::MonitorIndices,
+    privilege: Privilege::Monitor,
+    also: Some(Privilege::MonitorIndices),
     paths: &["/_cat/health"],
     handler: |edge, call| Box::pin(health(edge, call)),
 };

@@ -22,6 +22,7 @@ pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_indices",
     action: "cluster:monitor/cat/indices",
     privilege: Privilege::MonitorIndices,
+    also: None,
     paths: &["/_cat/indices", "/_cat/indices/{index}"],
     handler: |edge, call| Box::pin(indices(edge, call)),
 };

@@ -31,6 +31,8 @@ pub(crate) struct CatTable {
     pub(crate) action: &'static str,
     /// What its caller has to have.
     pub(crate) privilege: Privilege,
+    /// What is enough too.
+    pub(crate) also: Option<Privilege>,
     pub(crate) paths: &'static [&'static str],
     pub(crate) handler: Handler,
 }

@@ -14,6 +14,7 @@ pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_nodes",
     action: "cluster:monitor/cat/nodes",
     privilege: Privilege::Monitor,
+    also: None,
     paths: &["/_cat/nodes"],
     handler: |edge, call| Box::pin(nodes(edge, call)),
 };

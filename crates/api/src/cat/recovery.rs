@@ -17,6 +17,7 @@ pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_recovery",
     action: "cluster:monitor/cat/recovery",
     privilege: Privilege::Monitor,
+    also: None,
     paths: &["/_cat/recovery", "/_cat/recovery/{index}"],
     handler: |edge, call| Box::pin(recovery(edge, call)),
 };

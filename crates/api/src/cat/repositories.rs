@@ -14,6 +14,7 @@ pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_repositories",
     action: "cluster:admin/repository/get",
     privilege: Privilege::MonitorSnapshot,
+    also: None,
     paths: &["/_cat/repositories"],
     handler: |edge, call| Box::pin(repositories(edge, call)),
 };

@@ -16,6 +16,7 @@ pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_segments",
     action: "cluster:monitor/cat/segments",
     privilege: Privilege::MonitorIndices,
+    also: None,
     paths: &["/_cat/segments", "/_cat/segments/{index}"],
     handler: |edge, call| Box::pin(segments(edge, call)),
 };

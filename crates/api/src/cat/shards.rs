@@ -18,6 +18,7 @@ pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_shards",
     action: "cluster:monitor/cat/shards",
     privilege: Privilege::MonitorIndices,
+    also: None,
     paths: &["/_cat/shards", "/_cat/shards/{index}"],
     handler: |edge, call| Box::pin(shards(edge, call)),
 };

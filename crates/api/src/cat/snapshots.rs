@@ -17,6 +17,7 @@ pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_snapshots",
     action: "cluster:admin/snapshot/get",
     privilege: Privilege::MonitorSnapshot,
+    also: None,
     paths: &["/_cat/snapshots", "/_cat/snapshots/{repository}"],
     handler: |edge, call| Box::pin(snapshots(edge, call)),
 };

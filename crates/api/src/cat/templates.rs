@@ -15,7 +15,8 @@ use crate::request::{Call, Edge};
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_templates",
     action: "cluster:monitor/cat/templates",
-    privilege: Privilege::ManageTemplates,
+    privilege: Privilege::Monitor,
+    also: Some(Privilege::ManageTemplates),
     paths: &["/_cat/templates", "/_cat/templates/{name}"],
     handler: |edge, call| Box::pin(templates(edge, call)),
 };

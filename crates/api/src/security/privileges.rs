@@ -1,4 +1,4 @@
-//! `_security/user/_has_privileges`: whether one may, before one tries.
+//! `_security/user/_has_privileges`: whether one may, before one tries; and `_privileges`: all that one may.
 
 use std::sync::Arc;
 
@@ -53,5 +53,25 @@ pub(crate) async fn has_privileges(edge: Arc<Edge>, call: Call) -> Result<Reply,
         "cluster": cluster,
         "index": index,
         "application": {},
+    })))
+}
+
+/// `GET /_security/user/_privileges`.
+pub(crate) async fn own(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    super::control(&edge)?;
+    let granted = call.identity.granted()?;
+    let indices = granted.indices.iter().map(|entry| {
+        json!({
+            "names": entry.names,
+            "privileges": entry.privileges,
+            "allow_restricted_indices": false,
+        })
+    });
+    Ok(Reply::ok(&json!({
+        "cluster": granted.cluster,
+        "global": [],
+        "indices": indices.collect::<Vec<_>>(),
+        "applications": [],
+        "run_as": [],
     })))
 }

@@ -272,6 +272,128 @@ async fn the_rights_of_a_tenant_s_roles() {
 }
 
 #[tokio::test]
+async fn who_monitors_the_cluster_sees_its_health_and_templates() {
+    let (node, operator) = node();
+    let users = [
+        ("cluster", json!({"cluster": ["monitor"]})),
+        (
+            "indices",
+            json!({"indices": [{"names": ["a"], "privileges": ["monitor"]}]}),
+        ),
+        ("templates", json!({"cluster": ["manage_index_templates"]})),
+        (
+            "nothing",
+            json!({"indices": [{"names": ["a"], "privileges": ["read"]}]}),
+        ),
+    ];
+    for (name, role) in users {
+        ok(&node, &operator, "PUT", &format!("/_security/role/{name}"), role).await;
+        let user = json!({"password": PASSWORD, "roles": [name]});
+        ok(&node, &operator, "PUT", &format!("/_security/user/{name}"), user).await;
+    }
+    for name in ["a", "b"] {
+        ok(&node, &operator, "PUT", &format!("/{name}"), Value::Null).await;
+    }
+    let cases = [
+        ("/_cluster/health", [200, 200, 403, 403]),
+        ("/_cat/health", [200, 200, 403, 403]),
+        ("/_cat/templates", [200, 403, 200, 403]),
+        ("/_index_template", [200, 403, 200, 403]),
+        ("/_component_template", [200, 403, 200, 403]),
+        ("/_cat/nodes", [200, 403, 403, 403]),
+        ("/_cat/indices", [403, 200, 403, 403]),
+    ];
+    for (uri, expect) in cases {
+        for (name, expect) in ["cluster", "indices", "templates", "nothing"].into_iter().zip(expect) {
+            let answer = ask(&node, &basic(name, PASSWORD), "GET", uri, "").await;
+            assert_eq!(answer.status(), expect, "{name} {uri}: {}", answer.text());
+        }
+    }
+    let health = async |name: &str| {
+        let uri = "/_cluster/health?level=indices";
+        let health = ok(&node, &basic(name, PASSWORD), "GET", uri, Value::Null).await;
+        health["indices"].as_object().unwrap().len()
+    };
+    assert_eq!((health("cluster").await, health("indices").await), (2, 1));
+    let refused = fails(
+        &node,
+        &basic("nothing", PASSWORD),
+        "GET",
+        "/_cluster/health",
+        Value::Null,
+    )
+    .await;
+    assert!(
+        refused.ends_with("by the cluster privileges [monitor,manage,all]"),
+        "{refused}"
+    );
+    let put = ask(
+        &node,
+        &basic("cluster", PASSWORD),
+        "PUT",
+        "/_index_template/t",
+        r#"{"index_patterns":["x"]}"#,
+    )
+    .await;
+    assert_eq!(put.status(), 403);
+}
+
+#[tokio::test]
+async fn one_is_told_what_one_s_roles_grant() {
+    let (node, operator) = node();
+    let path = "/_security/user/_privileges";
+    let told = ok(&node, &operator, "GET", path, Value::Null).await;
+    let all = json!([{"names": ["*"], "privileges": ["all"], "allow_restricted_indices": false}]);
+    assert_eq!(
+        told,
+        json!({"cluster": ["all"], "global": [], "indices": all, "applications": [], "run_as": []})
+    );
+    let entry = json!({"names": ["logs-*", "web"], "privileges": ["read", "monitor"]});
+    let one = json!({"cluster": ["monitor", "manage_own_api_key"], "indices": [entry]});
+    let other = json!({"cluster": ["monitor"], "indices": [entry, {"names": ["x"], "privileges": ["write"]}]});
+    for (name, role) in [("one", one), ("other", other)] {
+        ok(&node, &operator, "PUT", &format!("/_security/role/{name}"), role).await;
+    }
+    let user = json!({"password": PASSWORD, "roles": ["one", "other"]});
+    ok(&node, &operator, "PUT", "/_security/user/jane", user).await;
+    let jane = basic("jane", PASSWORD);
+    let told = ok(&node, &jane, "GET", path, Value::Null).await;
+    assert_eq!(told["cluster"], json!(["manage_own_api_key", "monitor"]));
+    let names: Vec<&Value> = told["indices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| &entry["names"])
+        .collect();
+    assert_eq!(names, [&json!(["logs-*", "web"]), &json!(["x"])]);
+    // A tenant's people have nothing of the node.
+    ok(&node, &operator, "PUT", "/_firn/tenants/acme", json!({})).await;
+    let user = json!({"password": PASSWORD, "roles": ["one"], "metadata": {"tenant": "acme"}});
+    ok(&node, &operator, "PUT", "/_security/user/ann", user).await;
+    let told = ok(&node, &basic("ann", PASSWORD), "GET", path, Value::Null).await;
+    assert_eq!(told["cluster"], json!(["manage_own_api_key"]));
+
+    let key = async |body: Value| {
+        let key = ok(&node, &jane, "POST", "/_security/api_key", body).await;
+        format!("ApiKey {}", key["encoded"].as_str().unwrap())
+    };
+    let whole = key(json!({"name": "whole"})).await;
+    assert_eq!(
+        ok(&node, &whole, "GET", path, Value::Null).await["cluster"],
+        json!(["manage_own_api_key", "monitor"])
+    );
+    let less = key(json!({"name": "less", "role_descriptors": {"r": {"cluster": ["monitor"]}}})).await;
+    let refused = fails(&node, &less, "GET", path, Value::Null).await;
+    assert!(
+        refused.starts_with("400 illegal_argument_exception Cannot retrieve privileges"),
+        "{refused}"
+    );
+    let named = json!({"password": PASSWORD, "roles": []});
+    let refused = fails(&node, &operator, "PUT", "/_security/user/_jane", named).await;
+    assert!(refused.contains("leading [_]"), "{refused}");
+}
+
+#[tokio::test]
 async fn refusals_do_not_tell_what_exists() {
     let (node, operator) = node();
     let admin = tenant(&node, &operator, "acme").await;

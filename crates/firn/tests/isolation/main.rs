@@ -35,7 +35,7 @@ use Class::{Open, Operators, Own};
 #[rustfmt::skip]
 const CLASSES: &[(Class, &[&str])] = &[
     (Open, &[
-        "root", "license", "xpack", "authenticate", "has_privileges", "cat_help", "change_password",
+        "root", "license", "xpack", "authenticate", "has_privileges", "get_user_privileges", "cat_help", "change_password",
         "get_session", "create_session", "delete_session",
     ]),
     (Own, &[
