@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use firn_control::{Control, Deletion, IndexState, SnapshotLeft, SnapshotsRewritten};
-use firn_engine::{Error, ErrorKind};
+use firn_engine::Error;
 use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
 use serde_json::{Value, json};
@@ -18,13 +18,13 @@ use crate::request::{Call, Edge};
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let id = TenantId::parse(call.capture("id"))?;
     let control = Arc::clone(control(&edge)?);
-    if control.tenant(&id).is_none() && control.deletion(&id).is_err() && !has_events(&edge, &call, &id).await? {
-        let reason = format!("no tenant [{id}] is declared, and there are no events of it");
-        return Err(Error::new(ErrorKind::ResourceNotFound, reason).into());
-    }
+    let last = control.deletion(&id).ok();
+    let runs = last.as_ref().is_some_and(|last| !last.is_done());
+    let is_there = runs || control.tenant(&id).is_some();
+    let has_events = !is_there && has_events(&edge, &call, &id).await?;
     let tenant = id.clone();
     // It waits for the disk.
-    tokio::task::spawn_blocking(move || control.begin_deletion(&tenant))
+    tokio::task::spawn_blocking(move || control.begin_deletion(&tenant, last.as_deref(), has_events))
         .await
         .map_err(|_| Error::internal("the deletion could not be written down, see the log"))??;
     let closed = Command::SetTenantClosed {

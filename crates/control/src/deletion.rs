@@ -126,12 +126,29 @@ impl Deletion {
 }
 
 impl Control {
-    /// Closes a tenant and writes down that it is to be deleted. Asked again while that runs it does
-    /// nothing; after that it begins anew.
-    pub fn begin_deletion(&self, id: &TenantId) -> Result<()> {
+    /// Closes a tenant and writes down that it is to be deleted. `last`: its deletion as it was before somebody looked for
+    /// events of it; `has_events`: whether there were any. Asked again while one runs it does nothing.
+    ///
+    /// What is neither declared nor has events is not there: [`ErrorKind::ResourceNotFound`], also if it was deleted before.
+    /// So the statement of that stays until there is something to delete again.
+    pub fn begin_deletion(&self, id: &TenantId, last: Option<&Deletion>, has_events: bool) -> Result<()> {
         self.change(|state, now_ms| {
-            if state.deletions.get(id).is_some_and(|deletion| !deletion.is_done()) {
+            let present = state.deletions.get(id);
+            if present.is_some_and(|deletion| !deletion.is_done()) {
                 return Ok(());
+            }
+            if !state.tenants.contains_key(id) {
+                // Somebody else's deletion began and ended since: the events that were seen are gone with it.
+                let is_another = present.map(|one| one.requested_ms) != last.map(|one| one.requested_ms);
+                if present.is_some() && is_another {
+                    return Ok(());
+                }
+                if !has_events {
+                    return Err(Error::new(
+                        ErrorKind::ResourceNotFound,
+                        format!("no tenant [{id}] is declared, and there are no events of it"),
+                    ));
+                }
             }
             let users = state.users.values().filter(|user| user.tenant().as_ref() == Some(id));
             let keys = state.api_keys.values().filter(|key| key.tenant() == Some(id));
@@ -210,7 +227,64 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use firn_model::tenant::TenantSettings;
+    use firn_storage::sim::SimDisk;
+
     use super::*;
+    use crate::control::Parts;
+    use crate::sessions::SessionLimits;
+    use crate::slowdown::SlowdownLimits;
+
+    fn control() -> Control {
+        let now_ms = AtomicI64::new(1000);
+        let parts = Parts {
+            disk: Arc::new(SimDisk::new()),
+            folder: PathBuf::from("/control"),
+            now_ms: Arc::new(move || now_ms.fetch_add(1, Ordering::Relaxed)),
+            stopwatch: Arc::new(std::time::Duration::default),
+            random: Arc::new(|bytes| bytes.fill(1)),
+            slowdown: SlowdownLimits::default(),
+            sessions: SessionLimits::default(),
+        };
+        Control::open(parts).unwrap()
+    }
+
+    #[test]
+    fn a_statement_stays_until_there_is_something_to_delete_again() {
+        let control = control();
+        let id = TenantId::parse("acme").unwrap();
+        let finish = || {
+            let mut done = Deletion::clone(&control.deletion(&id).unwrap());
+            done.finish(done.requested_ms + 1);
+            control.note_deletion(&id, done).unwrap();
+            control.deletion(&id).unwrap()
+        };
+        let is_missing = |last: Option<&Deletion>| {
+            let error = control.begin_deletion(&id, last, false).unwrap_err();
+            error.kind() == ErrorKind::ResourceNotFound
+        };
+        assert!(is_missing(None));
+        control.put_tenant(&id, TenantSettings::default()).unwrap();
+        control.begin_deletion(&id, None, false).unwrap();
+        let running = control.deletion(&id).unwrap();
+        control.begin_deletion(&id, Some(&running), false).unwrap();
+        assert_eq!(control.deletion(&id).unwrap(), running);
+        let first = finish();
+        // Who looked before it began may have seen events; they are gone.
+        control.begin_deletion(&id, None, true).unwrap();
+        assert!(is_missing(Some(&first)));
+        assert_eq!(control.deletion(&id).unwrap(), first);
+        // Events that came since, as by a restored snapshot.
+        control.begin_deletion(&id, Some(&first), true).unwrap();
+        let second = finish();
+        assert!(second.requested_ms > first.requested_ms);
+        control.put_tenant(&id, TenantSettings::default()).unwrap();
+        control.begin_deletion(&id, Some(&second), false).unwrap();
+        assert!(!control.deletion(&id).unwrap().is_done());
+    }
 
     #[test]
     fn a_statement_says_where_something_was() {

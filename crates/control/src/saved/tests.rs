@@ -260,7 +260,7 @@ fn they_survive_a_power_loss_and_go_with_their_tenant() {
         .unwrap();
     assert_eq!((&again, state), (&made.0, new("made").state));
 
-    world.control.begin_deletion(&id("acme")).unwrap();
+    world.control.begin_deletion(&id("acme"), None, false).unwrap();
     let error = world.put(&acme, "late", None, new("late")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::IllegalArgument);
     let disk = world.disk.crash(7);

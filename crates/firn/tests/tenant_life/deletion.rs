@@ -33,6 +33,8 @@ fn a_deleted_tenant_is_gone_although_the_process_is_killed_meanwhile() {
 
     let begun = ask(client, "DELETE", "/_firn/tenants/acme", Value::Null);
     assert_eq!(begun["deletion"], json!("/_firn/tenants/acme/deletion"));
+    let again = ask(client, "DELETE", "/_firn/tenants/acme", Value::Null);
+    assert_eq!(again, begun, "while it runs it is the same");
     let refused = write(client, [("acme", 0), ("zeta", 0)]);
     assert_eq!(refused["items"][0]["create"]["status"], json!(403), "{refused}");
     assert_eq!(refused["items"][1]["create"]["status"], json!(201), "{refused}");
@@ -66,6 +68,9 @@ fn a_deleted_tenant_is_gone_although_the_process_is_killed_meanwhile() {
 
     assert_eq!(count(client, "events-app", "acme"), 0);
     assert_eq!(count(client, "events-app", "zeta"), total + 1);
+    // Who asks again, as after an answer that was lost, does not begin another one.
+    assert_eq!(try_to(client, "DELETE", "/_firn/tenants/acme", Value::Null).status, 404);
+    assert_eq!(ask(client, "GET", "/_firn/tenants/acme/deletion", Value::Null), done);
     assert_eq!(client.get("/own").unwrap().status, 404);
     // Nothing is written for it until somebody declares it again.
     assert_eq!(write(client, [("acme", 0)])["items"][0]["create"]["status"], json!(403));
@@ -81,6 +86,11 @@ fn a_deleted_tenant_is_gone_although_the_process_is_killed_meanwhile() {
         ask(node.client(), "GET", "/_firn/tenants/acme/deletion", Value::Null),
         done
     );
+    // Until there is something to delete again.
+    let again = ask(node.client(), "DELETE", "/_firn/tenants/acme", Value::Null);
+    assert_eq!(again, begun);
+    let anew = ask(node.client(), "GET", "/_firn/tenants/acme/deletion", Value::Null);
+    assert!(anew["requested"].as_u64() > done["finished"].as_u64(), "{anew}");
 }
 
 #[test]
