@@ -24,6 +24,8 @@ const RETENTION_PARTS_MIN: f64 = 4.0;
 /// Less is within what measuring tells: the shorter period wins.
 const DIFFERENCE_MIN: f64 = 0.05;
 const DAY_SECONDS: f64 = 86_400.0;
+/// Tenants with fewer events say little about anything.
+pub(super) const SMALL_EVENTS_MIN: u64 = 300;
 
 /// A tenant's volume.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -108,9 +110,38 @@ pub(super) struct Reason {
     pub(super) because: String,
 }
 
+/// The tenants that questions are asked about, with what is said of their size: of those that have events to speak of the
+/// largest, the middle and the smallest, each once. The largest is always there; without any tenant nothing is.
+pub(super) fn sizes(tenants: &[Tenant]) -> Vec<(&'static str, &Tenant)> {
+    let telling = telling(tenants);
+    let names: &[(&'static str, usize)] = match telling.len() {
+        0 => &[],
+        1 => &[("large", 0)],
+        2 => &[("large", 0), ("small", 1)],
+        count => &[("large", 0), ("middle", count / 2), ("small", count - 1)],
+    };
+    names
+        .iter()
+        .map(|(size, position)| (*size, &telling[*position]))
+        .collect()
+}
+
+/// Those that have events to speak of, the largest first; the largest of all if none has.
+fn telling(tenants: &[Tenant]) -> &[Tenant] {
+    let count = tenants
+        .iter()
+        .take_while(|tenant| tenant.events >= SMALL_EVENTS_MIN)
+        .count();
+    match count {
+        0 => &tenants[..tenants.len().min(1)],
+        count => &tenants[..count],
+    }
+}
+
 /// Decides. `None`: there is nothing to decide about.
 pub(super) fn advise(facts: &Facts) -> Option<Advice> {
-    let middle = facts.tenants.get(facts.tenants.len() / 2)?;
+    let telling = telling(&facts.tenants);
+    let middle = telling.get(telling.len() / 2)?;
     let candidates: Vec<Candidate> = Period::ALL
         .into_iter()
         .map(|period| candidate(facts, middle, period))
@@ -371,6 +402,50 @@ mod tests {
         let busy = advise(&facts).unwrap();
         assert_ne!(busy.placement, quiet.placement);
         assert!(busy.placement["tenant-19"].len() > 1);
+    }
+
+    #[test]
+    fn tenants_with_hardly_any_events_are_not_asked_about() {
+        let check = |events: &[u64], expect: &[(&str, u64)], middle: u64| {
+            let mut facts = facts(1e5, 300.0, 365.0, 0.1);
+            facts.costs.sample = Cost {
+                base_ms: 0.0,
+                shard_ms: 0.0,
+                event_ms: 1.0,
+            };
+            let tenant = |events: &u64| Tenant {
+                tenant: format!("of-{events}"),
+                events: *events,
+                asked_ms: 0.0,
+            };
+            facts.tenants = events.iter().map(tenant).collect();
+            let found: Vec<(&str, u64)> = sizes(&facts.tenants)
+                .into_iter()
+                .map(|(size, tenant)| (size, tenant.events))
+                .collect();
+            assert_eq!(found, expect);
+            // All days are asked about, so as many events are read as the middle tenant has.
+            let expected_ms = advise(&facts).unwrap().candidates[0].sample_ms;
+            assert_eq!(expected_ms.round() as u64, middle);
+        };
+        check(
+            &[71_514, 45_004, 100, 1, 1],
+            &[("large", 71_514), ("small", 45_004)],
+            45_004,
+        );
+        check(
+            &[900, 800, 700, 600, 5],
+            &[("large", 900), ("middle", 700), ("small", 600)],
+            700,
+        );
+        check(
+            &[900, 800, 700],
+            &[("large", 900), ("middle", 800), ("small", 700)],
+            800,
+        );
+        check(&[900, 1], &[("large", 900)], 900);
+        check(&[7, 1], &[("large", 7)], 7);
+        assert!(sizes(&[]).is_empty());
     }
 
     #[test]

@@ -6,13 +6,11 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::advice::Costs;
+use super::advice::{Costs, SMALL_EVENTS_MIN, sizes};
 use super::cost::{Cost, Point};
 use super::gather::{Place, Volumes};
 use crate::client::encode_segment;
 
-/// Smaller tenants say little about anything.
-const SMALL_EVENTS_MIN: u64 = 300;
 const SAMPLE_HITS: u64 = 100;
 const DAY_MS: i64 = 86_400_000;
 /// Lengths of windows besides that of the usual question: how the costs depend on shards and events
@@ -64,22 +62,23 @@ struct Answered {
 }
 
 impl Questions<'_> {
-    /// Asks about a large, a middle and a small tenant.
+    /// Asks about a large, a middle and a small tenant, or as many as there are.
     pub(super) fn run(&self, volumes: &Volumes) -> anyhow::Result<Vec<Measured>> {
-        let tenants = &volumes.tenants;
-        let small = tenants.iter().rposition(|tenant| tenant.events >= SMALL_EVENTS_MIN);
-        let last = tenants.len().checked_sub(1).context("there is no tenant")?;
-        let chosen = [
-            ("large", 0),
-            ("middle", tenants.len() / 2),
-            ("small", small.unwrap_or(last)),
-        ];
+        let chosen = sizes(&volumes.tenants);
+        match chosen.len() {
+            0 => bail!("there is no tenant"),
+            1 | 2 => eprintln!(
+                "fewer than three tenants have at least {SMALL_EVENTS_MIN} events: what is measured about {} says less",
+                if chosen.len() == 1 { "one" } else { "two" }
+            ),
+            _ => {}
+        }
         let usual = i64::from(self.question_days);
         let windows = WINDOW_DAYS.into_iter().filter(|days| *days != usual).chain([usual]);
         let mut measured = Vec::new();
         for narrowed in [false, true] {
-            for (size, position) in chosen {
-                let tenant = &tenants[position].tenant;
+            for &(size, tenant) in &chosen {
+                let tenant = &tenant.tenant;
                 eprintln!(
                     "asking for [{tenant}]{}",
                     if narrowed { ", one shard of each index" } else { "" }
