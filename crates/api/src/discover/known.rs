@@ -54,6 +54,13 @@ fn add(fields: &mut KnownFields, path: String, capability: Capability) {
         });
 }
 
+/// Whether a path has no values of its own, only fields beneath it.
+pub(super) fn is_object(known: &KnownFields, path: &str) -> bool {
+    let beneath = format!("{path}.");
+    let mut following = known.range(beneath.clone()..);
+    !known.contains_key(path) && following.next().is_some_and(|(found, _)| found.starts_with(&beneath))
+}
+
 /// Whether something of these indices may have to be fetched from a snapshot repository.
 pub(super) fn any_mounted(metadata: &Metadata, indices: &[String]) -> bool {
     let mut found = indices.iter().filter_map(|name| metadata.indices.get(name));

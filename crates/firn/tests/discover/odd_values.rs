@@ -20,6 +20,37 @@ const ODD: [&str; 9] = [
 ];
 
 #[test]
+fn an_object_has_no_values_to_count() {
+    let world = World::empty(&[]);
+    let event = json!({"@timestamp": BEGIN_MS, "geo": {"lat": 1.5, "lon": 2.5}, "geometry": "flat"});
+    world.alpha.write("places", [event]);
+    let fields = ["geo", "geo.lat", "geometry.keyword", "nothing"];
+    let mut stages = fields
+        .map(|field| json!({"stage": "top_values", "field": field}))
+        .to_vec();
+    stages.push(json!({"stage": "cardinality", "fields": fields}));
+    let told = world
+        .alpha
+        .discover(&json!({"index": "places", "time": {"from": 0}, "stages": stages}));
+    let ends = |name: &str| told.0.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();
+    let failed = ends("failed");
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    let reason = failed[0]["error"]["reason"].as_str().unwrap();
+    assert!(reason.contains("[geo] of type [object] cannot be counted"), "{reason}");
+    let done = ends("done");
+    assert_eq!(done.len(), 4);
+    let counted = done.iter().find(|event| event["stage"] == "cardinality").unwrap();
+    let counted = counted["result"]["fields"].as_array().unwrap();
+    let told = |name: &str| counted.iter().find(|field| field["name"] == name).unwrap();
+    assert_eq!(
+        (&told("geo")["documents"], &told("geo")["cardinality"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(told("geo.lat")["cardinality"], 1);
+    assert_eq!(told("nothing")["cardinality"], 0);
+}
+
+#[test]
 fn values_arrive_as_they_were_sent() {
     let world = World::empty(&[]);
     world.index("odd", json!({}), json!({"text": {"type": "keyword"}}));

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::sample::hits_body;
 use super::{Outcome, aggregations, is_whole, number};
-use crate::discover::known::{KnownField, KnownFields};
+use crate::discover::known::{KnownField, KnownFields, is_object};
 use crate::discover::step::Step;
 use crate::discover::uses::{self, Uses};
 use crate::error::ApiError;
@@ -105,9 +105,12 @@ fn results(batch: &[&String], known: &KnownFields, response: &SearchResponse) ->
         .collect()
 }
 
-/// What no mapping has is counted all the same: no event has a value.
+/// What no mapping has is counted all the same: no event has a value. An object has fields, and no values.
 fn is_countable(known: &KnownFields, field: &str) -> bool {
-    known.get(field).is_none_or(|known| known.aggregatable)
+    match known.get(field) {
+        Some(known) => known.aggregatable,
+        None => !is_object(known, field),
+    }
 }
 
 fn uncountable(field: &str, known: Option<&KnownField>) -> Value {

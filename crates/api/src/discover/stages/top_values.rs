@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::counted::{self, Counted};
 use super::{Outcome, aggregations, is_whole, number, text};
+use crate::discover::known::is_object;
 use crate::discover::step::Step;
 use crate::error::ApiError;
 
@@ -15,7 +16,12 @@ const SHARD_VALUES_MIN: u64 = 1000;
 const BEYOND: u64 = 20;
 
 pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outcome, ApiError> {
-    let known = step.run.known().await?.get(field).copied();
+    let all = step.run.known().await?;
+    if is_object(all, field) {
+        let reason = format!("values of field [{field}] of type [object] cannot be counted, only of fields beneath it");
+        return Err(Error::illegal_argument(reason).into());
+    }
+    let known = all.get(field).copied();
     if let Some(known) = known
         && !known.aggregatable
     {
