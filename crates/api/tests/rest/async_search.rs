@@ -88,7 +88,11 @@ async fn a_running_search_tells_what_it_has_and_can_be_cancelled() {
         (&submitted["is_running"], &submitted["is_partial"]),
         (&json!(true), &json!(true))
     );
-    assert_eq!(submitted.get("response"), None);
+    let nothing_yet = &submitted["response"];
+    assert_eq!(
+        (&nothing_yet["_shards"]["successful"], &nothing_yet["hits"]["total"]),
+        (&json!(0), &json!({"value": 0, "relation": "gte"}))
+    );
     let ctx = node.fake.contexts.lock().unwrap().last().unwrap().clone();
     let progress = Arc::clone(ctx.progress.as_ref().expect("somebody asks"));
     progress.publish(SearchResponse {

@@ -516,9 +516,10 @@ impl Engine for Fake {
         })
     }
 
-    async fn stats(&self, _: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>> {
+    async fn stats(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>> {
         let metadata = self.metadata_now();
-        let names = self.names(&target)?;
+        let mut names = self.names(&target)?;
+        names.retain(|name| ctx.scope.allows_name(name));
         let state = self.state.lock().unwrap();
         Ok(names
             .into_iter()
