@@ -70,19 +70,27 @@ fn an_admin_of_the_tenant_may_delete_what_is_kept() {
     let (one, other) = (reader("one"), reader("other"));
     let asked = json!({"index": "events", "frozen": "background", "stages": [{"stage": "sample", "size": 1}]});
     let told = Told::read(&one.json("POST", "/_firn/discover", &asked).unwrap().text());
-    let path = format!("/_firn/discover/{}", told.0[0]["id"].as_str().unwrap());
-    let delete = |client: &firn_testkit::Client| client.send("DELETE", &path, None, b"").unwrap().status;
-    assert_eq!(delete(&other), 404, "he is no admin");
-    assert_eq!(delete(&world.bravo.client), 404, "he is another tenant's");
-    assert_eq!(
-        world.alpha.client.get(&path).unwrap().status,
-        404,
-        "reading is for who asked"
+    let run = format!("/_firn/discover/{}", told.0[0]["id"].as_str().unwrap());
+    // Both are kept in the same way.
+    let submitted = one.ok(
+        "POST",
+        "/events/_async_search?keep_on_completion=true",
+        &json!({"size": 1}),
     );
-    assert_eq!(
-        (delete(&world.alpha.client), delete(&world.operator.client)),
-        (200, 404)
-    );
+    let search = format!("/_async_search/{}", submitted["id"].as_str().unwrap());
+    for path in [run, search] {
+        let delete = |client: &firn_testkit::Client| client.send("DELETE", &path, None, b"").unwrap().status;
+        assert_eq!(delete(&other), 404, "he is no admin: {path}");
+        assert_eq!(delete(&world.bravo.client), 404, "he is another tenant's: {path}");
+        let read = world.alpha.client.get(&path).unwrap().status;
+        assert_eq!(read, 404, "reading is for who asked: {path}");
+        assert_eq!(one.get(&path).unwrap().status, 200, "{path}");
+        assert_eq!(
+            (delete(&world.alpha.client), delete(&world.operator.client)),
+            (200, 404),
+            "{path}"
+        );
+    }
 }
 
 #[test]
