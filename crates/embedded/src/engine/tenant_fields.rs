@@ -1,6 +1,7 @@
-//! Mappings as tenants know them: with the fields that their own documents have values for.
+//! Mappings as tenants know them: with the fields that somebody declared, and of those that documents brought, the
+//! ones that their own have values for.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 
 use firn_engine::RequestContext;
@@ -71,7 +72,12 @@ impl Core {
             };
             let whole = Arc::clone(&first.mapping);
             let snapshots: Vec<_> = searches.map(|search| Arc::clone(&search.snapshot)).collect();
-            let mut narrowed = self.narrowed(&of_index[0].uuid, &whole, &restriction, &snapshots)?;
+            let state = self.state();
+            // Not older than the mapping of the search; where another index has the name by now, nothing is known.
+            let index = state.index(&first.snapshot.index).ok();
+            let index = index.filter(|index| index.metadata.uuid == *of_index[0].uuid);
+            let declared = index.and_then(|index| index.metadata.declared_fields.as_deref());
+            let mut narrowed = self.narrowed(&of_index[0].uuid, &whole, declared, &restriction, &snapshots)?;
             if of_index.iter().any(|shard| shard.is_part) {
                 let request = request.map(|request| shared.get_or_insert_with(|| Arc::new(request.clone())));
                 let is_fine = |mapping: &Arc<Mapping>| match &request {
@@ -147,7 +153,8 @@ impl Core {
             .into_iter()
             .filter_map(|number| index.shards.get(number as usize));
         let snapshots = self.snapshots_for(ctx, &restriction, shards)?;
-        self.narrowed(&index.metadata.uuid, whole, &restriction, &snapshots)
+        let declared = index.metadata.declared_fields.as_deref();
+        self.narrowed(&index.metadata.uuid, whole, declared, &restriction, &snapshots)
     }
 
     /// What a tenant may see of shards, those that do not serve left out.
@@ -181,6 +188,7 @@ impl Core {
         &self,
         uuid: &str,
         whole: &Arc<Mapping>,
+        declared: Option<&BTreeSet<String>>,
         restriction: &TenantRestriction,
         snapshots: &[Arc<ShardSnapshot>],
     ) -> Result<Arc<Mapping>> {
@@ -192,7 +200,11 @@ impl Core {
         }
         let fields = fields_of(snapshots, whole, restriction)?;
         let mut narrowed = Arc::new(whole.narrowed(&|path| {
-            fields.contains(path) || path == firn_model::metadata::TIMESTAMP || path == &*restriction.field
+            let is_declared = declared.is_some_and(|declared| declared.contains(path));
+            is_declared
+                || fields.contains(path)
+                || path == firn_model::metadata::TIMESTAMP
+                || path == &*restriction.field
         }));
         let mut kept = self.narrowed_mappings.0.lock();
         if kept.len() >= KEPT_MAX {

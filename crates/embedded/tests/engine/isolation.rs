@@ -526,6 +526,72 @@ fn fields_that_only_others_have_are_as_unmapped() {
 }
 
 #[test]
+fn declared_fields_are_known_to_every_tenant() {
+    let node = Node::new();
+    let body = json!({
+        "settings": {"index.tenant.field": "tenant"},
+        "mappings": {"properties": {"status": {"type": "long"}, "host": {"properties": {"name": {"type": "keyword"}}}}},
+    });
+    for name in ["week-1", "week-2", "week-3"] {
+        node.create(name, body.clone()).unwrap();
+    }
+    let (a, b) = (of(&node, "a"), of(&node, "b"));
+    a.write(index("week-1", "1", json!({"status": 5, "own": "x"}))).unwrap();
+    a.write(index("week-2", "2", json!({"msg": "x"}))).unwrap();
+    for name in ["week-1", "week-2", "week-3"] {
+        b.write(index(name, "9", json!({"status": 7, "b_field": 1}))).unwrap();
+    }
+    let sorted = |body: Value| {
+        let response = a.try_search("week-*", &body).unwrap();
+        assert!(response.shards.failures.is_empty(), "{:?}", response.shards.failures);
+        let hits = response.hits.into_iter();
+        hits.map(|hit| hit.id).collect::<Vec<_>>()
+    };
+    let check = |node: &Node| {
+        let a = of(node, "a");
+        let response = a.try_search("week-*", &json!({"sort": [{"status": "desc"}]})).unwrap();
+        assert!(response.shards.failures.is_empty(), "{:?}", response.shards.failures);
+        let ids: Vec<String> = response.hits.into_iter().map(|hit| hit.id).collect();
+        assert_eq!(ids, ["1", "2"]);
+    };
+    check(&node);
+    assert_eq!(
+        sorted(json!({"sort": [{"host.name": "asc"}, {"status": "asc"}]})),
+        ["1", "2"]
+    );
+    assert_eq!(
+        sorted(json!({"collapse": {"field": "status"}, "sort": [{"status": "asc"}]})),
+        ["1", "2"]
+    );
+    let told = |field: &str| {
+        a.try_search("week-*", &json!({"sort": [field]}))
+            .map(|_| ())
+            .map_err(|error| error.reason().replace(field, "F"))
+    };
+    assert_eq!(told("b_field"), told("x_field"));
+    assert!(told("b_field").is_err());
+    let known = |node: &Node, name: &str| {
+        let metadata = node
+            .run(node.engine.metadata_with_mappings(&of(node, "a").ctx))
+            .unwrap();
+        metadata.indices[name].mapping.fields().into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(known(&node, "week-1"), ["host.name", "own", "status", "tenant"]);
+    assert_eq!(known(&node, "week-3"), ["host.name", "status", "tenant"]);
+    // Declared later, it is known as well, also after another start.
+    node.execute(Command::PutMapping {
+        names: vec!["week-3".to_owned()],
+        mapping: json!({"properties": {"b_field": {"type": "long"}}}),
+    })
+    .unwrap();
+    assert_eq!(known(&node, "week-3"), ["b_field", "host.name", "status", "tenant"]);
+    let node = node.restart();
+    check(&node);
+    assert_eq!(known(&node, "week-3"), ["b_field", "host.name", "status", "tenant"]);
+    assert_eq!(known(&node, "week-2"), ["host.name", "msg", "status", "tenant"]);
+}
+
+#[test]
 fn terms_are_those_of_the_tenants_own_documents() {
     let node = with_events();
     let a = of(&node, "a");

@@ -1,5 +1,6 @@
 //! Paths into a mapping.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Dynamic, FieldMapping, FieldType, Mapping, Node, ObjectMapping, Resolved};
@@ -76,6 +77,17 @@ impl Mapping {
         });
         leaves.sort_by(|left, right| left.0.cmp(&right.0));
         leaves
+    }
+
+    /// The full paths of all leaf fields, multi-fields not included.
+    pub fn fields(&self) -> BTreeSet<String> {
+        let mut fields = BTreeSet::new();
+        self.for_each(&mut |path, node| {
+            if matches!(node, Node::Field(_)) {
+                fields.insert(path.to_owned());
+            }
+        });
+        fields
     }
 
     /// All objects with their full paths, sorted.

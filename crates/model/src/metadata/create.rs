@@ -110,6 +110,7 @@ impl Change<'_> {
             check_timestamp(&mapping)?;
         }
         let placement = self.placement_for(&settings);
+        let declared_fields = settings.tenant_field.is_some().then(|| Arc::new(mapping.fields()));
 
         let mut aliases = BTreeMap::new();
         for (alias, metadata) in content.aliases.into_iter().chain(new.aliases) {
@@ -127,6 +128,7 @@ impl Change<'_> {
                 closed: false,
                 settings,
                 mapping: Arc::new(mapping),
+                declared_fields,
                 aliases,
                 data_stream: new.data_stream,
                 placement,

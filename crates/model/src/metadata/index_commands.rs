@@ -80,7 +80,15 @@ impl Change<'_> {
                 .mapping
                 .merge(&new)
                 .map_err(|error| error.with_index(name.as_str()))?;
-            if merged == *index.mapping {
+            let declared = index.settings.tenant_field.as_ref().map(|_| {
+                let (new, before) = (new.fields(), index.declared_fields.clone().unwrap_or_default());
+                match new.is_subset(&before) {
+                    true => before,
+                    false => Arc::new(before.union(&new).cloned().collect()),
+                }
+            });
+            let declared = declared.filter(|fields| index.declared_fields.is_some() || !fields.is_empty());
+            if merged == *index.mapping && declared == index.declared_fields {
                 continue;
             }
             if let Some(field) = &index.settings.tenant_field {
@@ -91,7 +99,11 @@ impl Change<'_> {
             if index.data_stream.is_some() {
                 check_timestamp(&merged)?;
             }
-            self.change_index(name, |index| index.mapping = Arc::new(merged))?;
+            self.change_index(name, |index| {
+                // Another one also where it is equal: what tenants know of it is kept beside it.
+                index.mapping = Arc::new(merged);
+                index.declared_fields = declared;
+            })?;
         }
         Ok(())
     }

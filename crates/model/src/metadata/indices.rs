@@ -215,6 +215,7 @@ mod tests {
                 ..IndexSettings::default()
             },
             mapping: Arc::default(),
+            declared_fields: None,
             aliases: aliases.iter().map(alias).collect::<BTreeMap<_, _>>(),
             data_stream: None,
             placement: None,

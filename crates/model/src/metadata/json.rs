@@ -49,6 +49,9 @@ impl IndexMetadata {
             "aliases": print_aliases(&self.aliases),
             "data_stream": self.data_stream,
         });
+        if let Some(fields) = &self.declared_fields {
+            json["declared_fields"] = json!(**fields);
+        }
         if let Some(placement) = &self.placement {
             json["placement"] = placement.print();
         }
@@ -77,6 +80,10 @@ impl IndexMetadata {
             closed: reader.flag("closed")?,
             settings: IndexSettings::from_checked(reader.settings("settings")?)?,
             mapping: Arc::new(Mapping::parse(reader.get("mapping")?)?),
+            declared_fields: match json.get("declared_fields") {
+                Some(_) => Some(Arc::new(reader.strings("declared_fields")?.into_iter().collect())),
+                None => None,
+            },
             aliases,
             data_stream: reader.optional_text("data_stream")?,
             placement: match reader.optional("placement") {

@@ -101,6 +101,10 @@ pub struct IndexMetadata {
     pub settings: IndexSettings,
     /// Its mapping.
     pub mapping: Arc<Mapping>,
+    /// The fields that somebody declared, by their full path without multi-fields: every tenant that sees the index
+    /// knows them. Those that documents brought are not among them. `None`: nobody wrote them down, because it holds
+    /// no events by tenant or is older than that; what is declared from then on is.
+    pub declared_fields: Option<Arc<BTreeSet<String>>>,
     /// By alias name.
     pub aliases: BTreeMap<String, AliasMetadata>,
     /// The data stream it backs.

@@ -35,6 +35,7 @@ impl Change<'_> {
             closed: false,
             settings,
             mapping: Arc::clone(&source.mapping),
+            declared_fields: source.declared_fields.clone(),
             aliases: BTreeMap::new(),
             data_stream: None,
             placement: source.placement.clone(),

@@ -290,6 +290,51 @@ fn puts_mappings_and_dynamic_fields() {
 }
 
 #[test]
+fn what_is_declared_is_told_from_what_documents_brought() {
+    let mut world = World::new();
+    world.ok(create_with(
+        "a",
+        json!({
+            "settings": {"index.tenant.field": "tenant"},
+            "mappings": {"properties": {"x": {"type": "text", "fields": {"raw": {"type": "keyword"}}}}},
+        }),
+    ));
+    world.ok(create("plain"));
+    let declared = |world: &World| {
+        let fields = world.index("a").declared_fields.as_ref().unwrap();
+        fields.iter().cloned().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(declared(&world), "tenant x");
+    assert_eq!(world.index("plain").declared_fields, None, "nobody asks");
+    world.ok(Command::AddDynamicFields {
+        name: "a".to_owned(),
+        mapping: Arc::new(Mapping::parse(&json!({"properties": {"brought": {"type": "long"}}})).unwrap()),
+    });
+    assert_eq!(declared(&world), "tenant x");
+    let put = |properties: Value| Command::PutMapping {
+        names: owned(&["a"]),
+        mapping: json!({ "properties": properties }),
+    };
+    let before = Arc::clone(&world.index("a").mapping);
+    let same = put(json!({"brought": {"type": "long"}}));
+    assert!(world.ok(same.clone()).changed);
+    assert_eq!(declared(&world), "brought tenant x");
+    assert!(!Arc::ptr_eq(&before, &world.index("a").mapping) && before == world.index("a").mapping);
+    assert!(!world.ok(same).changed);
+    assert!(!world.index("a").to_json()["settings"].to_string().contains("declared"));
+    // An older firn wrote none down: only what is said again from then on.
+    let mut stored = world.index("a").to_json();
+    stored.as_object_mut().unwrap().remove("declared_fields");
+    let older = IndexMetadata::from_json(&stored).unwrap();
+    assert_eq!(older.declared_fields, None);
+    Arc::make_mut(&mut world.metadata).indices.insert(Arc::new(older));
+    assert!(!world.ok(put(json!({}))).changed);
+    assert_eq!(world.index("a").declared_fields, None);
+    world.ok(put(json!({"x": {"type": "text"}})));
+    assert_eq!(declared(&world), "x");
+}
+
+#[test]
 fn changes_settings() {
     let mut world = World::new();
     world.ok(create("a"));

@@ -39,6 +39,19 @@ fn mount(name: &str, index: &Arc<IndexMetadata>, partial: bool) -> MountIndex {
 }
 
 #[test]
+fn mounts_know_which_fields_were_declared() {
+    let mut world = World::new();
+    world.ok(create_with(
+        "events",
+        json!({"settings": {"index.tenant.field": "tenant"}, "mappings": {"properties": {"status": {"type": "long"}}}}),
+    ));
+    let index = Arc::new(IndexMetadata::from_json(&world.index("events").to_json()).unwrap());
+    world.ok(Command::MountIndex(Box::new(mount("cold", &index, false))));
+    let declared = world.index("cold").declared_fields.as_ref().unwrap();
+    assert_eq!(declared.iter().collect::<Vec<_>>(), ["status", "tenant"]);
+}
+
+#[test]
 fn mounts_take_over_what_the_snapshot_holds_and_share_its_mapping() {
     let (mut world, index) = snapshotted();
     let mut command = mount("frozen-logs", &index, true);
