@@ -121,7 +121,7 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let metadata = edge.metadata(&call).await?;
     let target = call.target(open_and_closed())?;
     check_destructive(&target, &metadata)?;
-    refuse_aliases(&target, &metadata)?;
+    refuse_aliases(&call, &target, &metadata)?;
     let names = edge.resolve_names(&target, &metadata)?;
     edge.engine.execute(&call.ctx, Command::DeleteIndices { names }).await?;
     Ok(Reply::acknowledged())
@@ -187,18 +187,27 @@ fn check_destructive(target: &IndexTarget, metadata: &Metadata) -> Result<(), Er
 }
 
 /// An index is deleted by its own name only.
-fn refuse_aliases(target: &IndexTarget, metadata: &Metadata) -> Result<(), Error> {
+fn refuse_aliases(call: &Call, target: &IndexTarget, metadata: &Metadata) -> Result<(), Error> {
+    let scope = &call.ctx.scope;
+    // What a tenant calls an index of its own is an alias to the node only.
+    let is_own_name = |index: &IndexMetadata, name: &str| {
+        let tenant = scope.tenant_id();
+        tenant.is_some_and(|tenant| index.name_of_owner(tenant) == Some(name))
+    };
+    // Whatever else tenants name is refused as if it were not there.
+    let refused = |part: &str, kind: &str, instead: &str| match scope.tenant_id() {
+        Some(_) => Err(scope.refusal(call.ctx.action, part)),
+        None => Err(Error::illegal_argument(format!(
+            "The provided expression [{part}] matches {kind}, {instead} instead."
+        ))),
+    };
     for part in &target.expression {
-        let is_alias = metadata.indices.values().any(|index| index.aliases.contains_key(part));
-        if is_alias {
-            return Err(Error::illegal_argument(format!(
-                "The provided expression [{part}] matches an alias, specify the corresponding concrete indices instead."
-            )));
+        let mut named = metadata.indices.with_alias(part);
+        if named.any(|index| !is_own_name(index, part)) {
+            return refused(part, "an alias", "specify the corresponding concrete indices");
         }
         if metadata.data_streams.contains_key(part) {
-            return Err(Error::illegal_argument(format!(
-                "The provided expression [{part}] matches a data stream, use the data stream delete API instead."
-            )));
+            return refused(part, "a data stream", "use the data stream delete API");
         }
     }
     Ok(())

@@ -175,14 +175,24 @@ impl Identity {
         self.tenant == other.tenant && self.layers == other.layers
     }
 
+    /// Who belongs to no tenant has no index of its own: whatever he changes is everybody's.
+    fn meant_by(&self, privilege: Privilege) -> Privilege {
+        match privilege {
+            Privilege::ManageOwnIndex if self.tenant.is_none() => Privilege::Manage,
+            asked => asked,
+        }
+    }
+
     /// Whether he has a privilege, for indices: for at least one name.
     pub fn has(&self, privilege: Privilege) -> bool {
+        let privilege = self.meant_by(privilege);
         (self.tenant.is_none() || PrivilegeSet::within_tenant().contains(privilege))
             && self.layers.iter().all(|layer| layer.reach(privilege) != Reach::Nothing)
     }
 
     /// Whether he has an index privilege for a name or pattern.
     pub fn has_for(&self, privilege: Privilege, name: &str) -> bool {
+        let privilege = self.meant_by(privilege);
         self.has(privilege)
             && self.layers.iter().all(|layer| match layer.reach(privilege) {
                 Reach::Nothing => false,
@@ -196,6 +206,7 @@ impl Identity {
     /// What a request of his may touch at an endpoint that asks for `privilege`; `None`: he may not
     /// ask at all.
     pub fn scope(&self, privilege: Privilege) -> Option<Scope> {
+        let privilege = self.meant_by(privilege);
         if !self.has(privilege) {
             return None;
         }
@@ -229,6 +240,7 @@ impl Identity {
 
     /// The error of whoever may not use an endpoint. It says nothing about what exists.
     pub fn refusal(&self, action: &str, privilege: Privilege) -> Error {
+        let privilege = self.meant_by(privilege);
         let kind = if privilege.is_of_indices() { "index" } else { "cluster" };
         Error::new(
             ErrorKind::Forbidden,

@@ -4,7 +4,7 @@ use firn_model::{Error, ErrorKind, Result};
 
 /// What an endpoint asks of its caller. Every route of the edge has one.
 ///
-/// The first eight concern indices: a role grants them for names, and what the caller then sees is narrowed to
+/// The first nine concern indices: a role grants them for names, and what the caller then sees is narrowed to
 /// those. The others concern the node as a whole. Which of firn's own roles have which:
 ///
 /// | privilege | reader | writer | tenant admin | for |
@@ -16,6 +16,7 @@ use firn_model::{Error, ErrorKind, Result};
 /// | `MonitorIndices` | yes | – | yes | counts and sizes |
 /// | `Refresh` | – | yes | yes | making writes searchable |
 /// | `CreateIndex` | – | – | yes | an index or data stream of the tenant's own |
+/// | `ManageOwnIndex` | – | – | yes | changing or deleting an index of the tenant's own; of others `Manage` is asked |
 /// | `Maintain` | – | – | – | flush and merge, which cost all tenants of an index |
 /// | `Manage` | – | – | – | changing or deleting indices, which several tenants share |
 /// | `ManageOwnKeys` | – | – | yes | API keys made by the caller |
@@ -41,6 +42,7 @@ pub enum Privilege {
     MonitorIndices,
     Refresh,
     CreateIndex,
+    ManageOwnIndex,
     Maintain,
     Manage,
     ManageOwnKeys,
@@ -111,6 +113,7 @@ impl PrivilegeSet {
             P::MonitorIndices,
             P::Refresh,
             P::CreateIndex,
+            P::ManageOwnIndex,
             P::ManageOwnKeys,
             P::ManageTenant,
         ])
@@ -171,6 +174,7 @@ const ALL: &[Privilege] = &[
     P::MonitorIndices,
     P::Refresh,
     P::CreateIndex,
+    P::ManageOwnIndex,
     P::Maintain,
     P::Manage,
     P::ManageOwnKeys,
@@ -195,11 +199,13 @@ const ALL_OF_INDICES: PrivilegeSet = PrivilegeSet::of(&[
     P::MonitorIndices,
     P::Refresh,
     P::CreateIndex,
+    P::ManageOwnIndex,
     P::Maintain,
     P::Manage,
 ]);
 
-/// Privileges for names of indices; `refresh` is firn's own, a part of `maintenance`.
+/// Privileges for names of indices; `refresh` is firn's own, a part of `maintenance`, and so is `manage_own_index`, the
+/// part of `manage` that a tenant's admin has.
 const INDEX_NAMES: &[(&str, PrivilegeSet)] = &[
     ("read", PrivilegeSet::of(&[P::Read])),
     ("write", PrivilegeSet::of(&[P::Write])),
@@ -208,6 +214,7 @@ const INDEX_NAMES: &[(&str, PrivilegeSet)] = &[
     ("refresh", PrivilegeSet::of(&[P::Refresh])),
     ("maintenance", PrivilegeSet::of(&[P::Refresh, P::Maintain])),
     ("create_index", PrivilegeSet::of(&[P::CreateIndex])),
+    ("manage_own_index", PrivilegeSet::of(&[P::ManageOwnIndex])),
     ("auto_configure", PrivilegeSet::of(&[P::CreateIndex])),
     (
         "manage",
@@ -216,6 +223,7 @@ const INDEX_NAMES: &[(&str, PrivilegeSet)] = &[
             P::MonitorIndices,
             P::Refresh,
             P::CreateIndex,
+            P::ManageOwnIndex,
             P::Maintain,
             P::Manage,
         ]),

@@ -256,6 +256,7 @@ pub(crate) fn built_in() -> BTreeMap<String, Arc<Role>> {
                     "monitor",
                     "refresh",
                     "create_index",
+                    "manage_own_index",
                 ],
                 &["manage_own_api_key", "manage_tenant"],
             ),
@@ -345,6 +346,7 @@ mod tests {
         let has = |role: &str, privilege| roles[role].grants.reach(privilege) == Reach::Everything;
         assert!(has("tenant_reader", Privilege::Read) && !has("tenant_reader", Privilege::Write));
         assert!(has("tenant_writer", Privilege::Write) && !has("tenant_writer", Privilege::Read));
+        assert!(has("tenant_admin", Privilege::ManageOwnIndex) && !has("tenant_writer", Privilege::ManageOwnIndex));
         assert!(has("tenant_admin", Privilege::ManageTenant) && !has("tenant_admin", Privilege::Manage));
         assert!(has("operator", Privilege::ManageCluster));
     }

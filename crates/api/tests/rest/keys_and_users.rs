@@ -249,8 +249,12 @@ async fn the_rights_of_a_tenant_s_roles() {
         ("GET", "/a/_stats", "", [200, 403, 200]),
         ("POST", "/a/_refresh", "", [403, 200, 200]),
         ("POST", "/a/_forcemerge", "", [403, 403, 403]),
-        ("DELETE", "/a", "", [403, 403, 403]),
-        ("DELETE", "/nosuch", "", [403, 403, 403]),
+        ("POST", "/a/_close", "", [403, 403, 403]),
+        ("POST", "/nosuch/_close", "", [403, 403, 403]),
+        // Whether it is the tenant's own the engine says.
+        ("PUT", "/made", "{}", [403, 403, 200]),
+        ("PUT", "/made/_mapping", "{}", [403, 403, 200]),
+        ("DELETE", "/made", "", [403, 403, 200]),
         ("PUT", "/_cluster/settings", "{}", [403, 403, 403]),
         ("GET", "/_nodes/stats", "", [403, 403, 403]),
         ("GET", "/_index_template", "", [403, 403, 403]),
@@ -398,8 +402,8 @@ async fn refusals_do_not_tell_what_exists() {
     let (node, operator) = node();
     let admin = tenant(&node, &operator, "acme").await;
     ok(&node, &operator, "PUT", "/there", Value::Null).await;
-    let there = ask(&node, &admin, "DELETE", "/there", "").await;
-    let nowhere = ask(&node, &admin, "DELETE", "/nowhere", "").await;
+    let there = ask(&node, &admin, "POST", "/there/_close", "").await;
+    let nowhere = ask(&node, &admin, "POST", "/nowhere/_close", "").await;
     assert_eq!((there.status(), there.text()), (403, nowhere.text()));
 }
 

@@ -290,6 +290,7 @@ fn a_view_is_a_reader_s_and_an_operator_s_only() {
         Privilege::Write,
         Privilege::Refresh,
         Privilege::CreateIndex,
+        Privilege::ManageOwnIndex,
         Privilege::Manage,
         Privilege::ManageOwnKeys,
         Privilege::ManageTenant,

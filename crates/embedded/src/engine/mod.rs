@@ -62,7 +62,7 @@ use self::contexts::Contexts;
 pub use self::open::{DamagedShard, RecoveryReport};
 use self::state::{ShardFactory, State};
 use self::tenant_fields::NarrowedMappings;
-use self::view::{Views, check_command};
+use self::view::Views;
 use crate::bulk::pressure::Pressure;
 use crate::catalog::Catalog;
 use crate::config::EmbeddedConfig;
@@ -258,7 +258,7 @@ impl Engine for Embedded {
 
     async fn execute(&self, ctx: &RequestContext, command: Command) -> Result<Outcome> {
         self.core.check_open()?;
-        check_command(ctx, &command)?;
+        let command = self.core.command_of(ctx, command)?;
         let core = Arc::clone(&self.core);
         let opens = matches!(command, Command::SetClosed { closed: false, .. });
         // Now, so that it is stored with those that wait already.
@@ -270,7 +270,7 @@ impl Engine for Embedded {
             }
             Ok(outcome)
         });
-        let mut outcome = outcome.await.map_err(|error| ctx.tell(error))?;
+        let mut outcome = outcome.await.map_err(|error| ctx.tell(view::as_called(ctx, error)))?;
         if !ctx.scope.is_unlimited() {
             let state = self.core.state();
             outcome.metadata = Some(self.core.view(&state, &ctx.scope));

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use firn_engine::{RequestContext, Scope};
-use firn_model::Result;
 use firn_model::metadata::{AliasAction, Command, Metadata, Viewer};
+use firn_model::names::{known_as, resolve_date_math};
 use firn_model::tenant::TenantId;
+use firn_model::{Error, Result};
 use parking_lot::Mutex;
 
 use super::Core;
@@ -62,22 +63,89 @@ impl Core {
     }
 }
 
-/// Refuses commands that reach past a request's scope. Tenants change no metadata by command: their
-/// writes make what they need. Who is limited to some names changes only what has such a name.
-pub(super) fn check_command(ctx: &RequestContext, command: &Command) -> Result<()> {
-    let scope = &ctx.scope;
-    if scope.is_unlimited() {
-        return Ok(());
+impl Core {
+    /// What a command means in a request's scope, or its refusal where it reaches past that. Tenants make, change and
+    /// delete indices of their own, and change nothing else by command. Who is limited to some names changes only what
+    /// has such a name.
+    pub(super) fn command_of(&self, ctx: &RequestContext, command: Command) -> Result<Command> {
+        let scope = &ctx.scope;
+        if scope.is_unlimited() {
+            return Ok(command);
+        }
+        let names = names_of(&command);
+        let refused: Vec<&str> = match scope.tenant_id() {
+            Some(tenant) => {
+                if let Some(own) = self.own_command(scope, tenant, &command)? {
+                    return Ok(own);
+                }
+                names
+            }
+            None if names.is_empty() => vec!["*"],
+            None => names.into_iter().filter(|name| !scope.allows_name(name)).collect(),
+        };
+        match refused.is_empty() && scope.tenant_id().is_none() {
+            true => Ok(command),
+            false => Err(scope.refusal(ctx.action, &refused.join(","))),
+        }
     }
-    let names = names_of(command);
-    let refused: Vec<&str> = match scope.tenant_id() {
-        Some(_) => names,
-        None if names.is_empty() => vec!["*"],
-        None => names.into_iter().filter(|name| !scope.allows_name(name)).collect(),
-    };
-    match refused.is_empty() && scope.tenant_id().is_none() {
-        true => Ok(()),
-        false => Err(scope.refusal(ctx.action, &refused.join(","))),
+
+    /// A tenant's command about indices of its own; `None`: it is about something else.
+    fn own_command(&self, scope: &Scope, tenant: &TenantId, command: &Command) -> Result<Option<Command>> {
+        let state = self.state();
+        let view = self.view(&state, scope);
+        let is_own = |name: &String| {
+            let index = view.indices.get(name);
+            index.is_some_and(|index| index.name_of_owner(tenant).is_some())
+        };
+        Ok(match command {
+            Command::CreateIndex {
+                name,
+                settings,
+                mappings,
+                aliases,
+            } => {
+                let made = resolve_date_math(name, self.now_ms())?;
+                let called = known_as(tenant, &made).unwrap_or(&made).to_owned();
+                let is_named = view.indices.with_alias(&called).any(|index| is_own(&index.name));
+                let is_shared = view.has_name(&called) && !is_named;
+                if is_shared || !scope.allows_name(&called) {
+                    return Ok(None);
+                }
+                if aliases
+                    .as_ref()
+                    .and_then(|aliases| aliases.as_object())
+                    .is_some_and(|aliases| !aliases.is_empty())
+                {
+                    return Err(Error::illegal_argument(
+                        "[aliases] are for operators: all tenants share their names",
+                    ));
+                }
+                Some(Command::CreateOwnIndex {
+                    name: called,
+                    tenant: tenant.clone(),
+                    settings: settings.clone(),
+                    mappings: mappings.clone(),
+                })
+            }
+            Command::DeleteIndices { names } | Command::PutMapping { names, .. }
+                if !names.is_empty() && names.iter().all(is_own) =>
+            {
+                Some(command.clone())
+            }
+            _ => None,
+        })
+    }
+}
+
+/// An error about an index of a tenant's own, by the name that the tenant gave it.
+pub(super) fn as_called(ctx: &RequestContext, error: Error) -> Error {
+    let tenant = ctx.scope.tenant_id();
+    let called = tenant
+        .and_then(|tenant| known_as(tenant, error.index()?))
+        .map(str::to_owned);
+    match called {
+        Some(called) => error.with_index(called),
+        None => error,
     }
 }
 
@@ -85,9 +153,10 @@ pub(super) fn check_command(ctx: &RequestContext, command: &Command) -> Result<(
 /// as a whole.
 fn names_of(command: &Command) -> Vec<&str> {
     match command {
-        Command::CreateIndex { name, .. } | Command::AutoCreate { name, .. } | Command::CreateDataStream { name } => {
-            vec![name]
-        }
+        Command::CreateIndex { name, .. }
+        | Command::CreateOwnIndex { name, .. }
+        | Command::AutoCreate { name, .. }
+        | Command::CreateDataStream { name } => vec![name],
         Command::MountIndex(mount) => vec![&mount.name],
         Command::DeleteIndices { names }
         | Command::SetClosed { names, .. }

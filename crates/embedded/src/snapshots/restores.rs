@@ -174,7 +174,7 @@ impl Restoring {
     fn in_the_way(&self, command: &Command, why: Error) -> Error {
         match command {
             // Whoever writes comes again: then there is an index to write to.
-            Command::AutoCreate { name, .. } => {
+            Command::AutoCreate { name, .. } | Command::CreateOwnIndex { name, .. } => {
                 let reason = format!("[{name}] primary shard is not active: the index is being restored");
                 Error::new(ErrorKind::ShardDamaged, reason).with_index(name)
             }

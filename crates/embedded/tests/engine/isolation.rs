@@ -380,6 +380,104 @@ fn a_name_that_a_tenant_writes_to_is_its_own() {
 }
 
 #[test]
+fn its_own_events_stay_under_their_name_whatever_others_make() {
+    let node = shared();
+    let (a, b) = (of(&node, "a"), of(&node, "b"));
+    for id in ["1", "2", "3"] {
+        a.write(index("late", id, json!({"v": 1}))).unwrap();
+    }
+    node.create("late", json!({"settings": {"index.tenant.field": "tenant"}}))
+        .unwrap();
+    b.write(index("late", "9", json!({"v": 2}))).unwrap();
+    assert_eq!(a.ids("late", json!({"match_all": {}})), ["1", "2", "3"]);
+    assert_eq!(a.ids("la*", json!({"match_all": {}})), ["1", "2", "3"]);
+    assert_eq!(a.get("late", "1"), Some(json!({"tenant": "a", "v": 1})));
+    a.write(index("late", "4", json!({"v": 3}))).unwrap();
+    a.write(delete("late", "1")).unwrap();
+    assert_eq!(a.ids("late", json!({"match_all": {}})), ["2", "3", "4"]);
+    assert_eq!(b.ids("late", json!({"match_all": {}})), ["9"]);
+    let search = a.try_search("late", &json!({})).unwrap();
+    assert!(search.hits.iter().all(|hit| hit.index == "a~late"));
+}
+
+#[test]
+fn a_tenant_makes_changes_and_deletes_indices_of_its_own() {
+    let node = shared();
+    let (a, b) = (of(&node, "a"), of(&node, "b"));
+    let execute = |tenant: &Tenant<'_>, command: Command| node.run(node.engine.execute(&tenant.ctx, command));
+    let create = |name: &str, settings: Value| Command::CreateIndex {
+        name: name.to_owned(),
+        settings,
+        mappings: Some(json!({"properties": {"status": {"type": "long"}}})),
+        aliases: None,
+    };
+    let put = |name: &str| Command::PutMapping {
+        names: vec![name.to_owned()],
+        mapping: json!({"properties": {"more": {"type": "ip"}}}),
+    };
+    let drop = |name: &str| Command::DeleteIndices {
+        names: vec![name.to_owned()],
+    };
+    for name in ["mine", "plain"] {
+        let outcome = execute(&a, create(name, json!({}))).unwrap();
+        assert_eq!(outcome.created_index.as_deref(), Some(name));
+        a.write(index(name, "1", json!({"status": 5}))).unwrap();
+    }
+    assert_eq!(a.ids("mine", json!({"term": {"status": 5}})), ["1"]);
+    let twice = execute(&a, create("mine", json!({}))).unwrap_err();
+    assert_eq!(
+        (twice.kind(), twice.index()),
+        (ErrorKind::ResourceAlreadyExists, Some("mine"))
+    );
+    let refused = execute(&a, create("other", json!({"index.tenant.owner": "b"}))).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::IllegalArgument);
+    execute(&a, put("a~mine")).unwrap();
+    let metadata = node.run(node.engine.metadata_with_mappings(&a.ctx)).unwrap();
+    assert!(metadata.indices["a~mine"].mapping.fields().contains("more"));
+    let conflict = Command::PutMapping {
+        names: vec!["a~mine".to_owned()],
+        mapping: json!({"properties": {"status": {"type": "ip"}}}),
+    };
+    assert_eq!(execute(&a, conflict).unwrap_err().index(), Some("mine"));
+    // Of what is not its own, nothing, in the words for what is not there.
+    let missing = |command: fn(&str) -> Command, name: &str| {
+        let error = execute(&a, command(name)).unwrap_err();
+        (error.kind(), error.reason().replace(name, "NAME"))
+    };
+    b.write(index("mine", "1", json!({}))).unwrap();
+    let all: [fn(&str) -> Command; 2] = [
+        |name| Command::DeleteIndices {
+            names: vec![name.to_owned()],
+        },
+        |name| Command::PutMapping {
+            names: vec![name.to_owned()],
+            mapping: json!({}),
+        },
+    ];
+    for command in all {
+        for name in ["shared", "plain", "b~mine", "of-b"] {
+            let told = missing(command, name);
+            assert_eq!(told, missing(command, "nothing"), "{name}");
+            assert_eq!(told.0, ErrorKind::Forbidden);
+        }
+    }
+    assert_eq!(
+        execute(&a, create("shared", json!({}))).unwrap_err().kind(),
+        ErrorKind::Forbidden
+    );
+    let both = Command::DeleteIndices {
+        names: vec!["a~mine".to_owned(), "shared".to_owned()],
+    };
+    assert_eq!(execute(&a, both).unwrap_err().kind(), ErrorKind::Forbidden);
+    execute(&a, drop("a~mine")).unwrap();
+    assert_eq!(
+        a.try_search("mine", &json!({})).unwrap_err().kind(),
+        ErrorKind::Forbidden
+    );
+    assert!(b.get("mine", "1").is_some());
+}
+
+#[test]
 fn names_limit_what_a_tenant_may_use() {
     let node = shared();
     let scope = Scope::tenant(TenantId::parse("a").unwrap()).within(vec!["logs-*".to_owned()]);

@@ -2,6 +2,7 @@
 //! `bravo`, and nothing of `bravo`'s changes.
 
 mod expansions;
+mod own_indices;
 mod questions;
 #[path = "../support/mod.rs"]
 mod support;
@@ -46,14 +47,14 @@ const CLASSES: &[(Class, &[&str])] = &[
         "field_caps", "validate_query", "analyze", "get_index", "index_exists", "resolve_index", "get_mapping",
         "get_field_mapping", "get_settings", "get_alias", "alias_exists", "get_data_stream", "data_stream_stats",
         "get_data_stream_lifecycle", "refresh", "stats", "cluster_health", "cat_aliases", "cat_count", "cat_health",
-        "cat_indices", "cat_segments", "cat_shards", "get_api_key", "create_api_key", "invalidate_api_key", "get_user",
-        "put_user", "delete_user", "enable_user", "disable_user", "get_tenant", "tenant_usage", "get_tenant_usage",
+        "create_index", "delete_index", "put_mapping", "cat_indices", "cat_segments", "cat_shards", "get_api_key",
+        "create_api_key", "invalidate_api_key", "get_user", "put_user", "delete_user", "enable_user", "disable_user", "get_tenant", "tenant_usage", "get_tenant_usage",
         "list_saved_objects", "create_saved_object", "get_saved_object", "put_saved_object", "delete_saved_object",
     ]),
     (Operators, &[
         "view_as_tenant",
-        "metrics", "delete_all_pits", "get_all_pits", "create_index", "delete_index", "open_index", "close_index",
-        "rollover", "put_mapping", "put_settings", "put_alias", "delete_alias", "update_aliases", "get_index_template",
+        "metrics", "delete_all_pits", "get_all_pits", "open_index", "close_index",
+        "rollover", "put_settings", "put_alias", "delete_alias", "update_aliases", "get_index_template",
         "index_template_exists", "put_index_template", "delete_index_template", "simulate_index_template",
         "get_component_template", "component_template_exists", "put_component_template", "delete_component_template",
         "create_data_stream", "delete_data_stream", "put_data_stream_lifecycle", "delete_data_stream_lifecycle",
@@ -144,7 +145,7 @@ fn quoted(text: &str) -> Vec<String> {
 
 struct World {
     _folder: tempfile::TempDir,
-    _node: Node,
+    node: Node,
     operator: Client,
     alpha: Client,
     bravo: Client,
@@ -193,7 +194,7 @@ fn world() -> World {
     }
     World {
         _folder: folder,
-        _node: node,
+        node,
         operator,
         alpha,
         bravo,
@@ -402,7 +403,10 @@ fn a_foreign_name_is_as_a_missing_one() {
     let missing = "qqqq-own";
     let foreign = [format!("{MARK}-own"), "nobodys".to_owned(), format!("bravo~{MARK}-own")];
     for route in routes() {
-        let writes = matches!(route.name.as_str(), "index" | "create" | "update" | "bulk");
+        let writes = matches!(
+            route.name.as_str(),
+            "index" | "create" | "update" | "bulk" | "create_index"
+        );
         for pattern in route
             .patterns
             .iter()

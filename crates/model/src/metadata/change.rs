@@ -22,6 +22,12 @@ impl Change<'_> {
                 mappings,
                 aliases,
             } => self.create_index_command(name, settings, mappings.as_ref(), aliases.as_ref()),
+            Command::CreateOwnIndex {
+                name,
+                tenant,
+                settings,
+                mappings,
+            } => self.create_own_index(name, tenant, settings, mappings.as_ref()),
             Command::AutoCreate { name, tenant } => {
                 let name = self.date_math(name)?;
                 match tenant {

@@ -216,6 +216,18 @@ pub enum Command {
         /// `aliases`, as in the body.
         aliases: Option<Value>,
     },
+    /// `PUT /name` by a tenant: an index of its own, whatever others call so. [`Outcome::created_index`] is what the
+    /// tenant calls it.
+    CreateOwnIndex {
+        /// As the tenant calls it.
+        name: String,
+        /// Who has it alone.
+        tenant: TenantId,
+        /// As in [`Command::CreateIndex`].
+        settings: Value,
+        /// `mappings`.
+        mappings: Option<Value>,
+    },
     /// A write to a name that does not exist: index or data stream, by the templates. Existing
     /// names are fine and change nothing.
     AutoCreate {

@@ -1,20 +1,32 @@
-//! Indices that a tenant's own writes make.
+//! Indices of one tenant, which it makes by writing to them or by name.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::change::Change;
 use super::create::NewIndex;
+use super::parse::parse_mapping;
+use super::tenant_indices::add_tenant_field;
 use super::{Metadata, TemplateContent};
-use crate::names::private_index_name;
-use crate::settings::SettingsMap;
+use crate::names::{known_as, private_index_name};
+use crate::settings::{IndexSettings, SettingsMap, flatten};
 use crate::tenant::TenantId;
 use crate::{Error, ErrorKind, Result};
 
-/// Indices that one tenant may make by writing to them. Each costs files, memory and a place among the
+/// Indices that one tenant may make for itself. Each costs files, memory and a place among the
 /// node's shards, which all tenants share.
 pub const PRIVATE_INDICES_MAX: usize = 32;
 /// The field that names the tenant where nobody said otherwise.
 const FIELD: &str = "tenant";
+/// Settings that a tenant may give an index of its own. The limit of fields is not among them: a mapping is in the
+/// memory of all.
+const OWN_SETTINGS: &[&str] = &[
+    "index.number_of_replicas",
+    "index.mapping.ignore_malformed",
+    "index.mapping.coerce",
+    "index.query.default_field",
+    "index.codec",
+    "index.hidden",
+];
 
 impl Change<'_> {
     /// A tenant writes to a name that it sees nothing of. Where a template makes indices that hold
@@ -25,7 +37,9 @@ impl Change<'_> {
         if self.next.closed_tenants.contains(tenant.as_str()) {
             return Err(Error::index_not_found(name));
         }
-        if self.next.indices.contains_key(&private) {
+        // The latter was made since the tenant was told that there is nothing. It may have written to it by now, and one of
+        // its own would hide that.
+        if self.next.indices.contains_key(&private) || self.next.is_shared_with(tenant, name) {
             return Ok(());
         }
         // What goes wrong from here on is the operators' business and may name what is theirs.
@@ -39,15 +53,66 @@ impl Change<'_> {
         }
         self.check_auto_creation(name).map_err(refused)?;
         self.check_room(tenant)?;
-        let mut settings = SettingsMap::new();
-        settings.insert("index.tenant.field".to_owned(), json!(FIELD));
-        settings.insert("index.tenant.owner".to_owned(), json!(tenant.as_str()));
         let new = NewIndex {
             name: private,
-            settings,
+            settings: owned_by(tenant),
             ..NewIndex::default()
         };
         self.create_index(new, content.unwrap_or_default()).map_err(refused)
+    }
+
+    /// As if the tenant had written to the name, with a mapping and with settings that are about its own events.
+    pub(super) fn create_own_index(
+        &mut self,
+        name: &str,
+        tenant: &TenantId,
+        settings: &Value,
+        mappings: Option<&Value>,
+    ) -> Result<()> {
+        let resolved = self.date_math(name)?;
+        let private = private_index_name(tenant, &resolved)?;
+        let called = known_as(tenant, &private).unwrap_or(&resolved).to_owned();
+        if self.next.closed_tenants.contains(tenant.as_str()) {
+            return Err(Error::index_not_found(&called));
+        }
+        if let Some(existing) = self.next.indices.get(&private) {
+            let reason = format!("index [{called}/{}] already exists", existing.uuid);
+            return Err(Error::new(ErrorKind::ResourceAlreadyExists, reason).with_index(&called));
+        }
+        let mut settings = flatten(settings, true)?;
+        check_own_settings(&settings)?;
+        settings.extend(owned_by(tenant));
+        // By themselves first: what goes wrong with a template may name what is the operators'.
+        let own = IndexSettings::from_flat(settings.clone())?;
+        let mapping = mappings.map(parse_mapping).transpose()?;
+        if let Some(mapping) = &mapping {
+            mapping.check_limits(own.total_fields_limit, own.depth_limit)?;
+            add_tenant_field(&mut mapping.clone(), FIELD)?;
+        }
+        let content = self.next.content_for(&called);
+        let has_template = !matches!(content, Ok(None));
+        let refused = |error: Error| match error.kind() {
+            ErrorKind::QuotaExceeded => error,
+            _ if has_template => Error::index_not_found(&called),
+            _ => error,
+        };
+        let content = content.map_err(refused)?;
+        if content.as_ref().is_some_and(|content| is_for(content, tenant)) {
+            return Err(Error::index_not_found(&called));
+        }
+        if self.check_auto_creation(&called).is_err() || self.next.is_shared_with(tenant, &called) {
+            return Err(Error::index_not_found(&called));
+        }
+        self.check_room(tenant)?;
+        let new = NewIndex {
+            name: private,
+            settings,
+            mapping,
+            ..NewIndex::default()
+        };
+        self.create_index(new, content.unwrap_or_default()).map_err(refused)?;
+        self.outcome.created_index = Some(called);
+        Ok(())
     }
 
     fn check_room(&self, tenant: &TenantId) -> Result<()> {
@@ -62,6 +127,30 @@ impl Change<'_> {
             ));
         }
         Ok(())
+    }
+}
+
+fn owned_by(tenant: &TenantId) -> SettingsMap {
+    let mut settings = SettingsMap::new();
+    settings.insert("index.tenant.field".to_owned(), json!(FIELD));
+    settings.insert("index.tenant.owner".to_owned(), json!(tenant.as_str()));
+    settings
+}
+
+/// Settings that concern nothing but the tenant's own events. All others are about the node: its devices, its files, its
+/// memory, who has what.
+fn check_own_settings(settings: &SettingsMap) -> Result<()> {
+    let is_own = |name: &str| OWN_SETTINGS.contains(&name);
+    let is_default = |name: &str, value: &Value| {
+        matches!(name, "index.number_of_shards") && matches!(value.to_string().trim_matches('"'), "1")
+    };
+    let mut all = settings.iter();
+    match all.find(|(name, value)| !is_own(name) && !is_default(name, value)) {
+        Some((name, _)) => Err(Error::illegal_argument(format!(
+            "[{name}] is for operators; a tenant's own index takes [{}]",
+            OWN_SETTINGS.join(",")
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What of all that exists a request may know of.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{AliasMetadata, DataStream, IndexMetadata, Indices, Metadata, TIMESTAMP};
@@ -32,13 +32,13 @@ impl Metadata {
             .filter(|index| viewer.sees(index))
             .map(|index| viewer.index(index))
             .collect();
-        let data_streams: BTreeMap<String, Arc<DataStream>> = self
+        let mut data_streams: BTreeMap<String, Arc<DataStream>> = self
             .data_streams
             .values()
             .filter_map(|stream| Some((stream.name.clone(), viewer.data_stream(stream, &indices)?)))
             .collect();
         if let Some(tenant) = viewer.tenant {
-            name_private(&mut indices, &data_streams, tenant);
+            name_private(&mut indices, &mut data_streams, tenant);
         }
         let is_tenant = viewer.tenant.is_some();
         let is_known = |name: &str| viewer.tenant.is_none_or(|tenant| tenant.as_str() == name);
@@ -85,7 +85,7 @@ fn hidden_if<T: Clone>(hidden: bool, map: &BTreeMap<String, T>) -> BTreeMap<Stri
 impl Viewer<'_> {
     fn sees(&self, index: &IndexMetadata) -> bool {
         let within_reach = self.tenant.is_none_or(|tenant| index.settings.is_for(tenant));
-        let own_name = || match self.tenant.and_then(|tenant| private_name(index, tenant)) {
+        let own_name = || match self.tenant.and_then(|tenant| index.name_of_owner(tenant)) {
             Some(name) => (self.allows_name)(name),
             None => (self.allows_name)(&index.name),
         };
@@ -144,26 +144,57 @@ impl Viewer<'_> {
     }
 }
 
-/// The name that a tenant gave an index of its own.
-fn private_name<'a>(index: &'a IndexMetadata, tenant: &TenantId) -> Option<&'a str> {
-    let is_own = index.settings.tenant_owner.as_deref() == Some(tenant.as_str());
-    known_as(tenant, &index.name).filter(|_| is_own)
+impl IndexMetadata {
+    /// The name that a tenant gave an index of its own; `None`: it is not one of those.
+    pub fn name_of_owner(&self, tenant: &TenantId) -> Option<&str> {
+        let is_own = self.settings.tenant_owner.as_deref() == Some(tenant.as_str());
+        known_as(tenant, &self.name).filter(|_| is_own)
+    }
 }
 
-/// Gives a tenant's own indices the names that it gave them, as aliases, where nothing else that it
-/// sees has that name.
-fn name_private(indices: &mut Indices, data_streams: &BTreeMap<String, Arc<DataStream>>, tenant: &TenantId) {
-    let aliases = indices.values().flat_map(|index| index.aliases.keys());
-    let mut taken: BTreeSet<String> = aliases.chain(data_streams.keys()).cloned().collect();
-    taken.extend(indices.keys().cloned());
+impl Metadata {
+    /// Whether a tenant reaches something of this name that it does not have alone.
+    pub(super) fn is_shared_with(&self, tenant: &TenantId, name: &str) -> bool {
+        let viewer = Viewer {
+            tenant: Some(tenant),
+            allows_name: &|_| true,
+        };
+        let sees = |name: &str| self.indices.get(name).is_some_and(|index| viewer.sees(index));
+        let stream = self.data_streams.get(name);
+        let aliased = |index: &&Arc<IndexMetadata>| viewer.sees(index) && viewer.sees_alias(name, &index.aliases[name]);
+        sees(name)
+            || stream.is_some_and(|stream| stream.indices.iter().any(|backing| sees(backing)))
+            || self.indices.with_alias(name).any(|index| aliased(&index))
+    }
+}
+
+/// Gives a tenant's own indices the names that it gave them, as aliases. As long as there is one of a name, whatever
+/// else has that name is not there for the tenant: its events must not vanish because somebody else made something.
+fn name_private(indices: &mut Indices, data_streams: &mut BTreeMap<String, Arc<DataStream>>, tenant: &TenantId) {
     for index in indices.clone().values() {
-        let Some(name) = private_name(index, tenant).map(str::to_owned) else {
+        let Some(name) = index.name_of_owner(tenant) else {
             continue;
         };
-        if taken.insert(name.clone()) {
-            indices.change(&index.name, |index| {
-                index.aliases.insert(name, AliasMetadata::default());
+        // `TENANT~TENANT~x` beside `TENANT~x`: both are its own. What a data stream has is not taken out of its middle.
+        let stays =
+            |shared: &Arc<IndexMetadata>| shared.name_of_owner(tenant).is_some() || shared.data_stream.is_some();
+        if indices.get(name).is_some_and(stays) {
+            continue;
+        }
+        indices.remove(name);
+        if let Some(stream) = data_streams.remove(name) {
+            for backing in &stream.indices {
+                indices.remove(backing);
+            }
+        }
+        let with_alias: Vec<String> = indices.with_alias(name).map(|index| index.name.clone()).collect();
+        for other in with_alias {
+            indices.change(&other, |index| {
+                index.aliases.remove(name);
             });
         }
+        indices.change(&index.name, |index| {
+            index.aliases.insert(name.to_owned(), AliasMetadata::default());
+        });
     }
 }

@@ -5,17 +5,31 @@
 //! tenant and of what the tenant calls it, and only the tenant's view shows it under the latter.
 
 use super::validate_index_name;
-use crate::Result;
 use crate::tenant::TenantId;
+use crate::{Error, ErrorKind, Result};
 
 /// Stands between the two; no tenant has it in its name.
 const AFTER_TENANT: char = '~';
 /// Stands before a capital of the tenant's name, in lower case: index names have no capitals.
 const CAPITAL: char = '^';
+/// How backing indices of data streams begin, which tenants share: nobody's own index may hide one.
+const BACKING: &str = ".ds-";
 
-/// What an index is called that a tenant calls `name`; an error if that is not the name of an index.
+/// What an index is called that a tenant calls `name`, or by what the node calls it; an error if that is not the name
+/// of an index.
 pub fn private_index_name(tenant: &TenantId, name: &str) -> Result<String> {
+    let name = known_as(tenant, name).unwrap_or(name);
     validate_index_name(name)?;
+    let refused = |start: &str| {
+        let reason = format!("Invalid index name [{name}], must not start with {start}");
+        Err(Error::new(ErrorKind::InvalidIndexName, reason).with_index(name))
+    };
+    if known_as(tenant, name).is_some() {
+        return refused(&format!("'{}' twice", prefix(tenant)));
+    }
+    if name.starts_with(BACKING) {
+        return refused("'.ds-'");
+    }
     let private = format!("{}{name}", prefix(tenant));
     validate_index_name(&private)?;
     Ok(private)
@@ -64,7 +78,8 @@ mod tests {
         for other in ["acme~logs", "^acme~", "logs", "x^acme~logs"] {
             assert_eq!(known_as(&tenant, other), None, "{other}");
         }
-        for invalid in ["_x", "A", "a b", ""] {
+        assert_eq!(private_index_name(&tenant, "^acme~logs").unwrap(), "^acme~logs");
+        for invalid in ["_x", "A", "a b", "", "^acme~^acme~logs", ".ds-logs-000001"] {
             assert!(private_index_name(&tenant, invalid).is_err(), "{invalid}");
         }
         assert!(

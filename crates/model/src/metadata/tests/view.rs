@@ -1,6 +1,7 @@
 //! What a tenant, and an operator with few names, may know of.
 
 use super::*;
+use crate::names::IndicesOptions;
 use crate::tenant::TenantId;
 
 fn tenant(name: &str) -> TenantId {
@@ -110,12 +111,127 @@ fn names_that_tenants_choose_are_their_own() {
     assert_eq!(of_a.indices["a~mine"].settings.tenant_owner.as_deref(), Some("a"));
     assert!(of_a.indices["a~mine"].aliases.contains_key("mine"));
     assert!(!world.metadata.has_name("mine"), "the name is free for operators");
-    // Once an operator makes something of that name for tenants, that is what the name means.
-    world.ok(create_with(
-        "mine",
-        json!({"settings": {"index.tenant.field": "tenant"}}),
+    // What the node calls it, is it as well.
+    assert!(!world.ok(write("a~mine", "a")).changed);
+}
+
+#[test]
+fn a_tenant_s_own_name_is_its_own_whatever_is_made_of_that_name() {
+    let for_tenants = json!({"settings": {"index.tenant.field": "tenant"}});
+    let mut world = world();
+    for name in ["late", "stream", "alias"] {
+        world.ok(write(name, "a"));
+    }
+    world.ok(create_with("late", for_tenants.clone()));
+    world.ok(put_template(
+        "stream",
+        json!({"index_patterns": ["stream"], "data_stream": {}, "template": for_tenants}),
     ));
-    assert!(view_of(&world, "a").indices["a~mine"].aliases.is_empty());
+    world.ok(write("stream", "b"));
+    world.ok(create_with(
+        "aliased",
+        json!({"settings": {"index.tenant.field": "tenant"}, "aliases": {"alias": {}}}),
+    ));
+    let of_a = view_of(&world, "a");
+    for name in ["late", "stream", "alias"] {
+        let read = crate::names::resolve(&[name.to_owned()], IndicesOptions::default(), &of_a, NOW_MS).unwrap();
+        let read: Vec<&str> = read.iter().map(|index| index.name.as_str()).collect();
+        let private = format!("a~{name}");
+        assert_eq!(read, [private.as_str()]);
+        assert_eq!(crate::names::resolve_write(name, &of_a, NOW_MS).unwrap().index, private);
+        let wild = [format!("{name}*")];
+        let found = crate::names::resolve(&wild, IndicesOptions::default(), &of_a, NOW_MS).unwrap();
+        assert!(found.iter().any(|index| index.name == private), "{found:?}");
+        assert!(
+            found
+                .iter()
+                .all(|index| index.name == private || index.name == "aliased"),
+            "{found:?}"
+        );
+        assert!(!world.ok(write(name, "a")).changed, "it goes on");
+    }
+    assert!(of_a.data_streams.is_empty() && of_a.indices.contains_key("aliased"));
+    assert!(of_a.indices.keys().all(|name| !name.starts_with(".ds-")));
+    let of_b = view_of(&world, "b");
+    assert!(of_b.indices.contains_key("late") && of_b.data_streams.contains_key("stream"));
+    assert!(of_b.has_alias("alias"));
+    // Nor is there anything else where it was told so too late: it may have written to what came first.
+    world.ok(create_with("first", for_tenants));
+    assert!(!world.ok(write("first", "a")).changed);
+    let own = Command::CreateOwnIndex {
+        name: "first".to_owned(),
+        tenant: tenant("a"),
+        settings: Value::Null,
+        mappings: None,
+    };
+    world.refused(own, ErrorKind::IndexNotFound, "no such index [first]");
+    for name in ["shared", "everything", "stream"] {
+        assert!(!world.ok(write(name, "c")).changed, "{name}");
+    }
+    assert!(world.ok(write("errors", "a")).changed, "it is not there for tenants");
+    // Without its own, the name means what tenants share.
+    world.ok(delete(&["a~late"]));
+    assert!(view_of(&world, "a").indices.contains_key("late"));
+}
+
+#[test]
+fn a_tenant_makes_indices_of_its_own_by_name() {
+    let mut world = world();
+    let own = |name: &str, body: Value| Command::CreateOwnIndex {
+        name: name.to_owned(),
+        tenant: tenant("a"),
+        settings: body.get("settings").cloned().unwrap_or(Value::Null),
+        mappings: body.get("mappings").cloned(),
+    };
+    let body = json!({
+        "settings": {"number_of_shards": 1, "index.codec": "best_compression"},
+        "mappings": {"properties": {"status": {"type": "long"}}},
+    });
+    for name in ["mine", "plain", "given-to-b"] {
+        let outcome = world.ok(own(name, body.clone()));
+        assert_eq!(outcome.created_index.as_deref(), Some(name));
+        let made = world.index(&format!("a~{name}"));
+        assert_eq!(made.settings.tenant_owner.as_deref(), Some("a"));
+        assert!(made.settings.best_compression && made.mapping.fields().contains("status"));
+    }
+    let uuid = world.index("a~mine").uuid.clone();
+    for name in ["mine", "a~mine"] {
+        let reason = format!("index [mine/{uuid}] already exists");
+        world.refused(own(name, json!({})), ErrorKind::ResourceAlreadyExists, &reason);
+    }
+    for setting in [
+        json!({"index.tenant.owner": "b"}),
+        json!({"index.tenant.field": ""}),
+        json!({"number_of_shards": 2}),
+        json!({"index.lifecycle.name": "p"}),
+        json!({"index.routing.allocation.include._tier_preference": "data_cold"}),
+        json!({"index.mapping.total_fields.limit": 100_000}),
+        json!({"index.refresh_interval": "1ms"}),
+    ] {
+        let error = world.run(own("more", json!({"settings": setting}))).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::IllegalArgument, "{setting}");
+        assert!(error.reason().contains("is for operators"), "{}", error.reason());
+    }
+    let wrong = json!({"mappings": {"properties": {"tenant": {"type": "long"}}}});
+    let error = world.run(own("more", wrong)).unwrap_err();
+    assert!(
+        error.reason().contains("[tenant] cannot be the tenant field"),
+        "{}",
+        error.reason()
+    );
+    // What tenants share is made by a write to it, or by operators.
+    world.refused(
+        own("events-x", json!({})),
+        ErrorKind::IndexNotFound,
+        "no such index [events-x]",
+    );
+    for number in 3..PRIVATE_INDICES_MAX {
+        world.ok(own(&format!("n{number}"), json!({})));
+    }
+    assert_eq!(
+        world.run(own("more", json!({}))).unwrap_err().kind(),
+        ErrorKind::QuotaExceeded
+    );
 }
 
 #[test]

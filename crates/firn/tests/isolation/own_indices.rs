@@ -1,0 +1,122 @@
+//! Indices that one tenant has alone: made by name, kept under it, and nobody else's business.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use firn_testkit::Client;
+use serde_json::{Value, json};
+
+use super::{MARK, world};
+
+fn status(client: &Client, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let answer = match body {
+        Value::Null => client.send(method, path, None, b"").unwrap(),
+        body => client.json(method, path, body).unwrap(),
+    };
+    (answer.status, answer.json())
+}
+
+#[test]
+fn an_admin_makes_changes_and_deletes_its_own() {
+    let world = world();
+    let alpha = &world.alpha;
+    let wanted = json!({"index": [{"names": ["brandnew"], "privileges": ["create_index", "manage_own_index"]}]});
+    let has = alpha.ok("POST", "/_security/user/_has_privileges", &wanted);
+    assert_eq!(has["has_all_requested"], true, "{has}");
+    let body = json!({
+        "settings": {"number_of_shards": 1, "codec": "best_compression"},
+        "mappings": {"properties": {"status": {"type": "long"}}},
+    });
+    let (made, answer) = status(alpha, "PUT", "/brandnew", &body);
+    assert_eq!(made, 200, "{answer}");
+    assert_eq!(answer["index"], "brandnew");
+    let (twice, answer) = status(alpha, "PUT", "/brandnew", &body);
+    assert_eq!(twice, 400);
+    assert_eq!(answer["error"]["type"], "resource_already_exists_exception");
+    assert_eq!(answer["error"]["index"], "brandnew");
+    alpha.ok(
+        "PUT",
+        "/brandnew/_mapping",
+        &json!({"properties": {"more": {"type": "ip"}}}),
+    );
+    alpha.ok("PUT", "/brandnew/_doc/1?refresh=true", &json!({"status": 5}));
+    let found = alpha.ok("POST", "/brandnew/_search", &json!({"sort": ["status", "more"]}));
+    assert_eq!(found["hits"]["total"]["value"], 1, "{found}");
+    let shown = alpha.ok("GET", "/brandnew", &Value::Null).to_string();
+    assert!(shown.contains("more") && !shown.contains("declared_fields"), "{shown}");
+
+    // For whoever else it is not there, nor is theirs for alpha.
+    let missing = |client: &Client, method: &str, name: &str| {
+        let (status, body) = status(client, method, &format!("/{name}"), &Value::Null);
+        (status, body.to_string().replace(name, "NAME"))
+    };
+    let theirs = format!("{MARK}-own");
+    for name in ["events", "nobodys", theirs.as_str()] {
+        let told = missing(alpha, "DELETE", name);
+        assert_eq!(told.0, 403, "{told:?}");
+        assert_eq!(told, missing(alpha, "DELETE", "nothing"));
+    }
+    assert_eq!(
+        missing(&world.bravo, "DELETE", "brandnew"),
+        missing(&world.bravo, "DELETE", "nothing")
+    );
+    for (path, body) in [
+        ("/events", json!({})),
+        ("/events/_mapping", json!({"properties": {"x": {"type": "ip"}}})),
+    ] {
+        assert_eq!(status(alpha, "PUT", path, &body).0, 403, "{path}");
+    }
+    for setting in [
+        json!({"index.tenant.owner": "bravo"}),
+        json!({"number_of_shards": 9}),
+        json!({"index.lifecycle.name": "p"}),
+    ] {
+        let (refused, answer) = status(alpha, "PUT", "/another", &json!({"settings": setting}));
+        assert_eq!(refused, 400, "{answer}");
+    }
+    assert_eq!(
+        status(alpha, "PUT", "/another", &json!({"aliases": {"events": {}}})).0,
+        400
+    );
+
+    alpha.ok("DELETE", "/brandnew", &Value::Null);
+    assert_eq!(missing(alpha, "GET", "brandnew"), missing(alpha, "GET", "nothing"));
+    // Who may only write, or only read, makes and deletes none.
+    for role in ["tenant_writer", "tenant_reader"] {
+        let body = json!({"password": "correct horse", "roles": [role], "metadata": {"tenant": "alpha"}});
+        world.operator.ok("PUT", &format!("/_security/user/al-{role}"), &body);
+        let basic = STANDARD.encode(format!("al-{role}:correct horse"));
+        let user = world.node.client().authorized(format!("Basic {basic}"));
+        for (method, path, body) in [
+            ("PUT", "/brandnew", json!({})),
+            ("DELETE", "/al-own", Value::Null),
+            ("PUT", "/al-own/_mapping", json!({})),
+        ] {
+            assert_eq!(status(&user, method, path, &body).0, 403, "{role} {method} {path}");
+        }
+    }
+}
+
+#[test]
+fn its_name_stays_its_own() {
+    let world = world();
+    let (alpha, bravo, operator) = (&world.alpha, &world.bravo, &world.operator);
+    let count =
+        |client: &Client, name: &str| client.ok("GET", &format!("/{name}/_count"), &Value::Null)["count"].clone();
+    assert_eq!(count(alpha, "al-own"), 5);
+    operator.ok("PUT", "/al-own", &json!({"settings": {"index.tenant.field": "tenant"}}));
+    bravo.ok("PUT", "/al-own/_doc/1?refresh=true", &json!({"class": MARK}));
+    assert_eq!((count(alpha, "al-own"), count(bravo, "al-own")), (json!(5), json!(1)));
+    assert_eq!(count(alpha, "al-o*"), 5);
+    alpha.ok("GET", "/al-own/_doc/1", &Value::Null);
+    alpha.ok("PUT", "/al-own/_doc/new?refresh=true", &json!({"class": "al"}));
+    let deleted = alpha.ok(
+        "POST",
+        "/al-own/_delete_by_query?refresh=true",
+        &json!({"query": {"match_all": {}}}),
+    );
+    assert_eq!(deleted["deleted"], 6, "{deleted}");
+    assert_eq!((count(alpha, "al-own"), count(bravo, "al-own")), (json!(0), json!(1)));
+    alpha.ok("DELETE", "/al-own", &Value::Null);
+    assert_eq!(count(bravo, "al-own"), 1);
+    assert_eq!(count(operator, "al-own"), 1);
+}
