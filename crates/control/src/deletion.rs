@@ -77,7 +77,7 @@ pub enum IndexState {
     Waiting,
     /// They were removed from among those of others.
     Purged,
-    /// The index was the tenant's own and is gone.
+    /// The index was the tenant's own, or its writes made it and nobody else had anything in it, and is gone.
     Dropped,
 }
 

@@ -197,6 +197,10 @@ impl Life {
             deletion.clean_ms = deletion.clean_ms.or(Some(now_ms));
             self.check_snapshots(&ctx, tenant, deletion, now_ms).await?;
             self.purge_restored(&ctx, tenant, deletion).await?;
+            for name in self.engine.drop_unused_of(&ctx, tenant.clone()).await? {
+                deletion.note_found(&name, 0);
+                deletion.note_done(&name, IndexState::Dropped, 0);
+            }
             deletion.finish(now_ms);
         }
         Ok(())

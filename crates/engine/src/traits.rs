@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use firn_model::metadata::{Command, Metadata, Outcome};
+use firn_model::tenant::TenantId;
 
 use crate::Result;
 use crate::admin::{
@@ -109,6 +110,13 @@ pub trait Engine: Snapshots + SearchableSnapshots + Send + Sync + 'static {
     /// that hold such events, so it takes long; asking again after an error goes on with the rest.
     /// [`crate::ErrorKind::Forbidden`] unless the scope is unlimited.
     async fn purge_tenant(&self, ctx: &RequestContext, request: PurgeRequest) -> Result<PurgeOutcome>;
+
+    /// Removes indices and data streams that a tenant's writes made and that nobody has a document in; the names of the
+    /// indices that went. What is closed, mounted or does not serve stays. A write that comes meanwhile is lost only
+    /// where it is told so. [`crate::ErrorKind::Forbidden`] unless the scope is unlimited.
+    async fn drop_unused_of(&self, _ctx: &RequestContext, _tenant: TenantId) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 
     /// Documents, bytes, segments and counters of every shard of the target, by index name.
     async fn stats(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>>;

@@ -32,6 +32,11 @@ impl Core {
 
     /// Takes what waits for the catalog, until a command is answered. Blocks.
     pub(super) fn finish_command(&self, queued: Queued) -> Result<Outcome> {
+        self.finish_command_and(queued, || {})
+    }
+
+    /// As [`Core::finish_command`]; `release` lets go what was kept for the command, once it is published or refused.
+    pub(super) fn finish_command_and(&self, queued: Queued, release: impl FnOnce()) -> Result<Outcome> {
         let answer = {
             let mut commands = self.commands.lock();
             loop {
@@ -45,6 +50,7 @@ impl Core {
                 self.store_and_publish(&mut commands, batch);
             }
         };
+        release();
         let (outcome, gone) = answer?;
         // Flushing and removing files takes its time, and other commands need not wait for it.
         for gone in &gone {

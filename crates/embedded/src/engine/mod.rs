@@ -29,6 +29,7 @@ pub(crate) mod state;
 mod stats;
 mod tenant_fields;
 mod terms_enum;
+mod unused;
 mod usage;
 mod view;
 
@@ -52,6 +53,7 @@ use firn_engine::search::{IndexTarget, QueryExplanation, SearchRequest, SearchRe
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_engine::{Engine, RequestContext, TenantUsage};
 use firn_model::metadata::{Command, Metadata, Outcome};
+use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -394,6 +396,15 @@ impl Engine for Embedded {
         let (core, ctx) = (Arc::clone(&self.core), ctx.clone());
         run_on(&self.core.merge_pool, &ctx.clone(), move || {
             core.purge_tenant(&ctx, &request)
+        })
+        .await
+    }
+
+    async fn drop_unused_of(&self, ctx: &RequestContext, tenant: TenantId) -> Result<Vec<String>> {
+        self.core.check_open()?;
+        let (core, its) = (Arc::clone(&self.core), ctx.clone());
+        run_on(&self.core.maintenance_pool, ctx, move || {
+            core.drop_unused_of(&its, &tenant)
         })
         .await
     }

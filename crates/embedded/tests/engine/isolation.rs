@@ -478,6 +478,93 @@ fn a_tenant_makes_changes_and_deletes_indices_of_its_own() {
 }
 
 #[test]
+fn what_a_tenant_s_writes_made_goes_with_it_if_it_is_nobody_s() {
+    let node = Node::new();
+    for (name, pattern, data_stream) in [("plain", "n-*", None), ("streams", "s-*", Some(json!({})))] {
+        let mut body = json!({
+            "index_patterns": [pattern],
+            "template": {"settings": {"index.tenant.field": "tenant", "index.number_of_shards": 2}},
+        });
+        if let Some(data_stream) = data_stream {
+            body["data_stream"] = data_stream;
+        }
+        node.execute(Command::PutIndexTemplate {
+            name: name.to_owned(),
+            body,
+            create: false,
+        })
+        .unwrap();
+    }
+    let (a, b) = (of(&node, "a"), of(&node, "b"));
+    a.write(index("n-empty", "1", json!({}))).unwrap();
+    a.write(delete("n-empty", "1")).unwrap();
+    a.write(index("n-of-both", "1", json!({}))).unwrap();
+    b.write(index("n-of-both", "1", json!({}))).unwrap();
+    a.write(delete("n-of-both", "1")).unwrap();
+    b.write(index("n-of-b", "1", json!({}))).unwrap();
+    b.write(delete("n-of-b", "1")).unwrap();
+    // It says no time, and is refused; what it made is there.
+    a.refused(add("s-empty", json!({})));
+    a.refused(add("s-of-both", json!({})));
+    b.write(add("s-of-both", json!({"@timestamp": "2026-01-01T00:00:00Z"})))
+        .unwrap();
+    node.create("operators", json!({"settings": {"index.tenant.field": "tenant"}}))
+        .unwrap();
+
+    let id = TenantId::parse("a").unwrap();
+    let refused = node.run(node.engine.drop_unused_of(&b.ctx, id.clone())).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Forbidden);
+    let node = node.restart();
+    let gone = node
+        .run(node.engine.drop_unused_of(&RequestContext::new(), id.clone()))
+        .unwrap();
+    assert_eq!(gone.len(), 2, "{gone:?}");
+    let metadata = node.run(node.engine.metadata(&RequestContext::new())).unwrap();
+    let left: Vec<&str> = metadata
+        .indices
+        .values()
+        .filter(|index| index.data_stream.is_none())
+        .map(|index| index.name.as_str())
+        .collect();
+    assert_eq!(left, ["n-of-b", "n-of-both", "operators"]);
+    assert_eq!(metadata.data_streams.keys().collect::<Vec<_>>(), ["s-of-both"]);
+    assert!(of(&node, "b").get("n-of-both", "1").is_some());
+    let again = node
+        .run(node.engine.drop_unused_of(&RequestContext::new(), id))
+        .unwrap();
+    assert_eq!(again, Vec::<String>::new());
+}
+
+#[test]
+fn nothing_acknowledged_goes_with_what_is_dropped() {
+    let node = Node::new();
+    node.execute(Command::PutIndexTemplate {
+        name: "plain".to_owned(),
+        body: json!({"index_patterns": ["n-*"], "template": {"settings": {"index.tenant.field": "tenant"}}}),
+        create: false,
+    })
+    .unwrap();
+    let (a, b) = (of(&node, "a"), of(&node, "b"));
+    let id = TenantId::parse("a").unwrap();
+    for round in 0..30 {
+        let name = format!("n-{round}");
+        a.write(index(&name, "1", json!({}))).unwrap();
+        a.write(delete(&name, "1")).unwrap();
+        let written = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| b.write(index(&name, "1", json!({}))).is_ok());
+            let gone = node
+                .run(node.engine.drop_unused_of(&RequestContext::new(), id.clone()))
+                .unwrap();
+            drop(gone);
+            writer.join().unwrap()
+        });
+        if written {
+            assert!(b.get(&name, "1").is_some(), "round {round}");
+        }
+    }
+}
+
+#[test]
 fn names_limit_what_a_tenant_may_use() {
     let node = shared();
     let scope = Scope::tenant(TenantId::parse("a").unwrap()).within(vec!["logs-*".to_owned()]);

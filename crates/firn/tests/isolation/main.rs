@@ -158,6 +158,7 @@ fn world() -> World {
     let settings = vec![
         ("xpack.security.enabled".to_owned(), "true".to_owned()),
         ("operator.password_file".to_owned(), password.display().to_string()),
+        ("data_streams.lifecycle.poll_interval".to_owned(), "1s".to_owned()),
     ];
     let node = Node::start(
         Path::new(env!("CARGO_BIN_EXE_firn")),

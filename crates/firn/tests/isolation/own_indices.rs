@@ -1,5 +1,7 @@
 //! Indices that one tenant has alone: made by name, kept under it, and nobody else's business.
 
+use std::time::{Duration, Instant};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use firn_testkit::Client;
@@ -119,4 +121,68 @@ fn its_name_stays_its_own() {
     alpha.ok("DELETE", "/al-own", &Value::Null);
     assert_eq!(count(bravo, "al-own"), 1);
     assert_eq!(count(operator, "al-own"), 1);
+}
+
+#[test]
+fn one_tenant_s_names_leave_room_for_others() {
+    let world = world();
+    let settings = json!({"persistent": {"cluster.max_shards_per_node": 40}});
+    world.operator.ok("PUT", "/_cluster/settings", &settings);
+    let template = json!({
+        "index_patterns": ["logs-*"],
+        "data_stream": {},
+        "template": {"settings": {"index.tenant.field": "tenant", "index.period": "week"}},
+    });
+    world.operator.ok("PUT", "/_index_template/logs", &template);
+    let event = json!({"@timestamp": "2026-01-01T00:00:00Z"});
+    let made = |client: &Client, name: &str| status(client, "POST", &format!("/{name}/_doc"), &event);
+    let answers: Vec<(u16, Value)> = (0..40)
+        .map(|number| made(&world.alpha, &format!("logs-{number}")))
+        .collect();
+    let last = answers.last().unwrap();
+    assert_eq!(last.0, 429, "{}", last.1);
+    assert_eq!(last.1["error"]["type"], "quota_exceeded_exception");
+    assert!(
+        last.1["error"]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("a quarter of [cluster.max_shards_per_node]")
+    );
+    assert!(answers.iter().filter(|answer| answer.0 == 201).count() >= 5);
+    let (others, answer) = made(&world.bravo, "logs-of-more");
+    assert_eq!(others, 201, "{answer}");
+    let shown = world.bravo.ok("GET", "/_data_stream/logs-0", &Value::Null).to_string();
+    assert!(!shown.contains("alpha") && !shown.contains("made_by"), "{shown}");
+}
+
+#[test]
+fn what_its_writes_made_goes_with_it_if_nobody_has_anything_in_it() {
+    let world = world();
+    let (alpha, bravo, operator) = (&world.alpha, &world.bravo, &world.operator);
+    let template = json!({"index_patterns": ["made-*"], "template": {"settings": {"index.tenant.field": "tenant"}}});
+    operator.ok("PUT", "/_index_template/made", &template);
+    for name in ["made-of-both", "made-by-alpha"] {
+        alpha.ok("PUT", &format!("/{name}/_doc/1"), &json!({"class": "al"}));
+    }
+    bravo.ok("PUT", "/made-of-both/_doc/1", &json!({"class": MARK}));
+    operator.ok("DELETE", "/_firn/tenants/alpha", &Value::Null);
+    let started = Instant::now();
+    let deletion = loop {
+        let deletion = operator.ok("GET", "/_firn/tenants/alpha/deletion", &Value::Null);
+        if deletion["status"] == "done" {
+            break deletion;
+        }
+        assert!(started.elapsed() < Duration::from_secs(90), "{deletion}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let told = |name: &str| {
+        let indices = deletion["indices"].as_array().unwrap().iter();
+        let mut indices = indices.filter(|index| index["index"] == name);
+        indices.next().map(|index| index["state"].clone())
+    };
+    assert_eq!(told("made-by-alpha"), Some(json!("index removed")), "{deletion}");
+    assert_ne!(told("made-of-both"), Some(json!("index removed")), "{deletion}");
+    assert_eq!(operator.get("/made-by-alpha").unwrap().status, 404);
+    bravo.ok("GET", "/made-of-both/_doc/1", &Value::Null);
+    operator.ok("GET", "/_data_stream/events", &Value::Null);
 }

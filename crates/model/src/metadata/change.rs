@@ -32,10 +32,14 @@ impl Change<'_> {
                 let name = self.date_math(name)?;
                 match tenant {
                     Some(tenant) => self.auto_create_for(&name, tenant),
-                    None => self.auto_create(&name),
+                    None => self.auto_create(&name, None),
                 }
             }
             Command::DeleteIndices { names } => self.delete_indices(names),
+            Command::DropUnused { stream, indices } => {
+                self.drop_unused(stream.as_deref(), indices);
+                Ok(())
+            }
             Command::SetClosed { names, closed } => self.set_closed(names, *closed),
             Command::PutMapping { names, mapping } => self.put_mapping(names, mapping),
             Command::AddDynamicFields { name, mapping } => self.add_dynamic_fields(name, mapping),
@@ -49,7 +53,7 @@ impl Change<'_> {
             Command::DeleteComponentTemplate { names } => self.delete_component_templates(names),
             Command::PutIndexTemplate { name, body, create } => self.put_index_template(name, body, *create),
             Command::DeleteIndexTemplate { names } => self.delete_index_templates(names),
-            Command::CreateDataStream { name } => self.create_data_stream(name),
+            Command::CreateDataStream { name } => self.create_data_stream(name, None),
             Command::CreateBackingIndices { stream, times_ms } => self.create_backing_indices(stream, times_ms),
             Command::PutDataStreamLifecycle { names, lifecycle } => {
                 self.put_data_stream_lifecycle(names, lifecycle.as_ref())

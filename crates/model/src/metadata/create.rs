@@ -14,6 +14,7 @@ use super::{AliasMetadata, IndexMetadata, OpenShards, TemplateContent};
 use crate::mapping::Mapping;
 use crate::names::{matches_pattern, validate_alias_name, validate_index_name};
 use crate::settings::{IndexSettings, SettingsMap, cluster_default_of, flatten};
+use crate::tenant::TenantId;
 use crate::{Error, ErrorKind, Result};
 
 /// What a new index is made from, besides its template.
@@ -29,6 +30,8 @@ pub(super) struct NewIndex {
     pub(super) data_stream: Option<String>,
     /// The span of time whose documents it takes, half-open, ms since epoch UTC.
     pub(super) time_range_ms: Option<Range<i64>>,
+    /// The tenant whose write makes it.
+    pub(super) made_by: Option<TenantId>,
 }
 
 impl Change<'_> {
@@ -135,6 +138,7 @@ impl Change<'_> {
                 rolled_over_ms: None,
                 execution: None,
                 tiers: BTreeMap::new(),
+                made_by: new.made_by,
             },
         );
         for alias in names {
@@ -239,19 +243,20 @@ impl Change<'_> {
         Ok(())
     }
 
-    pub(super) fn auto_create(&mut self, name: &str) -> Result<()> {
+    pub(super) fn auto_create(&mut self, name: &str, made_by: Option<&TenantId>) -> Result<()> {
         if self.next.has_name(name) {
             return Ok(());
         }
         validate_index_name(name)?;
         self.check_auto_creation(name)?;
         match self.next.find_template(name, false) {
-            Some((_, template)) if template.data_stream.is_some() => self.create_data_stream(name),
+            Some((_, template)) if template.data_stream.is_some() => self.create_data_stream(name, made_by),
             Some((_, template)) => {
                 let content = self.next.compose(template)?;
                 self.create_index(
                     NewIndex {
                         name: name.to_owned(),
+                        made_by: made_by.cloned(),
                         ..NewIndex::default()
                     },
                     content,

@@ -12,10 +12,11 @@ use crate::dates::{DateFormat, Zone};
 use crate::lifecycle::Lifecycle;
 use crate::names::validate_data_stream_name;
 use crate::settings::SettingsMap;
+use crate::tenant::TenantId;
 use crate::{Error, ErrorKind, Result};
 
 impl Change<'_> {
-    pub(super) fn create_data_stream(&mut self, name: &str) -> Result<()> {
+    pub(super) fn create_data_stream(&mut self, name: &str, made_by: Option<&TenantId>) -> Result<()> {
         let name = self.date_math(name)?;
         validate_data_stream_name(&name)?;
         if self.next.data_streams.contains_key(&name) {
@@ -53,6 +54,7 @@ impl Change<'_> {
             meta: template.meta.clone(),
             hidden,
             lifecycle: lifecycle.as_ref().map(Lifecycle::parse).transpose()?,
+            made_by: made_by.cloned(),
         };
         let template = template.clone();
         self.next.data_streams.insert(name.clone(), Arc::new(stream));

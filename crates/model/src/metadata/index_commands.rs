@@ -1,6 +1,6 @@
 //! Changing and deleting indices.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -30,6 +30,26 @@ impl Change<'_> {
             self.remove_index(name);
         }
         Ok(())
+    }
+
+    pub(super) fn drop_unused(&mut self, stream: Option<&str>, indices: &BTreeMap<String, String>) {
+        let is_same = |name: &String, uuid: &String| {
+            let index = self.next.indices.get(name);
+            index.is_some_and(|index| index.uuid == *uuid && index.data_stream.as_deref() == stream)
+        };
+        let is_whole = match stream.map(|name| self.next.data_streams.get(name)) {
+            None => true,
+            Some(stream) => stream.is_some_and(|stream| stream.indices.iter().all(|name| indices.contains_key(name))),
+        };
+        if !is_whole || !indices.iter().all(|(name, uuid)| is_same(name, uuid)) {
+            return;
+        }
+        for name in indices.keys() {
+            self.remove_index(name);
+        }
+        if let Some(stream) = stream {
+            self.next.data_streams.remove(stream);
+        }
     }
 
     pub(super) fn is_stream_write_index(&self, stream: &str, index: &str) -> bool {

@@ -222,6 +222,7 @@ mod tests {
             rolled_over_ms: None,
             execution: None,
             tiers: BTreeMap::new(),
+            made_by: None,
         }
     }
 

@@ -20,6 +20,7 @@ use crate::lifecycle::Lifecycle;
 use crate::mapping::Mapping;
 use crate::placement::Placement;
 use crate::settings::{IndexSettings, SettingsMap};
+use crate::tenant::TenantId;
 use crate::{Error, Result};
 
 /// What every firn reads.
@@ -33,8 +34,9 @@ const FORMAT_MAX: u64 = FORMAT_OF_TIERS;
 
 impl IndexMetadata {
     /// `format`, `name`, `uuid`, `created_ms`, `closed`, `settings` (flat, as typed), `mapping`,
-    /// `aliases`, `data_stream`; `placement`, `rolled_over_ms`, `ilm` (how far its lifecycle is) and
-    /// `tiers` (shards that do not lie in `path.data`) if it has them.
+    /// `aliases`, `data_stream`; `declared_fields`, `placement`, `rolled_over_ms`, `ilm` (how far its lifecycle is),
+    /// `tiers` (shards that do not lie in `path.data`) and `made_by` if it has them. A firn that skips `declared_fields`
+    /// shows tenants less, one that skips `made_by` bounds them less.
     pub fn to_json(&self) -> Value {
         let settings = &self.settings;
         let is_plain = settings.tenant_field.is_none() && settings.period.is_none() && self.placement.is_none();
@@ -60,6 +62,9 @@ impl IndexMetadata {
         }
         if let Some(execution) = &self.execution {
             json["ilm"] = execution.to_json();
+        }
+        if let Some(tenant) = &self.made_by {
+            json["made_by"] = tenant.as_str().into();
         }
         if !self.tiers.is_empty() {
             json["format"] = FORMAT_OF_TIERS.into();
@@ -99,13 +104,14 @@ impl IndexMetadata {
                 Some(tiers) => parse_tiers(&tiers).ok_or_else(|| wrong("tiers"))?,
                 None => BTreeMap::new(),
             },
+            made_by: reader.optional_tenant("made_by")?,
         })
     }
 }
 
 impl DataStream {
-    /// `format`, `name`, `indices`, `generation`, `template`, `meta`, `hidden`, `lifecycle` if it has
-    /// one.
+    /// `format`, `name`, `indices`, `generation`, `template`, `meta`, `hidden`; `lifecycle` and `made_by`
+    /// if it has them.
     pub fn to_json(&self) -> Value {
         let mut json = json!({
             "format": if self.lifecycle.is_none() { FORMAT } else { FORMAT_WHOLE },
@@ -118,6 +124,9 @@ impl DataStream {
         });
         if let Some(lifecycle) = &self.lifecycle {
             json["lifecycle"] = Value::Object(lifecycle.print());
+        }
+        if let Some(tenant) = &self.made_by {
+            json["made_by"] = tenant.as_str().into();
         }
         json
     }
@@ -136,6 +145,7 @@ impl DataStream {
                 Some(lifecycle) => Some(Lifecycle::parse(&lifecycle)?),
                 None => None,
             },
+            made_by: reader.optional_tenant("made_by")?,
         })
     }
 }
@@ -254,6 +264,11 @@ impl<'a> Reader<'a> {
             Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(_) => Err(wrong(name)),
         }
+    }
+
+    fn optional_tenant(&self, name: &str) -> Result<Option<TenantId>> {
+        let tenant = self.optional_text(name)?;
+        tenant.map(|tenant| TenantId::parse(&tenant)).transpose()
     }
 
     fn flag(&self, name: &str) -> Result<bool> {

@@ -25,6 +25,7 @@ mod slm_commands;
 mod template_commands;
 mod templates;
 mod tenant_indices;
+mod tenant_room;
 mod tiers;
 mod view;
 
@@ -118,6 +119,9 @@ pub struct IndexMetadata {
     pub execution: Option<Arc<Execution>>,
     /// Where its shards lie, by number; those that are not in it lie on [`Tier::Hot`].
     pub tiers: BTreeMap<u32, Tier>,
+    /// The tenant whose write made it, where a template says that tenants share it. `None`: an operator made it, or an
+    /// older firn did.
+    pub made_by: Option<TenantId>,
 }
 
 /// An alias as seen from one of its indices.
@@ -153,6 +157,9 @@ pub struct DataStream {
     pub hidden: bool,
     /// How long it keeps its events; `None`: nobody drops them.
     pub lifecycle: Option<Lifecycle>,
+    /// The tenant whose write made it, where a template says that tenants share it. `None`: an operator made it, or an
+    /// older firn did.
+    pub made_by: Option<TenantId>,
 }
 
 /// What a template contributes.
@@ -240,6 +247,14 @@ pub enum Command {
     DeleteIndices {
         /// Concrete names.
         names: Vec<String>,
+    },
+    /// Deletes indices in which nobody has a document, and the data stream whose only ones they are. Nothing changes where
+    /// one of them is another by now, or the data stream has more.
+    DropUnused {
+        /// The data stream.
+        stream: Option<String>,
+        /// Concrete names, each with its uuid.
+        indices: BTreeMap<String, String>,
     },
     /// Opens or closes concrete indices.
     SetClosed {

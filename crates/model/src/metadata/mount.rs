@@ -42,6 +42,7 @@ impl Change<'_> {
             rolled_over_ms: None,
             execution: None,
             tiers: BTreeMap::new(),
+            made_by: None,
         }));
         self.outcome.created_index = Some(name.clone());
         self.changed();

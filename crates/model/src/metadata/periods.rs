@@ -110,6 +110,7 @@ impl Change<'_> {
         }
         for (start, end) in missing {
             self.check_room_for_old(stream_name, end)?;
+            self.check_room_for_period(stream_name, &template)?;
             self.add_period(stream_name, &template, Some(start..end))?;
         }
         Ok(())

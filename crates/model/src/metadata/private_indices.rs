@@ -49,10 +49,14 @@ impl Change<'_> {
         };
         let content = self.next.content_for(name).map_err(refused)?;
         if content.as_ref().is_some_and(|content| is_for(content, tenant)) {
-            return self.auto_create(name).map_err(refused);
+            if !self.next.has_name(name) {
+                self.check_room_to_share(tenant, content.as_ref()).map_err(refused)?;
+            }
+            return self.auto_create(name, Some(tenant)).map_err(refused);
         }
         self.check_auto_creation(name).map_err(refused)?;
         self.check_room(tenant)?;
+        self.check_spared(content.as_ref()).map_err(refused)?;
         let new = NewIndex {
             name: private,
             settings: owned_by(tenant),
@@ -104,6 +108,7 @@ impl Change<'_> {
             return Err(Error::index_not_found(&called));
         }
         self.check_room(tenant)?;
+        self.check_spared(content.as_ref()).map_err(refused)?;
         let new = NewIndex {
             name: private,
             settings,

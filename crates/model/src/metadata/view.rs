@@ -118,6 +118,7 @@ impl Viewer<'_> {
         Arc::new(IndexMetadata {
             aliases,
             mapping: mapping.map_or_else(|| Arc::clone(&index.mapping), Arc::new),
+            made_by: index.made_by.clone().filter(|_| self.tenant.is_none()),
             ..IndexMetadata::clone(index)
         })
     }
@@ -140,6 +141,7 @@ impl Viewer<'_> {
             meta: stream.meta.clone().filter(|_| self.tenant.is_none()),
             hidden: stream.hidden,
             lifecycle: stream.lifecycle.clone(),
+            made_by: stream.made_by.clone().filter(|_| self.tenant.is_none()),
         }))
     }
 }

@@ -175,6 +175,113 @@ fn a_tenant_s_own_name_is_its_own_whatever_is_made_of_that_name() {
 }
 
 #[test]
+fn what_a_tenant_s_write_made_is_written_down_and_not_shown() {
+    let mut world = world();
+    world.ok(write("events-web", "a"));
+    world.ok(put_template(
+        "plain-events",
+        json!({"index_patterns": ["n-*"], "template": {"settings": {"index.tenant.field": "tenant"}}}),
+    ));
+    world.ok(write("n-1", "a"));
+    let by = |made_by: &Option<TenantId>| made_by.as_ref().map(|tenant| tenant.as_str().to_owned());
+    assert_eq!(by(&world.index("n-1").made_by).as_deref(), Some("a"));
+    assert_eq!(
+        by(&world.metadata.data_streams["events-web"].made_by).as_deref(),
+        Some("a")
+    );
+    for tenant in ["a", "b"] {
+        let view = view_of(&world, tenant);
+        assert_eq!(view.indices["n-1"].made_by, None);
+        assert_eq!(view.data_streams["events-web"].made_by, None);
+    }
+    world.ok(auto_create("n-2"));
+    assert_eq!(world.index("n-2").made_by, None);
+}
+
+fn limited(shards_max: u32) -> World {
+    let mut world = world();
+    world.ok(Command::PutClusterSettings {
+        settings: json!({"cluster.max_shards_per_node": shards_max.to_string()}),
+    });
+    world
+}
+
+fn made(world: &mut World, by: &str, most: usize) -> (usize, Option<Error>) {
+    for number in 0..most {
+        if let Err(error) = world.run(write(&format!("events-{by}-{number}"), by)) {
+            return (number, Some(error));
+        }
+    }
+    (most, None)
+}
+
+#[test]
+fn a_tenant_s_writes_take_a_quarter_of_the_shards_at_most() {
+    let mut world = limited(40);
+    let (count, error) = made(&mut world, "a", 40);
+    let error = error.unwrap();
+    assert_eq!((count, error.kind()), (10, ErrorKind::QuotaExceeded));
+    assert_eq!(
+        error.reason(),
+        "writes of this tenant made indices and data streams that hold [10] shards, and they may hold [10], a quarter of \
+         [cluster.max_shards_per_node]: an operator can make more"
+    );
+    assert_eq!(made(&mut world, "b", 5).0, 5);
+    // To what is there it writes on, and what others made does not count as its own.
+    world.ok(write("events-b-1", "a"));
+    world.ok(write("events-a-1", "a"));
+}
+
+#[test]
+fn tenants_new_names_leave_the_last_tenth_of_the_shards() {
+    // Three are taken.
+    let mut world = limited(40);
+    for (by, expected) in [("a", 10), ("b", 10), ("c", 10), ("d", 3)] {
+        assert_eq!(made(&mut world, by, 20).0, expected, "{by}");
+    }
+    for name in ["events-more", "own"] {
+        let error = world.run(write(name, "d")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
+        assert_eq!(
+            error.reason(),
+            "this write would make a new index, but the last tenth of the [40] shards of \
+             [cluster.max_shards_per_node] is kept for operators and for data streams that go on"
+        );
+    }
+    // Operators and what goes on have them.
+    world.ok(auto_create("of-the-operator"));
+    world.ok(Command::Rollover {
+        target: "events-a-1".to_owned(),
+        new_index: None,
+        conditions: Default::default(),
+        body: Value::Null,
+        dry_run: false,
+        facts: RolloverFacts::default(),
+    });
+}
+
+#[test]
+fn new_periods_of_whoever_made_much_leave_the_last_tenth() {
+    let mut world = limited(40);
+    let weekly = |pattern: &str| {
+        json!({"index_patterns": [pattern], "data_stream": {}, "priority": 1,
+               "template": {"settings": {"index.tenant.field": "tenant", "index.period": "week"}}})
+    };
+    world.ok(put_template("weekly", weekly("events-*")));
+    for (name, by) in [("events-a", "a"), ("events-a2", "a"), ("events-b", "b")] {
+        world.ok(write(name, by));
+    }
+    let week = |stream: &str, weeks: i64| Command::CreateBackingIndices {
+        stream: stream.to_owned(),
+        times_ms: (1..=weeks).map(|week| NOW_MS + week * 7 * DAY_MS).collect(),
+    };
+    world.ok(week("events-a", 30));
+    let error = world.run(week("events-a2", 1)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
+    world.ok(week("events-b", 2));
+}
+
+#[test]
 fn a_tenant_makes_indices_of_its_own_by_name() {
     let mut world = world();
     let own = |name: &str, body: Value| Command::CreateOwnIndex {
@@ -264,7 +371,17 @@ fn refusals_say_nothing_of_what_others_have() {
     world.ok(Command::PutClusterSettings {
         settings: json!({"cluster.max_shards_per_node": "3", "action.auto_create_index": "-secret*,*"}),
     });
-    world.refused(write("fourth", "a"), ErrorKind::IndexNotFound, "no such index [fourth]");
+    let error = world.run(write("fourth", "a")).unwrap_err();
+    assert_eq!(
+        error.kind(),
+        ErrorKind::QuotaExceeded,
+        "a limit that is everybody's, without who uses it"
+    );
+    assert!(
+        error.reason().contains("[cluster.max_shards_per_node]"),
+        "{}",
+        error.reason()
+    );
     world.refused(
         write("secret-1", "a"),
         ErrorKind::IndexNotFound,

@@ -1,0 +1,76 @@
+//! Indices and data streams that a tenant's writes made and that nobody has a document in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use firn_engine::RequestContext;
+use firn_model::metadata::Command;
+use firn_model::tenant::TenantId;
+use firn_model::{ErrorKind, Result};
+
+use super::Core;
+use super::state::{IndexState, ShardSlot};
+use crate::snapshots::check_operator;
+
+impl Core {
+    /// Removes what a tenant's writes made and nobody has a document in; the names of the indices that went. What does
+    /// not serve, is closed or is mounted stays: nobody knows what it holds, or somebody wanted it.
+    ///
+    /// A write that comes while one of them goes is told that there is no such index, and makes it anew if it comes
+    /// again. None that was acknowledged goes.
+    pub(super) fn drop_unused_of(&self, ctx: &RequestContext, tenant: &TenantId) -> Result<Vec<String>> {
+        check_operator(ctx)?;
+        let metadata = Arc::clone(&self.state().metadata);
+        let is_maker = |made_by: &Option<TenantId>| made_by.as_ref() == Some(tenant);
+        let alone = metadata.indices.values().filter(|index| is_maker(&index.made_by));
+        let alone = alone.map(|index| (None, vec![index.name.clone()]));
+        let streams = metadata
+            .data_streams
+            .values()
+            .filter(|stream| is_maker(&stream.made_by));
+        let streams = streams.map(|stream| (Some(stream.name.clone()), stream.indices.clone()));
+        let mut gone = Vec::new();
+        for (stream, indices) in alone.chain(streams) {
+            ctx.check()?;
+            if self.drop_if_unused(stream, &indices)? {
+                gone.extend(indices);
+            }
+        }
+        Ok(gone)
+    }
+
+    fn drop_if_unused(&self, stream: Option<String>, names: &[String]) -> Result<bool> {
+        let state = self.state();
+        let indices: Vec<&Arc<IndexState>> = names.iter().filter_map(|name| state.index(name).ok()).collect();
+        let slots = || indices.iter().flat_map(|index| index.shards.iter());
+        // First without keeping anybody waiting.
+        if indices.len() < names.len() || !slots().all(|slot| is_empty(slot)) {
+            return Ok(false);
+        }
+        // Whoever writes holds one shard at a time, and so does whoever moves one: these wait for no other.
+        let writes_wait: Vec<_> = slots().map(|slot| slot.stand_still()).collect();
+        if !slots().all(|slot| is_empty(slot)) {
+            return Ok(false);
+        }
+        let queued = self.queue_command(Command::DropUnused {
+            stream,
+            indices: indices
+                .iter()
+                .map(|index| (index.name.to_string(), index.metadata.uuid.clone()))
+                .collect::<BTreeMap<_, _>>(),
+        });
+        // Before their files go, for which a move under way is waited for.
+        match self.finish_command_and(queued, || drop(writes_wait)) {
+            Ok(outcome) => Ok(outcome.changed),
+            Err(error) if error.kind() == ErrorKind::IndexNotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn is_empty(slot: &ShardSlot) -> bool {
+    let Ok(shard) = slot.shard() else { return false };
+    let refreshed = shard.refresh();
+    let stats = shard.stats();
+    refreshed.is_ok() && stats.doc_count == 0 && stats.buffer_doc_count == 0
+}

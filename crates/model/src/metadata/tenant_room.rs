@@ -1,0 +1,102 @@
+//! How many of the node's shards tenants' writes may take: whoever may write can make up names that a template
+//! matches, and must not take what others need for their next events.
+
+use super::change::Change;
+use super::{IndexMetadata, IndexTemplate, TemplateContent};
+use crate::settings::IndexSettings;
+use crate::tenant::TenantId;
+use crate::{Error, ErrorKind, Result};
+
+/// One part in so many of the shards may be held by what one tenant's writes made.
+const PART_OF_TENANT: u64 = 4;
+/// One part in so many of the shards is spared for operators, and for data streams to go on.
+const SPARED_PART: u64 = 10;
+
+impl Change<'_> {
+    /// Whether a tenant's write may make an index or data stream that tenants share. For a data stream its newest index
+    /// counts: how long it keeps the others is not for the tenant to say.
+    pub(super) fn check_room_to_share(&self, tenant: &TenantId, content: Option<&TemplateContent>) -> Result<()> {
+        let held = self.shards_made_by(tenant, false);
+        let limit = (self.shards_max() / PART_OF_TENANT).max(1);
+        if held + shards_of(content)? > limit {
+            return Err(quota(format!(
+                "writes of this tenant made indices and data streams that hold [{held}] shards, and they may hold \
+                 [{limit}], a quarter of [cluster.max_shards_per_node]: an operator can make more"
+            )));
+        }
+        self.check_spared(content)
+    }
+
+    /// Whether there are more shards left than those that no new name of a tenant may take.
+    pub(super) fn check_spared(&self, content: Option<&TemplateContent>) -> Result<()> {
+        self.leave_spared(shards_of(content)?, "this write would make a new index")
+    }
+
+    /// A data stream that an operator made, or a tenant whose writes made little, goes on to the last shard.
+    pub(super) fn check_room_for_period(&self, stream: &str, template: &IndexTemplate) -> Result<()> {
+        let maker = self
+            .next
+            .data_streams
+            .get(stream)
+            .and_then(|stream| stream.made_by.as_ref());
+        match maker {
+            Some(maker) if self.shards_made_by(maker, true) > self.shards_max() / PART_OF_TENANT => {
+                let content = self.next.compose(template)?;
+                let what = format!("events would make a new backing index of data stream [{stream}]");
+                self.leave_spared(shards_of(Some(&content))?, &what)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn leave_spared(&self, more: u64, what: &str) -> Result<()> {
+        let (open, limit) = (self.next.indices.open_shards().normal, self.shards_max());
+        if open + more > limit - limit / SPARED_PART {
+            return Err(quota(format!(
+                "{what}, but the last tenth of the [{limit}] shards of [cluster.max_shards_per_node] is kept for \
+                 operators and for data streams that go on"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Open shards of what a tenant's writes made; of data streams the newest index, or all of them.
+    fn shards_made_by(&self, tenant: &TenantId, whole: bool) -> u64 {
+        let is_maker = |made_by: &Option<TenantId>| made_by.as_ref() == Some(tenant);
+        let indices = self.next.indices.values();
+        let alone = indices
+            .filter(|index| is_maker(&index.made_by))
+            .map(|index| shards(index));
+        let streams = self
+            .next
+            .data_streams
+            .values()
+            .filter(|stream| is_maker(&stream.made_by));
+        let backing = streams.flat_map(|stream| {
+            let counted = if whole { stream.indices.len() } else { 1 };
+            stream.indices.iter().rev().take(counted)
+        });
+        let backing = backing.filter_map(|name| self.next.indices.get(name));
+        alone.sum::<u64>() + backing.map(|index| shards(index)).sum::<u64>()
+    }
+}
+
+fn shards(index: &IndexMetadata) -> u64 {
+    match index.closed || index.settings.is_frozen() {
+        true => 0,
+        false => u64::from(index.settings.number_of_shards),
+    }
+}
+
+fn shards_of(content: Option<&TemplateContent>) -> Result<u64> {
+    match content {
+        Some(content) => Ok(IndexSettings::from_flat(content.settings.clone())?
+            .number_of_shards
+            .into()),
+        None => Ok(1),
+    }
+}
+
+fn quota(reason: String) -> Error {
+    Error::new(ErrorKind::QuotaExceeded, reason)
+}
