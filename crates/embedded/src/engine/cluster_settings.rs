@@ -11,6 +11,7 @@ use super::Core;
 use crate::config::Watermark;
 
 const LOW_WATERMARK: &str = "cluster.routing.allocation.disk.watermark.low";
+const HIGH_WATERMARK: &str = "cluster.routing.allocation.disk.watermark.high";
 const FLOOD_STAGE: &str = "cluster.routing.allocation.disk.watermark.flood_stage";
 const FLOOD_STAGE_HEADROOM: &str = "cluster.routing.allocation.disk.watermark.flood_stage.max_headroom";
 const MAX_BUCKETS: &str = "search.max_buckets";
@@ -23,6 +24,7 @@ const DEFAULT_KEEP_ALIVE: &str = "search.default_keep_alive";
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ClusterSettings {
     low_watermark: Option<Watermark>,
+    high_watermark: Option<Watermark>,
     flood_stage: Option<Watermark>,
     flood_stage_headroom_bytes: Option<u64>,
     search_buckets_max: Option<usize>,
@@ -37,6 +39,7 @@ impl ClusterSettings {
     pub(super) fn read(settings: &SettingsMap) -> Result<Self> {
         Ok(Self {
             low_watermark: read(settings, LOW_WATERMARK, Watermark::parse)?,
+            high_watermark: read(settings, HIGH_WATERMARK, Watermark::parse)?,
             flood_stage: read(settings, FLOOD_STAGE, Watermark::parse)?,
             flood_stage_headroom_bytes: read(settings, FLOOD_STAGE_HEADROOM, parse_bytes)?,
             search_buckets_max: read(settings, MAX_BUCKETS, whole)?,
@@ -45,6 +48,14 @@ impl ClusterSettings {
             keep_alive_max_ms: read(settings, MAX_KEEP_ALIVE, parse_duration_ms)?,
             keep_alive_default_ms: read(settings, DEFAULT_KEEP_ALIVE, parse_duration_ms)?,
         })
+    }
+
+    /// What is newly set must be in order too: a catalog of before may have it otherwise, and opens.
+    pub(super) fn check(settings: &SettingsMap) -> Result<()> {
+        let read = Self::read(settings)?;
+        check_order(read.low_watermark, read.high_watermark, ["low", "high"])?;
+        check_order(read.high_watermark, read.flood_stage, ["high", "flood_stage"])?;
+        check_order(read.low_watermark, read.flood_stage, ["low", "flood_stage"])
     }
 }
 
@@ -56,6 +67,25 @@ fn read<T>(settings: &SettingsMap, name: &str, parse: impl Fn(&str) -> Result<T>
     };
     let failed = |error: Error| Error::illegal_argument(format!("failed to parse setting [{name}]")).caused_by(error);
     parse(&text).map(Some).map_err(failed)
+}
+
+/// Watermarks that are both set, and comparable, come in their order.
+fn check_order(lower: Option<Watermark>, upper: Option<Watermark>, [low, high]: [&str; 2]) -> Result<()> {
+    let (Some(lower), Some(upper)) = (lower, upper) else {
+        return Ok(());
+    };
+    let is_past = match (lower, upper) {
+        (Watermark::UsedRatio(lower), Watermark::UsedRatio(upper)) => lower > upper,
+        (Watermark::FreeBytes(lower), Watermark::FreeBytes(upper)) => lower < upper,
+        // A share of one disk is more than these bytes, of another less.
+        _ => false,
+    };
+    if !is_past {
+        return Ok(());
+    }
+    Err(Error::illegal_argument(format!(
+        "{low} disk watermark [{lower}] more than {high} disk watermark [{upper}]"
+    )))
 }
 
 fn whole(text: &str) -> Result<usize> {

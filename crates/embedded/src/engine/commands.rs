@@ -118,7 +118,7 @@ impl Core {
             .restores
             .check_kept(&command, &before.metadata, &after, self.now_ms())?;
         if after.cluster_settings != before.metadata.cluster_settings {
-            ClusterSettings::read(&after.cluster_settings)?;
+            ClusterSettings::check(&after.cluster_settings)?;
         }
         outcome.metadata = Some(Arc::clone(&after));
         Ok(Step {

@@ -145,6 +145,9 @@ impl Core {
         }
         list.push(Arc::clone(&running));
         drop(list);
+        self.repositories
+            .failed
+            .forget(&running.repository, |failed| failed == name);
         Ok(Plan {
             repository,
             _used: used,
@@ -162,6 +165,10 @@ impl Core {
         if let Err(error) = &made {
             let (repository, snapshot) = (&plan.running.repository, &plan.running.name);
             tracing::warn!(repository, snapshot, %error, "a snapshot was not made");
+            // Before it leaves the list of those that run. One that was stopped is gone as whoever stopped it wants.
+            if !plan.running.cancel.is_cancelled() {
+                self.repositories.failed.note(&plan.running, error, self.now_ms());
+            }
         }
         made
     }
@@ -333,7 +340,15 @@ impl Core {
                     return Ok(held);
                 }
             } else if !slot.reopen.load(Ordering::Acquire) {
-                break;
+                // Somebody may be at it just now.
+                drop(slot.opening.lock());
+                frozen = slot.on_shard(freeze);
+                match &frozen {
+                    Err(error) if error.kind() != ErrorKind::IndexClosed && !slot.reopen.load(Ordering::Acquire) => {
+                        break;
+                    }
+                    _ => continue,
+                }
             }
             // Whoever opened the index is about to; if that fails the shard says why.
             let _ = self.open_shard(index, slot);

@@ -128,11 +128,12 @@ impl Core {
         let mut open = self.repositories.open.lock();
         names.iter().for_each(|name| {
             open.remove(name);
+            self.repositories.failed.forget(name, |_| true);
         });
         Ok(())
     }
 
-    /// Snapshots, those that are being made included, in the order of their start.
+    /// Snapshots, those included that are being made or failed, in the order of their start.
     pub(crate) async fn list_snapshots(
         &self,
         repository: &str,
@@ -146,11 +147,14 @@ impl Core {
             infos.extend(running.iter().map(|running| running.info()));
             return Ok(infos);
         }
-        let running: Vec<SnapshotInfo> = running.iter().map(|running| running.info()).collect();
-        let also: Vec<&str> = running.iter().map(|info| info.name.as_str()).collect();
-        let (found, among_running) = self.find(&opened, names, &also, ignore_unavailable).await?;
+        let mut also: Vec<SnapshotInfo> = running.iter().map(|running| running.info()).collect();
+        let failed = self.repositories.failed.of(repository).into_iter();
+        also.extend(failed.map(|failed| failed.info));
+        let (found, among) = self
+            .find(&opened, names, also.iter().map(|info| &*info.name), ignore_unavailable)
+            .await?;
         infos.extend(found.iter().map(|manifest| info_of(repository, manifest)));
-        infos.extend(running.into_iter().filter(|info| among_running.contains(&info.name)));
+        infos.extend(also.into_iter().filter(|info| among.contains(&info.name)));
         infos.sort_by(|one, other| (one.start_ms, &one.name).cmp(&(other.start_ms, &other.name)));
         Ok(infos)
     }
@@ -172,29 +176,33 @@ impl Core {
         if names.is_empty() || names == ["_current"] {
             return Ok(running.iter().map(|running| running.status(now_ms)).collect());
         }
-        let also: Vec<&str> = running.iter().map(|running| running.name.as_str()).collect();
-        let (found, among_running) = self.find(&opened, names, &also, ignore_unavailable).await?;
+        let mut also: Vec<SnapshotStatus> = running.iter().map(|running| running.status(now_ms)).collect();
+        let failed = self.repositories.failed.of(repository).into_iter();
+        also.extend(failed.map(|failed| failed.status));
+        let (found, among) = self
+            .find(
+                &opened,
+                names,
+                also.iter().map(|status| &*status.name),
+                ignore_unavailable,
+            )
+            .await?;
         let mut statuses: Vec<SnapshotStatus> = found.iter().map(|manifest| status_of(repository, manifest)).collect();
-        let running = running.iter().filter(|running| among_running.contains(&running.name));
-        statuses.extend(running.map(|running| running.status(now_ms)));
+        statuses.extend(also.into_iter().filter(|status| among.contains(&status.name)));
         Ok(statuses)
     }
 
     /// The manifests of snapshots by name, and which of `also` the names mean too.
-    async fn find(
+    async fn find<'a>(
         &self,
         repository: &Repository,
         names: &[String],
-        also: &[&str],
+        also: impl Iterator<Item = &'a str>,
         ignore_unavailable: bool,
     ) -> Result<(Found, HashSet<String>)> {
         let state = repository.state().await?;
-        // One that has just become part of the repository is still counted among those that are being made.
-        let unfinished: Vec<&str> = also
-            .iter()
-            .copied()
-            .filter(|name| !state.snapshots.contains_key(*name))
-            .collect();
+        // One that has just become part of the repository is still counted among those that are being made, and one that failed may have been made since.
+        let unfinished: Vec<&str> = also.filter(|name| !state.snapshots.contains_key(*name)).collect();
         let existing: Vec<&str> = state
             .snapshots
             .keys()
@@ -231,12 +239,15 @@ impl Core {
         opened.check_writable("delete snapshots")?;
         let running = self.repositories.running_in(repository);
         let state = opened.state().await?;
+        let failed = self.repositories.failed.of(repository);
         let running_names = running.iter().map(|running| running.name.as_str());
+        let failed_names = failed.iter().map(|failed| failed.info.name.as_str());
         let existing: Vec<&str> = state
             .snapshots
             .keys()
             .map(String::as_str)
             .chain(running_names)
+            .chain(failed_names)
             .collect();
         let (found, missing) = select(names, existing.iter().copied());
         if let Some(missing) = missing.first() {
@@ -249,6 +260,7 @@ impl Core {
             running.cancel.cancel();
             running.wait().await;
         }
+        self.repositories.failed.forget(repository, |name| found.contains(name));
         // One that was stopped too late is there now.
         let state = opened.state().await?;
         let _removal = self.begin_removal(repository, &state, &found)?;

@@ -6,6 +6,7 @@
 //! removed by the next one.
 
 mod create;
+mod failed;
 mod known;
 mod manage;
 mod remount;
@@ -35,6 +36,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 pub(crate) use self::create::scratch_dir;
+use self::failed::FailedList;
 pub(crate) use self::remount::check_holds_events;
 use self::restores::Restores;
 pub(crate) use self::restores::with_restored;
@@ -65,6 +67,7 @@ pub(crate) struct Repositories {
     /// By name.
     open: Mutex<HashMap<String, Opened>>,
     running: Arc<RunningList>,
+    failed: FailedList,
     verifications: Verifications,
     pub(crate) restores: Restores,
     pub(crate) uses: Arc<Uses>,
@@ -83,6 +86,7 @@ impl Repositories {
             io,
             open: Mutex::default(),
             running: Arc::default(),
+            failed: FailedList::default(),
             verifications: Verifications::default(),
             restores: Restores::default(),
             uses: Arc::default(),

@@ -49,6 +49,20 @@ fn past_the_watermark_writes_wait_and_reads_go_on() {
         })
     };
     assert!(watermark(json!("sometimes")).is_err());
+    let error = node
+        .execute(Command::PutClusterSettings {
+            settings: json!({
+                "cluster.routing.allocation.disk.watermark.low": "97%",
+                "cluster.routing.allocation.disk.watermark.high": "96%",
+            }),
+        })
+        .unwrap_err();
+    assert!(
+        error
+            .reason()
+            .contains("low disk watermark [97%] more than high disk watermark [96%]"),
+        "{error}"
+    );
     watermark(json!("500mb")).unwrap();
     eventually("writes go on below the watermark", || !blocked());
     watermark(json!(null)).unwrap();

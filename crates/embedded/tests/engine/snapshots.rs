@@ -613,6 +613,22 @@ fn a_partial_snapshot_saves_what_is_not_damaged() {
     let whole = snapshot(&node, "whole", "*").unwrap_err();
     assert_eq!(whole.kind(), ErrorKind::ShardDamaged);
     assert_eq!(whole.index(), Some("bad"));
+    // Whoever did not wait for it sees what became of it, until it is removed or made after all.
+    let seen = |name: &str| node.run(node.engine.snapshots(&ctx(), "r", &vec![name.to_owned()], false));
+    let failed = seen("whole").unwrap().remove(0);
+    assert_eq!((failed.state, failed.successful_shards), (SnapshotState::Failed, 0));
+    let told: Vec<(&str, bool)> = failed
+        .failures
+        .iter()
+        .map(|shard| (&*shard.index, shard.reason.is_empty()))
+        .collect();
+    assert_eq!(told, [("bad", false)]);
+    assert_eq!(list(&node, &["_all"]).unwrap(), ["whole"]);
+    assert_eq!(snapshot(&node, "whole", "good").unwrap().state, SnapshotState::Success);
+    assert_eq!(seen("whole").unwrap()[0].state, SnapshotState::Success);
+    snapshot(&node, "again", "*").unwrap_err();
+    remove(&node, &["again"]).unwrap();
+    assert_eq!(seen("again").unwrap_err().kind(), ErrorKind::SnapshotMissing);
     let partial = CreateSnapshot {
         partial: true,
         ..request("partial", "*")

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::change::Change;
+use super::ilm_commands::check_origination_date;
 use super::parse::parse_mapping;
 use super::templates::{add_index, check_timestamp, refuse_period};
 use super::tenant_indices::add_tenant_field;
@@ -95,6 +96,7 @@ impl Change<'_> {
             Some(value) => crate::settings::creation_date(&value).unwrap_or(self.now_ms),
             None => self.now_ms,
         };
+        check_origination_date(&name, &settings)?;
         self.check_shard_limit([&settings])?;
 
         let mut mapping = match &content.mappings {

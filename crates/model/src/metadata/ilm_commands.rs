@@ -11,7 +11,7 @@ use crate::ilm::{
     ERROR, Execution, INDEXING_COMPLETE, NAME, NEW, ORIGINATION_DATE, OperationMode, PARSE_ORIGINATION_DATE, PhaseName,
     Policies, Policy, ROLLOVER_ALIAS, StepKey, StoredPolicy, first_of, steps_of, validate_policy_name,
 };
-use crate::settings::SettingsMap;
+use crate::settings::{IndexSettings, SettingsMap};
 use crate::{Error, ErrorKind, Result};
 
 /// A change of what lifecycles are about. Names of indices are concrete ones, already resolved.
@@ -127,17 +127,14 @@ impl IndexMetadata {
     }
 
     fn given_origination_ms(&self) -> Option<i64> {
-        let typed = self.settings.typed.get(ORIGINATION_DATE);
-        let given = typed.and_then(|value| value.as_i64().or_else(|| value.as_str()?.parse().ok()));
-        given.filter(|ms| *ms >= 0).or_else(|| {
+        set_origination_ms(&self.settings).or_else(|| {
             self.flag_setting(PARSE_ORIGINATION_DATE)
                 .then(|| date_in_name(&self.name))?
         })
     }
 
     fn flag_setting(&self, name: &str) -> bool {
-        let value = self.settings.typed.get(name);
-        value.is_some_and(|value| value.as_bool() == Some(true) || value.as_str() == Some("true"))
+        is_set(&self.settings, name)
     }
 
     /// A setting that is a text and not empty.
@@ -416,6 +413,32 @@ impl Change<'_> {
 }
 
 /// The date of `NAME-yyyy.MM.dd` or `NAME-yyyy.MM.dd-000001`, at midnight UTC.
+fn is_set(settings: &IndexSettings, name: &str) -> bool {
+    let value = settings.typed.get(name);
+    value.is_some_and(|value| value.as_bool() == Some(true) || value.as_str() == Some("true"))
+}
+
+fn set_origination_ms(settings: &IndexSettings) -> Option<i64> {
+    let value = settings.typed.get(ORIGINATION_DATE)?;
+    let ms = value.as_i64().or_else(|| value.as_str()?.parse().ok())?;
+    (ms >= 0).then_some(ms)
+}
+
+/// An index whose name is to say its age has a date in it, unless its settings give one.
+pub(super) fn check_origination_date(name: &str, settings: &IndexSettings) -> Result<()> {
+    if !is_set(settings, PARSE_ORIGINATION_DATE)
+        || set_origination_ms(settings).is_some()
+        || date_in_name(name).is_some()
+    {
+        return Ok(());
+    }
+    Err(Error::illegal_argument(format!(
+        "index name [{name}] has no date such as [-2026.11.23] at its end or before its number, from which \
+         [{PARSE_ORIGINATION_DATE}] takes the index's age"
+    ))
+    .with_index(name))
+}
+
 fn date_in_name(name: &str) -> Option<i64> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let stem = match name.rsplit_once('-') {

@@ -162,8 +162,11 @@ fn run_out_of_time() {
         let body = json!({"size": 0, "timeout": "200ms", "aggs": {"x": aggregation}});
         match run(vec![shard.ready()], &body) {
             Ok(response) => assert!(response.timed_out),
-            // Where the memory was over before the time was.
-            Err(error) => assert_eq!(error.kind(), ErrorKind::CircuitBreaking, "{error}"),
+            // Where the memory was over before the time was, or what was found until then has too many buckets.
+            Err(error) => assert!(
+                matches!(error.kind(), ErrorKind::CircuitBreaking | ErrorKind::TooManyBuckets),
+                "{error}"
+            ),
         }
     }
 }

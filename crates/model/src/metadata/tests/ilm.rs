@@ -165,13 +165,24 @@ fn the_age_counts_from_what_the_settings_say() {
     let parsed = json!({"index.lifecycle.parse_origination_date": true});
     managed(&mut world, "logs-2025.12.31-000007", parsed.clone());
     managed(&mut world, "logs-2025.12.30", parsed.clone());
-    managed(&mut world, "nameless", parsed);
     let age = |name: &str| world.index(name).origination_ms();
     assert_eq!(age("plain"), Some(NOW_MS));
     assert_eq!(age("given"), Some(5));
     assert_eq!(age("logs-2025.12.31-000007"), Some(NOW_MS - DAY_MS));
     assert_eq!(age("logs-2025.12.30"), Some(NOW_MS - 2 * DAY_MS));
-    assert_eq!(age("nameless"), None);
+    let nameless = |settings: Value| Command::CreateIndex {
+        name: "nameless".to_owned(),
+        settings,
+        mappings: None,
+        aliases: None,
+    };
+    let error = world.run(nameless(parsed)).unwrap_err();
+    assert!(error.reason().contains("[nameless] has no date"), "{error}");
+    world.ok(nameless(json!({
+        "index.lifecycle.parse_origination_date": true,
+        "index.lifecycle.origination_date": 7,
+    })));
+    assert_eq!(world.index("nameless").origination_ms(), Some(7));
 }
 
 #[test]
