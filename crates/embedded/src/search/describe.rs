@@ -16,6 +16,7 @@ use super::field::{Field, Meta, NANOS, Target, scalar_text};
 use super::query::range;
 use super::query::targets::Fields;
 use super::query::text::{Analyzed, Kind};
+use super::text;
 
 impl Compiler<'_> {
     /// Writes a query. It should have been compiled before: what makes no sense is not found here.
@@ -316,7 +317,7 @@ impl Compiler<'_> {
                     format!("blended(terms:[{}])", terms.join(", "))
                 }
             };
-            let tokens = super::text::tokens(analyzer, &text);
+            let tokens = text::tokens(analyzer, &text, self.guard)?;
             parts.push(together(
                 tokens.iter().map(|(_, token)| term(token)).collect(),
                 options,

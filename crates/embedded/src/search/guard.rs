@@ -14,8 +14,9 @@ use super::memory::{Lent, Memory};
 use super::query::{Expression, Matcher};
 use crate::pool::yield_now;
 
-/// Clauses of a compiled query on one shard, all fields of all words together. A query of
-/// `CLAUSES_MAX` parts may read many fields; this many weights take some tens of megabytes.
+/// Clauses of a compiled query on one shard, all fields of all words together: a word of a text is one, in a phrase too, where
+/// each different one is another for its postings. A query of `CLAUSES_MAX` parts may read many fields; this many weights take
+/// some tens of megabytes.
 const CLAUSES_MAX: usize = 1 << 16;
 
 /// Terms of a dictionary walked between two looks at whether to stop: some microseconds of work.
@@ -141,6 +142,15 @@ impl Stop {
         }
     }
 
+    /// For work on many documents, each of which may be long.
+    pub(super) fn lasting_pace(&self) -> LastingPace {
+        LastingPace {
+            stop: self.clone(),
+            steps: 0,
+            held: 0,
+        }
+    }
+
     /// Checks now and then while a dictionary is walked.
     pub(super) fn walk(&self) -> Walk {
         Walk {
@@ -175,12 +185,8 @@ pub(super) struct Pace<'a> {
 impl Pace<'_> {
     /// To be called for so many steps of about 50 ns; checks now and then whether to stop.
     pub(super) fn step(&self, steps: usize) -> Result<()> {
-        let steps = self.steps.get().saturating_add(steps);
-        self.steps.set(steps);
-        match steps >= PACE_STEPS {
-            true => self.pause(),
-            false => Ok(()),
-        }
+        self.steps.set(paced(self.stop, self.steps.get(), steps)?);
+        Ok(())
     }
 
     /// Checks at once.
@@ -190,10 +196,49 @@ impl Pace<'_> {
     }
 }
 
+/// How many steps were done since the last look at whether to stop, after so many more.
+fn paced(stop: &Stop, done: usize, more: usize) -> Result<usize> {
+    let done = done.saturating_add(more);
+    if done < PACE_STEPS {
+        return Ok(done);
+    }
+    stop.turn()?;
+    Ok(0)
+}
+
+/// A [`Pace`] that lives as long as some work does, with the memory that it holds.
+pub(super) struct LastingPace {
+    stop: Stop,
+    steps: usize,
+    held: usize,
+}
+
+impl LastingPace {
+    /// As [`Pace::step`].
+    pub(super) fn step(&mut self, steps: usize) -> Result<()> {
+        self.steps = paced(&self.stop, self.steps, steps)?;
+        Ok(())
+    }
+
+    /// Takes memory of the search, which is given back when this is dropped.
+    pub(super) fn take(&mut self, bytes: usize) -> Result<()> {
+        self.stop.take(bytes)?;
+        self.held += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for LastingPace {
+    fn drop(&mut self) {
+        self.stop.0.memory.give(self.held);
+    }
+}
+
 /// The bounds of one query on one shard while it is compiled.
 pub(super) struct Guard {
     pub(super) stop: Stop,
     clauses: Cell<usize>,
+    steps: Cell<usize>,
 }
 
 impl Guard {
@@ -201,7 +246,14 @@ impl Guard {
         Self {
             stop: stop.clone(),
             clauses: Cell::new(0),
+            steps: Cell::new(0),
         }
+    }
+
+    /// As [`Pace::step`], for what is compiled.
+    pub(super) fn step(&self, steps: usize) -> Result<()> {
+        self.steps.set(paced(&self.stop, self.steps.get(), steps)?);
+        Ok(())
     }
 
     /// Counts clauses; fails where there are too many.
@@ -209,7 +261,7 @@ impl Guard {
         let clauses = self.clauses.get().saturating_add(count);
         if clauses > CLAUSES_MAX {
             return Err(Error::illegal_argument(format!(
-                "Query contains too many nested clauses; maxClauseCount is set to {CLAUSES_MAX}"
+                "Query contains too many nested clauses; maxClauseCount is set to {CLAUSES_MAX}, and each word of a text is a clause"
             )));
         }
         self.clauses.set(clauses);

@@ -32,6 +32,7 @@ mod newest;
 mod own_terms;
 mod owned;
 mod paths;
+mod phrase;
 mod prepare;
 mod presence;
 mod profile;

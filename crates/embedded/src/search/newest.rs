@@ -160,7 +160,9 @@ fn collect_part(
         if shared.should_stop()? {
             return Ok(false);
         }
-        docs.next(segment);
+        if !shared.next_in_time(&mut docs, segment)? {
+            return Ok(false);
+        }
         if docs.finished {
             break;
         }

@@ -30,6 +30,7 @@ use super::tenant_rows::count_alive;
 use crate::pool::yield_now;
 use crate::request_cache::Found;
 use crate::segment::Segment;
+use crate::splits::reads::catch;
 
 /// Rough bytes of a hit that is kept until the end.
 const ROW_BYTES: usize = 96;
@@ -160,6 +161,15 @@ impl Shared {
         }
     }
 
+    /// Reads the next block; false if the time was over before it was read, which is no failure.
+    pub(super) fn next_in_time(&self, docs: &mut Docs, segment: &Segment) -> Result<bool> {
+        let read = catch(|| {
+            docs.next(segment);
+            Ok(())
+        });
+        Ok(self.in_time(read)?.is_some())
+    }
+
     /// Whether some aggregation stopped in the middle because the time was over.
     pub(super) fn note_late(&self) -> bool {
         let is_late = self.memory.ended_late();
@@ -286,8 +296,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
         if shared.should_stop()? {
             break;
         }
-        docs.next(segment);
-        if docs.finished {
+        if !shared.next_in_time(&mut docs, segment)? || docs.finished {
             break;
         }
         if let Some(min_score) = shared.min_score {
@@ -450,7 +459,9 @@ fn count_only(shared: &Shared, plan: &ShardPlan, segment: &Segment, reach: Reach
         if shared.should_stop()? {
             return Ok(());
         }
-        docs.next(segment);
+        if !shared.next_in_time(&mut docs, segment)? {
+            return Ok(());
+        }
         if docs.finished {
             break;
         }

@@ -15,6 +15,7 @@ use tantivy::{Index, Searcher, Term};
 use super::column::{self, failed};
 use super::guard::Stop;
 use super::paths;
+use super::turns::LOOKUP_STEPS;
 use crate::schema::{self, Class};
 use crate::segment::Segment;
 use crate::splits::reads::or_later;
@@ -149,8 +150,8 @@ pub(super) struct OfField<'a> {
     field: &'a FieldStatistics,
     /// Every term is as frequent as this: terms that stand for one another are to score alike.
     doc_freq: Option<u64>,
-    /// Lengths do not count.
-    is_flat: bool,
+    /// How frequent they are, those that were asked for.
+    known: HashMap<Term, u64>,
     /// Documents that have the field. Values that did not fit it may stand in more than name it,
     /// and no term is in more documents than there are.
     docs: u64,
@@ -162,23 +163,24 @@ impl<'a> OfField<'a> {
         field: &'a FieldStatistics,
         doc_freq: Option<u64>,
         terms: &[Term],
+        stop: &Stop,
     ) -> Result<Self> {
         let mut docs = field.docs.max(doc_freq.unwrap_or_default()).max(1);
+        let mut known = HashMap::with_capacity(terms.len());
+        let pace = stop.pace();
         for term in terms {
-            docs = docs.max(statistics.doc_freq(term).map_err(failed)?);
+            pace.step(LOOKUP_STEPS * statistics.segments.len())?;
+            let found = statistics.doc_freq(term).map_err(failed)?;
+            docs = docs.max(found);
+            known.insert(term.clone(), found);
         }
         Ok(Self {
             statistics,
             field,
             doc_freq,
-            is_flat: field.norms.is_none(),
+            known,
             docs: docs.min(statistics.doc_count.max(1)),
         })
-    }
-
-    /// The same where every text is of length 1.
-    pub(super) fn flat(self) -> Self {
-        Self { is_flat: true, ..self }
     }
 
     /// What makes a weight score with these statistics.
@@ -193,9 +195,9 @@ impl<'a> OfField<'a> {
 impl Bm25StatisticsProvider for OfField<'_> {
     fn total_num_tokens(&self, _: Field) -> tantivy::Result<u64> {
         // Zero would make lengths infinite.
-        Ok(match self.is_flat {
-            true => self.docs,
-            false => self.field.tokens.max(1),
+        Ok(match self.field.norms {
+            None => self.docs,
+            Some(_) => self.field.tokens.max(1),
         })
     }
 
@@ -204,7 +206,7 @@ impl Bm25StatisticsProvider for OfField<'_> {
     }
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
-        match self.doc_freq {
+        match self.doc_freq.or_else(|| self.known.get(term).copied()) {
             Some(doc_freq) => Ok(doc_freq),
             None => self.statistics.doc_freq(term),
         }

@@ -1,13 +1,25 @@
 //! Texts of queries as terms.
 
+use std::ops::ControlFlow;
+
+use firn_model::Result;
 use firn_model::mapping::Analyzer;
 
+use super::guard::Guard;
 use crate::analysis;
 
-/// The terms of a text with their positions.
-pub(super) fn tokens(analyzer: Analyzer, text: &str) -> Vec<(usize, String)> {
-    analysis::analyze(analyzer, text)
-        .into_iter()
-        .map(|token| (token.position as usize, token.text))
-        .collect()
+/// The terms of a text with their positions. Each counts as a clause, so there are only so many.
+pub(super) fn tokens(analyzer: Analyzer, text: &str, guard: &Guard) -> Result<Vec<(usize, String)>> {
+    let mut tokens = Vec::new();
+    let ended = analysis::each_token(analyzer, text, |token| {
+        if let Err(error) = guard.take_clauses(1) {
+            return ControlFlow::Break(error);
+        }
+        tokens.push((token.position as usize, token.text));
+        ControlFlow::Continue(())
+    });
+    match ended {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(tokens),
+    }
 }

@@ -14,7 +14,7 @@ const MERGED_MIN: usize = 256;
 /// Terms passed over cost so much less than terms looked up.
 const MERGED_TIMES: usize = 64;
 /// What a lookup costs, as steps of a [`super::guard::Pace`].
-const LOOKUP_STEPS: usize = 512;
+pub(super) const LOOKUP_STEPS: usize = 512;
 /// The same for passing over a term.
 const PASSED_STEPS: usize = 8;
 

@@ -103,7 +103,7 @@ impl Reads {
     }
 }
 
-/// What a reader that nobody expects to fail unwinds with.
+/// What a reader that nobody expects to fail unwinds with, and a scorer that is to stop.
 pub(crate) struct ReadFailed(pub(crate) Error);
 
 /// Runs some work, of which a read that failed inside is the outcome. Other panics go on.

@@ -1,11 +1,10 @@
 //! Phrases: terms one after another, the last of which may go on.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use firn_model::Result;
 use firn_model::mapping::Analyzer;
-use tantivy::query::{Bm25Weight, EnableScoring, PhraseQuery, Query as _, Weight};
+use tantivy::query::Bm25Weight;
 use tantivy::schema::IndexRecordOption;
 
 use super::super::column::failed;
@@ -13,7 +12,7 @@ use super::super::compile::Compiler;
 use super::super::marks::Mark;
 use super::super::own_terms::OwnTerms;
 use super::super::paths;
-use super::super::scored_term::{ScoredPhrase, Together};
+use super::super::phrase::{Phrase, Scores};
 use super::super::statistics::OfField;
 use super::super::weight::Compiled;
 use super::term;
@@ -27,7 +26,6 @@ pub(in super::super) fn phrase(
     slop: u32,
 ) -> Result<Compiled> {
     let field = paths::text_field(indexed);
-    compiler.guard.take_clauses(tokens.len())?;
     match tokens {
         [] => Ok(Compiled::None),
         [(_, token)] => term::terms_weight(compiler, field, IndexRecordOption::WithFreqs, path, token),
@@ -36,34 +34,28 @@ pub(in super::super) fn phrase(
                 terms: tokens.to_vec(),
                 slop,
             });
+            let stop = &compiler.guard.stop;
             let first = tokens[0].0;
-            let terms: Vec<_> = tokens
+            let terms = tokens
                 .iter()
-                .map(|(position, token)| (position - first, paths::term(field, path, token)))
-                .collect();
-            let keys: Vec<_> = terms.iter().map(|(_, term)| term.clone()).collect();
-            let query = PhraseQuery::new_with_offset_and_slop(terms, slop);
-            let weight = |scoring: EnableScoring<'_>| -> Result<Box<dyn Weight>> {
-                Ok(Box::new(Together {
-                    phrase: query.weight(scoring).map_err(failed)?,
-                    terms: keys.clone(),
-                }))
-            };
+                .map(|(position, token)| ((position - first) as u32, paths::term(field, path, token)));
+            let phrase = Phrase::new(terms, slop, stop);
+            compiler.guard.take_clauses(phrase.terms().len())?;
             let Some((statistics, of_path)) = compiler.field_statistics(field, path)? else {
-                return Ok(Compiled::Some(weight(compiler.unscored())?));
+                return Ok(Compiled::Some(Box::new(phrase)));
             };
-            let of_phrase = OfField::new(statistics, &of_path, None, &keys)?;
-            let Some(norms) = &of_path.norms else {
-                return Ok(Compiled::Some(weight(of_phrase.enable())?));
+            // A word counts as often as it stands in the phrase.
+            let keys: Vec<_> = tokens
+                .iter()
+                .map(|(_, token)| paths::term(field, path, token))
+                .collect();
+            let different: Vec<_> = phrase.terms().cloned().collect();
+            let of_phrase = OfField::new(statistics, &of_path, None, &different, stop)?;
+            let scores = Scores {
+                bm25: Bm25Weight::for_terms(&of_phrase, &keys).map_err(failed)?,
+                norms: of_path.norms.clone(),
             };
-            let bm25 = Bm25Weight::for_terms(&of_phrase, &keys).map_err(failed)?;
-            let flat = of_phrase.flat();
-            Ok(Compiled::Some(Box::new(ScoredPhrase {
-                inner: weight(flat.enable())?,
-                flat: Bm25Weight::for_terms(&flat, &keys).map_err(failed)?,
-                bm25,
-                norms: Arc::clone(norms),
-            })))
+            Ok(Compiled::Some(Box::new(phrase.scored(scores))))
         }
     }
 }
@@ -84,6 +76,8 @@ pub(in super::super) fn phrase_prefix(
     let scoring = compiler.scoring();
     let mut parts = Vec::new();
     for last in terms_from(compiler, indexed, path, start, max_expansions as usize)? {
+        // Each holds all of them again.
+        compiler.guard.take_clauses(before.len())?;
         let mut tokens = before.to_vec();
         tokens.push((*position, last));
         parts.push(phrase(compiler, indexed, path, &tokens, slop)?);

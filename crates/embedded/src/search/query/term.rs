@@ -8,7 +8,7 @@ use firn_model::dates::Zone;
 use firn_model::mapping::{Analyzer, FieldType};
 use firn_model::{Error, Result};
 use serde_json::Value;
-use tantivy::query::{Bm25Weight, Query as _, TermQuery};
+use tantivy::query::{Bm25Weight, Query as _, TermQuery, Weight};
 use tantivy::schema::{Field as TantivyField, IndexRecordOption};
 
 use super::super::column::{NumColumn, NumRange, Number, failed};
@@ -17,7 +17,7 @@ use super::super::field::{Field, Meta, Numeric, Parsed, Target, parse_ip_or_bloc
 use super::super::marks::Mark;
 use super::super::scored_term::ScoredTerm;
 use super::super::statistics::OfField;
-use super::super::turns::look_up;
+use super::super::turns::{LOOKUP_STEPS, in_turn, look_up};
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::super::{column, paths, text};
 use super::expand::TermsOf;
@@ -164,7 +164,7 @@ pub(in super::super) fn on_column(path: String, range: NumRange) -> Compiled {
 /// same path, so that is where a query with one looks: its words, one after another. (Elasticsearch
 /// fails instead; it would have refused those events, too.)
 pub(in super::super) fn misfit(compiler: &Compiler, field: &Field, value: &str) -> Result<Compiled> {
-    let tokens = text::tokens(Analyzer::Standard, value);
+    let tokens = text::tokens(Analyzer::Standard, value, compiler.guard)?;
     match_phrase::phrase(compiler, Analyzer::Standard, &field.path, &tokens, 0)
 }
 
@@ -212,19 +212,23 @@ pub(in super::super) fn scored(
     compiler.mark(terms.path, || Mark::Term(value.to_owned()));
     let key = paths::term(terms.field, terms.path, value);
     let query = TermQuery::new(key.clone(), terms.option);
+    // A text may have very many, and each is looked up again where it is opened.
+    let stop = &compiler.guard.stop;
+    let of_one = |weight: Box<dyn Weight>| Ok(in_turn(Compiled::Some(weight), stop));
     let Some((statistics, of_path)) = compiler.field_statistics(terms.field, terms.path)? else {
-        return Ok(Compiled::Some(query.weight(compiler.unscored()).map_err(failed)?));
+        return of_one(query.weight(compiler.unscored()).map_err(failed)?);
     };
-    let of_term = OfField::new(statistics, &of_path, doc_freq, std::slice::from_ref(&key))?;
+    compiler.guard.step(LOOKUP_STEPS * compiler.snapshot.segments.len())?;
+    let of_term = OfField::new(statistics, &of_path, doc_freq, std::slice::from_ref(&key), stop)?;
     let Some(norms) = &of_path.norms else {
-        return Ok(Compiled::Some(query.weight(of_term.enable()).map_err(failed)?));
+        return of_one(query.weight(of_term.enable()).map_err(failed)?);
     };
     let bm25 = Bm25Weight::for_terms(&of_term, std::slice::from_ref(&key)).map_err(failed)?;
-    Ok(Compiled::Some(Box::new(ScoredTerm {
+    of_one(Box::new(ScoredTerm {
         term: key,
         bm25,
         norms: Arc::clone(norms),
-    })))
+    }))
 }
 
 /// Documents with any of some terms. Not scored.

@@ -1,6 +1,8 @@
 //! Analyzed text in a field: `match`, `match_phrase`, `match_phrase_prefix` and
 //! `match_bool_prefix`, and what the queries over several fields do with each.
 
+use std::collections::HashMap;
+
 use firn_engine::query::{Rewrite, TextOptions, TextQuery};
 use firn_model::mapping::{Analyzer, FieldType};
 use firn_model::{Error, ErrorKind, Result};
@@ -118,9 +120,7 @@ impl<'a> Analyzed<'a> {
 
     /// The tokens of a query's text.
     pub(in super::super) fn tokens(&self, compiler: &Compiler, text: &str) -> Result<Vec<(usize, String)>> {
-        let tokens = text::tokens(self.analyzer, text);
-        compiler.guard.take_clauses(tokens.len())?;
-        Ok(tokens)
+        text::tokens(self.analyzer, text, compiler.guard)
     }
 
     fn find(&self, compiler: &Compiler, kind: Kind, text: &str, options: &TextOptions) -> Result<Compiled> {
@@ -163,13 +163,19 @@ impl<'a> Analyzed<'a> {
         options: &TextOptions,
         last_goes_on: bool,
     ) -> Result<Compiled> {
-        let mut clauses = Vec::with_capacity(tokens.len());
-        for (number, (_, token)) in tokens.iter().enumerate() {
-            clauses.push(if last_goes_on && number + 1 == tokens.len() {
-                prefix::on_field(compiler, self.field, token, false, Rewrite::Constant)?
-            } else {
-                self.token(compiler, token, options)?
-            });
+        let (whole, start) = match tokens.split_last() {
+            Some(((_, start), whole)) if last_goes_on => (whole, Some(start)),
+            _ => (tokens, None),
+        };
+        // How many of them match is asked for, so that one that is there twice is two.
+        let each_counts = options.minimum_should_match.is_some() && !options.operator_and;
+        let mut clauses = Vec::new();
+        for (token, count) in different(whole, each_counts) {
+            let clause = self.token(compiler, token, options)?;
+            clauses.push(clause.boost(count as f32, compiler.scoring()));
+        }
+        if let Some(start) = start {
+            clauses.push(prefix::on_field(compiler, self.field, start, false, Rewrite::Constant)?);
         }
         together(compiler, clauses, options)
     }
@@ -184,6 +190,25 @@ impl<'a> Analyzed<'a> {
             None => Ok(Compiled::None),
         }
     }
+}
+
+/// The different ones of some tokens as they first come, and how often each of them is there: as in Lucene, it is one clause that
+/// scores so many times as much. With `each_counts` all are different.
+fn different(tokens: &[(usize, String)], each_counts: bool) -> Vec<(&str, usize)> {
+    let mut counted: Vec<(&str, usize)> = Vec::new();
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    for (_, token) in tokens {
+        let next = counted.len();
+        let number = match each_counts {
+            true => next,
+            false => *numbers.entry(token).or_insert(next),
+        };
+        match counted.get_mut(number) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((token, 1)),
+        }
+    }
+    counted
 }
 
 /// Documents with a term near a word.

@@ -1,5 +1,7 @@
 //! Which documents the queries on terms and texts find, and how they score.
 
+use std::time::{Duration, Instant};
+
 use firn_model::ErrorKind;
 use serde_json::{Value, json};
 
@@ -380,5 +382,107 @@ fn a_word_in_too_many_places_is_refused() {
     ] {
         let error = run(vec![shard.ready()], &json!({"query": query})).unwrap_err();
         assert!(error.reason().contains("too many nested clauses"), "{error}");
+    }
+}
+
+/// Of a phrase of many words against a text of far more; what was found before stays.
+#[test]
+fn the_time_of_a_search_is_over_in_the_middle_of_a_phrase() {
+    let mut shard = Shard::new(&json!({"properties": {"id": {"type": "keyword"}, "message": {"type": "text"}}}));
+    let short = json!({"id": "short", "message": "aa bb ".repeat(200)});
+    let long = json!({"id": "long", "message": "aa bb ".repeat(100_000)});
+    shard.segment(&[short], &[]).segment(&[long.clone(), long], &[]);
+    let phrase = json!({"match_phrase": {"message": {"query": "aa bb ".repeat(200), "slop": 3}}});
+    for (query, aggs, found) in [
+        (phrase.clone(), json!({}), Some("short")),
+        (json!({"bool": {"filter": [phrase]}}), json!({}), Some("short")),
+        (json!({"bool": {"must_not": [phrase]}}), json!({}), None),
+        (json!({"match_all": {}}), json!({"x": {"filter": phrase}}), None),
+        (
+            json!({"match_all": {}}),
+            json!({"x": {"filters": {"filters": {"y": phrase}}}}),
+            None,
+        ),
+    ] {
+        let body = json!({"timeout": "600ms", "query": query, "aggs": aggs});
+        let started = Instant::now();
+        let response = run(vec![shard.ready()], &body).unwrap();
+        let what = &body.to_string()[..80];
+        assert!(response.timed_out, "{what}");
+        assert!(
+            started.elapsed() < Duration::from_secs(10),
+            "{what}: {:?}",
+            started.elapsed()
+        );
+        if let Some(found) = found {
+            assert_eq!(ids(&response), found, "{what}");
+        }
+    }
+}
+
+#[test]
+fn only_so_many_words_are_looked_for() {
+    let words = |count: usize| json!({"match_phrase": {"message": "aa ".repeat(count)}});
+    check(&words(60_000), "");
+    refused(words(70_000), "each word of a text is a clause");
+    // Each of what the last word stands for is a phrase.
+    let prefix = |words: usize| json!({"match_phrase_prefix": {"message": "fox ".repeat(words) + "b"}});
+    check(&prefix(10_000), "");
+    refused(prefix(60_000), "each word of a text is a clause");
+}
+
+#[test]
+fn a_word_that_is_there_twice_scores_twice() {
+    let shard = shard();
+    let score = |query: Value| scores(&shard, &json!({"match": {"message": query}}));
+    let once = score(json!("fox"));
+    let twice: Vec<_> = once.iter().map(|(id, score)| (id.clone(), score * 2.0)).collect();
+    for (found, wanted) in score(json!("fox fox")).into_iter().zip(twice) {
+        assert!(
+            found.0 == wanted.0 && (found.1 - wanted.1).abs() < 0.002,
+            "{found:?} {wanted:?}"
+        );
+    }
+    check(
+        &json!({"match": {"message": {"query": "fox fox brown", "operator": "and"}}}),
+        "a b",
+    );
+    // Two words of four are enough, and both may be the same one.
+    let half = json!({"query": "fox fox zebra zebra", "minimum_should_match": "50%"});
+    check(&json!({"match": {"message": half}}), "a b c");
+    check(
+        &json!({"match_bool_prefix": {"message": {"query": "fox fox fo", "operator": "and"}}}),
+        "a b c",
+    );
+}
+
+#[test]
+fn a_word_that_is_there_very_often_is_looked_for_once() {
+    let mut shard = Shard::new(&json!({"properties": {"message": {"type": "text"}}}));
+    let documents = vec![json!({"message": "fox"}); 1500];
+    shard.segment(&documents, &[]);
+    let started = Instant::now();
+    for operator in ["or", "and"] {
+        let body = json!({"query": {"match": {"message": {"query": "fox ".repeat(60_000), "operator": operator}}}});
+        let response = run(vec![shard.ready()], &body).unwrap();
+        assert_eq!(response.total.unwrap().value, 1500);
+    }
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+}
+
+/// Each is looked up when it is compiled to score, and again when it is opened.
+#[test]
+fn the_time_of_a_search_is_over_among_the_words_of_a_text() {
+    let mut shard = Shard::new(&json!({"properties": {"message": {"type": "text"}}}));
+    let words: Vec<String> = (0..60_000).map(|number| format!("w{number}")).collect();
+    let text = words.join(" ");
+    shard.segment(&[json!({"message": text})], &[]);
+    let query = json!({"match": {"message": text}});
+    for query in [query.clone(), json!({"bool": {"filter": [query]}})] {
+        let started = Instant::now();
+        let body = json!({"timeout": "300ms", "query": query});
+        let response = run(vec![shard.ready()], &body).unwrap();
+        assert!(response.timed_out);
+        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     }
 }

@@ -1,0 +1,362 @@
+//! Phrases: documents with some words at given distances.
+//!
+//! Tantivy's own scorer reads a list of postings for each place of a phrase and puts their positions together with nothing
+//! between: one document of 300,000 words against a phrase of 20,000 equal ones takes it half a minute, in which nobody
+//! else has a turn. Here equal words share one list, whose positions are read once a document, and the work looks inside a
+//! document whether to stop. What is found and how often is the same.
+
+mod near;
+mod places;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use firn_model::Result;
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::postings::{Postings, SegmentPostings};
+use tantivy::query::{Bm25Weight, EmptyScorer, Explanation, Scorer, Weight};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, Term};
+
+use self::near::Near;
+use self::places::Exact;
+use super::column::into_tantivy;
+use super::guard::{LastingPace, Stop};
+use super::statistics::Norms;
+use super::turns::LOOKUP_STEPS;
+use super::weight::no_explanation;
+use crate::splits::reads::{ReadFailed, is_collecting};
+
+/// An open list of postings with its blocks of documents, counts and positions.
+const POSTINGS_BYTES: usize = 2048;
+/// Occurrences of words that are read in one step of a [`LastingPace`].
+const OCCURRENCES_PER_STEP: usize = 16;
+/// Documents that lack some word, passed over between two looks at the pace.
+const MISSES_AT_ONCE: usize = 1024;
+/// What so many take is not counted as memory: buffers of a few kilobytes.
+const OCCURRENCES_UNCOUNTED: usize = 1024;
+/// What an occurrence takes at most: itself as it is read, moved, and as one found so far, in buffers that may be twice
+/// as large; or bits in place of the latter.
+const OCCURRENCE_BYTES: usize = 24;
+/// What looking at a document's positions costs more than looking at its id, as Tantivy has it.
+const POSITIONS_COST: u32 = 10;
+
+/// A phrase of two or more words.
+pub(super) struct Phrase {
+    /// The different words, each with its places, ascending.
+    words: Vec<(Term, Vec<u32>)>,
+    /// All places in the order of the phrase, each with the number of its word.
+    places: Vec<(u32, usize)>,
+    slop: u32,
+    stop: Stop,
+    /// `None`: which documents match is all that is asked.
+    scores: Option<Scores>,
+}
+
+/// What a phrase scores by.
+pub(super) struct Scores {
+    pub(super) bm25: Bm25Weight,
+    /// `None`: every value is as long as any other.
+    pub(super) norms: Option<Arc<Norms>>,
+}
+
+impl Phrase {
+    /// Words at these places, ascending, of which the first is 0; `slop` moves are allowed.
+    pub(super) fn new(terms: impl Iterator<Item = (u32, Term)>, slop: u32, stop: &Stop) -> Self {
+        let mut words: Vec<(Term, Vec<u32>)> = Vec::new();
+        let mut places = Vec::new();
+        let mut numbers: HashMap<Term, usize> = HashMap::new();
+        for (place, term) in terms {
+            let number = match numbers.entry(term) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
+                    words.push((new.key().clone(), Vec::new()));
+                    *new.insert(words.len() - 1)
+                }
+            };
+            words[number].1.push(place);
+            places.push((place, number));
+        }
+        Self {
+            words,
+            places,
+            slop,
+            stop: stop.clone(),
+            scores: None,
+        }
+    }
+
+    /// The different words.
+    pub(super) fn terms(&self) -> impl ExactSizeIterator<Item = &Term> {
+        self.words.iter().map(|(term, _)| term)
+    }
+
+    /// The same with scores.
+    pub(super) fn scored(self, scores: Scores) -> Self {
+        Self {
+            scores: Some(scores),
+            ..self
+        }
+    }
+
+    /// The words of a segment, the rarest first; `None`: some word is not there.
+    fn open(&self, reader: &SegmentReader, pace: &mut LastingPace) -> tantivy::Result<Option<Vec<Word>>> {
+        // Read one after the other, each would be waited for by itself where the segment lies in a split.
+        for (term, _) in self.words.iter().filter(|_| is_collecting()) {
+            let index = reader.inverted_index(term.field())?;
+            if let Ok(Some(info)) = index.get_term_info(term) {
+                // What fails here is asked for again below.
+                let _ = index.read_postings_from_terminfo(&info, IndexRecordOption::WithFreqsAndPositions);
+            }
+        }
+        pace.take(self.words.len() * POSTINGS_BYTES).map_err(into_tantivy)?;
+        let mut words = Vec::with_capacity(self.words.len());
+        for (number, (term, places)) in self.words.iter().enumerate() {
+            pace.step(LOOKUP_STEPS).map_err(into_tantivy)?;
+            let index = reader.inverted_index(term.field())?;
+            let Some(postings) = index.read_postings(term, IndexRecordOption::WithFreqsAndPositions)? else {
+                return Ok(None);
+            };
+            words.push(Word {
+                number,
+                places: places.clone(),
+                postings,
+            });
+        }
+        words.sort_by_key(|word| word.postings.doc_freq());
+        Ok(Some(words))
+    }
+}
+
+impl Weight for Phrase {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let scores = match &self.scores {
+            None => None,
+            Some(Scores { bm25, norms }) => {
+                let norms = match norms {
+                    Some(norms) => norms.get(&reader.segment_id()).cloned(),
+                    None => Some(FieldNormReader::constant(reader.max_doc(), 1)),
+                };
+                let Some(norms) = norms else {
+                    return Ok(Box::new(EmptyScorer));
+                };
+                Some((bm25.boost_by(boost), norms))
+            }
+        };
+        let mut pace = self.stop.lasting_pace();
+        let Some(words) = self.open(reader, &mut pace)? else {
+            return Ok(Box::new(EmptyScorer));
+        };
+        let docs_max = estimate(&words, reader.max_doc());
+        let times = POSITIONS_COST.saturating_mul(self.places.len() as u32);
+        let search = match self.slop {
+            0 => Search::Exact(Exact::new(&self.places)),
+            slop => Search::Near(Near::new(&self.places, &words, slop)),
+        };
+        let mut docs = PhraseDocs {
+            doc: 0,
+            count: 0,
+            occurrences: OCCURRENCES_UNCOUNTED,
+            size: docs_max / times,
+            cost: u64::from(docs_max) * u64::from(times),
+            words,
+            search,
+            scores,
+            pace,
+        };
+        docs.find().map_err(into_tantivy)?;
+        Ok(Box::new(docs))
+    }
+
+    fn explain(&self, _reader: &SegmentReader, _doc: DocId) -> tantivy::Result<Explanation> {
+        no_explanation()
+    }
+}
+
+/// How many documents have all of some words, the rarest first, as Tantivy estimates it.
+fn estimate(words: &[Word], max_doc: u32) -> u32 {
+    let sizes = || words.iter().map(|word| f64::from(word.postings.doc_freq()));
+    let mut docs = sizes().next().unwrap_or_default();
+    let mut together = 1.3;
+    for size in sizes().skip(1) {
+        together = f64::max(together - 0.1, 1.0);
+        docs *= size / f64::from(max_doc.max(1)) * together;
+    }
+    docs.round().min(sizes().next().unwrap_or_default()) as u32
+}
+
+/// A word of a phrase on one segment.
+struct Word {
+    /// Its number in the phrase.
+    number: usize,
+    /// Where it stands in the phrase, ascending.
+    places: Vec<u32>,
+    postings: SegmentPostings,
+}
+
+/// How positions of one document are put together.
+enum Search {
+    Exact(Exact),
+    Near(Near),
+}
+
+struct PhraseDocs {
+    doc: DocId,
+    /// How often the phrase occurs in it, if scores are wanted.
+    count: u32,
+    /// The most in one document so far, for which memory is taken.
+    occurrences: usize,
+    /// Documents, roughly.
+    size: u32,
+    cost: u64,
+    /// The rarest first.
+    words: Vec<Word>,
+    search: Search,
+    scores: Option<(Bm25Weight, FieldNormReader)>,
+    pace: LastingPace,
+}
+
+impl PhraseDocs {
+    /// To the first document that has the phrase, from the one on where the first word stands.
+    fn find(&mut self) -> Result<DocId> {
+        self.doc = loop {
+            let doc = self.align()?;
+            if doc == TERMINATED || self.is_match()? {
+                break doc;
+            }
+            self.words[0].postings.advance();
+        };
+        Ok(self.doc)
+    }
+
+    /// To the first document that has all words, from the one on where the first word stands.
+    fn align(&mut self) -> Result<DocId> {
+        let Some((first, others)) = self.words.split_first_mut() else {
+            return Ok(TERMINATED);
+        };
+        let mut doc = first.postings.doc();
+        let mut misses = 0;
+        'candidates: while doc != TERMINATED {
+            for other in &mut *others {
+                let mut at = other.postings.doc();
+                if at < doc {
+                    at = other.postings.seek(doc);
+                }
+                if at > doc {
+                    misses += 1;
+                    if misses == MISSES_AT_ONCE {
+                        self.pace.step(misses)?;
+                        misses = 0;
+                    }
+                    doc = first.postings.seek(at);
+                    continue 'candidates;
+                }
+            }
+            break;
+        }
+        self.pace.step(misses)?;
+        Ok(doc)
+    }
+
+    /// Whether the document that all words stand on has the phrase.
+    fn is_match(&mut self) -> Result<bool> {
+        let occurrences: usize = self.words.iter().map(|word| word.postings.term_freq() as usize).sum();
+        self.pace.step(1 + occurrences / OCCURRENCES_PER_STEP)?;
+        if occurrences > self.occurrences {
+            self.pace.take((occurrences - self.occurrences) * OCCURRENCE_BYTES)?;
+            self.occurrences = occurrences;
+        }
+        let counting = self.scores.is_some();
+        self.count = match &mut self.search {
+            Search::Exact(exact) => exact.count(&mut self.words, counting, &mut self.pace)?,
+            Search::Near(near) => near.count(&mut self.words, counting, &mut self.pace)?,
+        };
+        Ok(self.count > 0)
+    }
+
+    /// Whether a document has the phrase; else before which one none has.
+    fn test(&mut self, doc: DocId) -> Result<SeekDangerResult> {
+        if doc >= TERMINATED {
+            return Ok(SeekDangerResult::SeekLowerBound(TERMINATED));
+        }
+        for word in &mut self.words {
+            let mut at = word.postings.doc();
+            if at < doc {
+                at = word.postings.seek(doc);
+            }
+            if at > doc {
+                self.pace.step(1)?;
+                return Ok(SeekDangerResult::SeekLowerBound(at));
+            }
+        }
+        Ok(match self.is_match()? {
+            true => SeekDangerResult::Found,
+            false => SeekDangerResult::SeekLowerBound(doc + 1),
+        })
+    }
+}
+
+/// What was found; a search that is to stop unwinds, as [`DocSet`] knows of no errors.
+fn found<T>(outcome: Result<T>) -> T {
+    match outcome {
+        Ok(found) => found,
+        Err(error) => resume_unwind(Box::new(ReadFailed(error))),
+    }
+}
+
+impl DocSet for PhraseDocs {
+    fn advance(&mut self) -> DocId {
+        if self.doc == TERMINATED {
+            return TERMINATED;
+        }
+        self.words[0].postings.advance();
+        found(self.find())
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if target <= self.doc {
+            return self.doc;
+        }
+        let first = &mut self.words[0].postings;
+        if first.doc() < target {
+            first.seek(target);
+        }
+        found(self.find())
+    }
+
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        if target == self.doc && target < TERMINATED {
+            return SeekDangerResult::Found;
+        }
+        let outcome = found(self.test(target));
+        if outcome == SeekDangerResult::Found {
+            self.doc = target;
+        }
+        outcome
+    }
+
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.size
+    }
+
+    fn cost(&self) -> u64 {
+        self.cost
+    }
+}
+
+impl Scorer for PhraseDocs {
+    fn score(&mut self) -> Score {
+        match &self.scores {
+            Some((bm25, norms)) => bm25.score(norms.fieldnorm_id(self.doc), self.count),
+            None => 1.0,
+        }
+    }
+}

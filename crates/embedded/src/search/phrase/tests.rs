@@ -1,0 +1,333 @@
+//! Held against Tantivy's own phrases, and how it stops.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use firn_engine::{Cancel, RequestContext};
+use firn_model::ErrorKind;
+use tantivy::query::{EnableScoring, PhraseQuery, Query as _};
+use tantivy::schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
+use tantivy::{Index, Searcher, TantivyDocument};
+
+use super::super::guard::Deadline;
+use super::super::memory::Memory;
+use super::*;
+
+/// A text in one segment.
+struct Texts {
+    field: Field,
+    searcher: Searcher,
+}
+
+impl Texts {
+    fn new(texts: &[String]) -> Self {
+        let mut schema = Schema::builder();
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer("whitespace")
+            .set_index_option(IndexRecordOption::WithFreqsAndPositions);
+        let field = schema.add_text_field("text", TextOptions::default().set_indexing_options(indexing));
+        let mut writer = Index::builder()
+            .schema(schema.build())
+            .single_segment_index_writer::<TantivyDocument>(tantivy::directory::RamDirectory::default(), 15_000_000)
+            .unwrap();
+        for text in texts {
+            let mut document = TantivyDocument::default();
+            document.add_text(field, text);
+            writer.add_document(document).unwrap();
+        }
+        let searcher = writer.finalize().unwrap().reader().unwrap().searcher();
+        Self { field, searcher }
+    }
+
+    fn reader(&self) -> &SegmentReader {
+        self.searcher.segment_reader(0)
+    }
+
+    /// With Tantivy's own scores, if any are wanted.
+    fn phrase(&self, words: &[(usize, &str)], slop: u32, scoring: bool, stop: &Stop) -> Phrase {
+        let terms = words
+            .iter()
+            .map(|(place, word)| (*place as u32, Term::from_field_text(self.field, word)));
+        let phrase = Phrase::new(terms, slop, stop);
+        if !scoring {
+            return phrase;
+        }
+        let all: Vec<_> = words
+            .iter()
+            .map(|(_, word)| Term::from_field_text(self.field, word))
+            .collect();
+        let norms = self.reader().get_fieldnorms_reader(self.field).unwrap();
+        phrase.scored(Scores {
+            bm25: Bm25Weight::for_terms(&self.searcher, &all).unwrap(),
+            norms: Some(Arc::new(HashMap::from([(self.reader().segment_id(), norms)]))),
+        })
+    }
+
+    fn of_tantivy(&self, words: &[(usize, &str)], slop: u32, scoring: bool) -> Box<dyn Weight> {
+        let terms = words
+            .iter()
+            .map(|(place, word)| (*place, Term::from_field_text(self.field, word)))
+            .collect();
+        let scoring = match scoring {
+            true => EnableScoring::enabled_from_searcher(&self.searcher),
+            false => EnableScoring::disabled_from_searcher(&self.searcher),
+        };
+        PhraseQuery::new_with_offset_and_slop(terms, slop)
+            .weight(scoring)
+            .unwrap()
+    }
+}
+
+fn unbounded() -> Stop {
+    stop_of(&RequestContext::new(), None, u64::MAX)
+}
+
+fn stop_of(ctx: &RequestContext, timeout: Option<Duration>, bytes: u64) -> Stop {
+    let deadline = Deadline::new(ctx, timeout, false);
+    Stop::new(ctx, deadline, &Memory::new(bytes, None, Cancel::default()))
+}
+
+/// All documents with their scores.
+fn read(mut scorer: Box<dyn Scorer>) -> Vec<(DocId, Score)> {
+    let mut all = Vec::new();
+    while scorer.doc() != TERMINATED {
+        all.push((scorer.doc(), scorer.score()));
+        scorer.advance();
+    }
+    assert_eq!(scorer.advance(), TERMINATED);
+    all
+}
+
+/// The same, found by asking for one document after the other.
+fn asked(mut scorer: Box<dyn Scorer>, step: DocId, max_doc: DocId) -> Vec<DocId> {
+    let mut all = Vec::new();
+    let mut doc = 0;
+    while doc < max_doc {
+        match scorer.seek_danger(doc) {
+            SeekDangerResult::Found => {
+                assert_eq!(scorer.doc(), doc);
+                all.push(doc);
+            }
+            SeekDangerResult::SeekLowerBound(next) => assert!(next > doc),
+        }
+        doc += step;
+    }
+    all
+}
+
+/// A small generator, so that a failure can be had again.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+#[test]
+fn finds_and_scores_as_tantivy_does() {
+    const WORDS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+    for seed in 1..=12u64 {
+        let mut numbers = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let kinds = 1 + numbers.below(WORDS.len() as u64);
+        let texts: Vec<String> = (0..40)
+            .map(|_| {
+                // Some are long enough to be looked at in bits.
+                let length = match numbers.below(8) {
+                    0 => 300 + numbers.below(900),
+                    _ => numbers.below(14),
+                };
+                let run = 1 + numbers.below(40);
+                let mut words = Vec::new();
+                while (words.len() as u64) < length {
+                    let word = WORDS[numbers.below(kinds) as usize];
+                    (0..1 + numbers.below(run)).for_each(|_| words.push(word));
+                }
+                words.join(" ")
+            })
+            .collect();
+        let texts = Texts::new(&texts);
+        for _ in 0..15 {
+            let length = match numbers.below(4) {
+                0 => 2 + numbers.below(90),
+                _ => 2 + numbers.below(3),
+            };
+            let run = 1 + numbers.below(30);
+            let mut words: Vec<(usize, &str)> = Vec::new();
+            let mut place = 0;
+            while (words.len() as u64) < length {
+                let word = WORDS[numbers.below(kinds) as usize];
+                for _ in 0..1 + numbers.below(run) {
+                    words.push((place, word));
+                    place += 1 + usize::from(numbers.below(9) == 0);
+                }
+            }
+            let slop = match numbers.below(3) {
+                0 => {
+                    // Small enough for Tantivy, see `a_wide_slop_takes_little`.
+                    words.truncate(4);
+                    1 + numbers.below(4) as u32
+                }
+                _ => 0,
+            };
+            for scoring in [false, true] {
+                let what = format!("seed {seed}: {words:?}~{slop}, scoring {scoring}");
+                let phrase = texts.phrase(&words, slop, scoring, &unbounded());
+                let open = || phrase.scorer(texts.reader(), 1.5).unwrap();
+                let wanted = read(
+                    texts
+                        .of_tantivy(&words, slop, scoring)
+                        .scorer(texts.reader(), 1.5)
+                        .unwrap(),
+                );
+                assert_eq!(read(open()), wanted, "{what}");
+                for step in [1, 3] {
+                    let wanted: Vec<_> = wanted
+                        .iter()
+                        .map(|(doc, _)| *doc)
+                        .filter(|doc| doc % step == 0)
+                        .collect();
+                    assert_eq!(asked(open(), step, 40), wanted, "{what} by steps of {step}");
+                }
+            }
+        }
+    }
+}
+
+/// "a" so many times.
+fn long(count: usize) -> Vec<(usize, &'static str)> {
+    (0..count).map(|place| (place, "a")).collect()
+}
+
+#[test]
+fn many_equal_words_take_one_list_and_little_time() {
+    let texts = Texts::new(&["a ".repeat(300_000)]);
+    let stop = stop_of(&RequestContext::new(), None, 16 << 20);
+    for scoring in [false, true] {
+        let started = Instant::now();
+        let phrase = texts.phrase(&long(2000), 0, scoring, &stop);
+        assert_eq!(read(phrase.scorer(texts.reader(), 1.0).unwrap()).len(), 1);
+        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    }
+    assert!(stop.take(16 << 20).is_ok(), "all of it is given back");
+}
+
+#[test]
+fn stops_inside_a_document() {
+    let texts = Texts::new(&["a b ".repeat(150_000)]);
+    let half = |place: usize| (place, if place.is_multiple_of(2) { "a" } else { "b" });
+    let words: Vec<_> = (0..60_000).map(half).collect();
+    for slop in [0, 3, 1_000_000] {
+        let ctx = RequestContext::new();
+        let stop = stop_of(&ctx, Some(Duration::from_millis(200)), u64::MAX);
+        let started = Instant::now();
+        let phrase = texts.phrase(&words, slop, true, &stop);
+        let error = phrase
+            .scorer(texts.reader(), 1.0)
+            .err()
+            .map(super::super::column::failed);
+        assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::Timeout), "{slop}");
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+
+        let ctx = RequestContext::new();
+        ctx.cancel.cancel();
+        let phrase = texts.phrase(&words, slop, true, &stop_of(&ctx, None, u64::MAX));
+        let error = phrase
+            .scorer(texts.reader(), 1.0)
+            .err()
+            .map(super::super::column::failed);
+        assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::Cancelled), "{slop}");
+    }
+}
+
+#[test]
+fn positions_of_a_long_document_are_counted_as_memory() {
+    let texts = Texts::new(&["a ".repeat(300_000)]);
+    let stop = stop_of(&RequestContext::new(), None, 1 << 20);
+    let phrase = texts.phrase(&long(2), 0, false, &stop);
+    let error = phrase
+        .scorer(texts.reader(), 1.0)
+        .err()
+        .map(super::super::column::failed);
+    assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::CircuitBreaking));
+}
+
+/// Tantivy keeps what it has found again and again, so that it takes gigabytes for this.
+#[test]
+fn a_wide_slop_takes_little() {
+    let texts = Texts::new(&["a ".repeat(1000) + &"b ".repeat(1000)]);
+    let words: Vec<_> = (0..8).map(|place| (place, if place < 4 { "a" } else { "b" })).collect();
+    for slop in [1500, 8, 0] {
+        let stop = stop_of(&RequestContext::new(), None, 1 << 20);
+        let phrase = texts.phrase(&words, slop, true, &stop);
+        let started = Instant::now();
+        let scorer = phrase.scorer(texts.reader(), 1.0).unwrap();
+        assert_eq!(scorer.doc(), 0, "{slop}");
+        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+        drop(scorer);
+        assert!(stop.take(1 << 20).is_ok(), "all of it is given back");
+    }
+}
+
+/// The best of some times that phrases take here and in Tantivy; for eyes, in an optimised build.
+#[expect(clippy::print_stderr, reason = "its figures are what it is for")]
+fn measure(texts: &Texts, words: &[(usize, &str)], slop: u32, scoring: bool, rounds: usize) {
+    let own = texts.phrase(words, slop, scoring, &unbounded());
+    let theirs = texts.of_tantivy(words, slop, scoring);
+    let mut times = [Duration::MAX; 2];
+    for _ in 0..rounds {
+        for (time, weight) in times.iter_mut().zip([&own as &dyn Weight, theirs.as_ref()]) {
+            let started = Instant::now();
+            read(weight.scorer(texts.reader(), 1.0).unwrap());
+            *time = (*time).min(started.elapsed());
+        }
+    }
+    let ratio = times[0].as_secs_f64() / times[1].as_secs_f64();
+    let (what, count) = (&words[..words.len().min(4)], words.len());
+    eprintln!("{count} words {what:?}~{slop} {scoring}: {times:?}, {ratio:.3}");
+}
+
+#[test]
+#[ignore = "measures"]
+#[expect(clippy::print_stderr, reason = "its figures are what it is for")]
+fn phrases_beside_tantivy() {
+    let mut numbers = Numbers(7);
+    let words: Vec<String> = (0..2000).map(|number| format!("w{number}")).collect();
+    let texts: Vec<String> = (0..200_000)
+        .map(|_| {
+            let word = |_| {
+                // Small numbers are frequent.
+                let end = 1 + numbers.below(2000);
+                words[numbers.below(end) as usize].as_str()
+            };
+            (0..12).map(word).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    let texts = Texts::new(&texts);
+    for phrase in [
+        &[(0, "w1"), (1, "w2")][..],
+        &[(0, "w0"), (1, "w0")],
+        &[(0, "w1"), (1, "w2"), (2, "w3")],
+        &[(0, "w1"), (1, "w900")],
+        &[(0, "w5"), (1, "w6"), (2, "w7"), (3, "w8")],
+    ] {
+        for (slop, scoring) in [(0, false), (0, true), (2, true)] {
+            measure(&texts, phrase, slop, scoring, 15);
+        }
+    }
+    let texts = Texts::new(&["a ".repeat(300_000)]);
+    for count in [2, 50, 200, 1000] {
+        for scoring in [false, true] {
+            measure(&texts, &long(count), 0, scoring, 1);
+        }
+    }
+    for count in [20_000, 60_000] {
+        let started = Instant::now();
+        let phrase = texts.phrase(&long(count), 0, true, &unbounded());
+        read(phrase.scorer(texts.reader(), 1.0).unwrap());
+        eprintln!("{count} words: {:?}", started.elapsed());
+    }
+}
