@@ -1,5 +1,6 @@
 //! Refresh, flush, force-merge and analyze.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -11,6 +12,7 @@ use firn_model::{Error, ErrorKind, Result};
 
 use super::Core;
 use super::state::{IndexState, ShardSlot};
+use crate::analysis;
 
 impl Core {
     /// Makes everything written so far searchable.
@@ -110,13 +112,10 @@ pub(super) fn analyze(request: &AnalyzeRequest) -> Result<Vec<AnalyzedToken>> {
     let mut offset = 0;
     let mut position = 0;
     for text in &request.text {
-        for token in crate::analysis::analyze(request.analyzer, text) {
+        // Broken off at the limit: a body of nothing but words would be some thirty million tokens.
+        let ended = analysis::each_token(request.analyzer, text, |token| {
             if tokens.len() == TOKENS_MAX {
-                return Err(Error::illegal_argument(format!(
-                    "The number of tokens produced by calling _analyze has exceeded the allowed maximum of \
-                     [{TOKENS_MAX}]. This limit can be set by changing the [index.analyze.max_token_count] index \
-                     level setting."
-                )));
+                return ControlFlow::Break(());
             }
             tokens.push(AnalyzedToken {
                 token: token.text,
@@ -125,10 +124,42 @@ pub(super) fn analyze(request: &AnalyzeRequest) -> Result<Vec<AnalyzedToken>> {
                 token_type: token.kind,
                 position: token.position + position,
             });
+            ControlFlow::Continue(())
+        });
+        if ended.is_break() {
+            return Err(Error::illegal_argument(format!(
+                "The number of tokens produced by calling _analyze has exceeded the allowed maximum of \
+                 [{TOKENS_MAX}]. This limit can be set by changing the [index.analyze.max_token_count] index \
+                 level setting."
+            )));
         }
         // One unit between two texts, as between two values of a field.
         offset += text.encode_utf16().count() as u32 + 1;
         position = tokens.last().map_or(0, |last| last.position + 1) + POSITION_GAP;
     }
     Ok(tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use firn_model::mapping::Analyzer;
+
+    use super::*;
+
+    #[test]
+    fn analysis_ends_with_the_last_token_that_is_answered() {
+        let of = |texts: Vec<String>| {
+            analyze(&AnalyzeRequest {
+                analyzer: Analyzer::Standard,
+                text: texts,
+            })
+        };
+        assert_eq!(of(vec!["a ".repeat(TOKENS_MAX)]).unwrap().len(), TOKENS_MAX);
+        let started = Instant::now();
+        let error = of(vec!["a ".repeat(10_000_000), "b".to_owned()]).unwrap_err();
+        assert!(error.reason().contains("[10000]"), "{error}");
+        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    }
 }
