@@ -134,7 +134,8 @@ export interface Done extends OfStage {
   timed_out: boolean;
   cached: boolean;
   shards: { total: number; successful: number; skipped: number; failed: number; failures?: ShardFailure[] };
-  cost: { requests: number; bytes: number };
+  /** Of operators' questions alone. */
+  cost?: { requests: number; bytes: number };
   result: unknown;
 }
 

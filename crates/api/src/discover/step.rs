@@ -125,7 +125,7 @@ impl<'a> Step<'a> {
             let failed = !seen.shards.failures.is_empty();
             let asked = seen.shards.successful > seen.shards.skipped;
             let node_id = &self.run.edge.config.node_id;
-            self.head(
+            let mut head = self.head(
                 "done",
                 [
                     ("took_ms", self.took_ms()),
@@ -133,12 +133,14 @@ impl<'a> Step<'a> {
                     ("timed_out", seen.timed_out.into()),
                     ("cached", (asked && work.segments == 0).into()),
                     ("shards", shards_object(&seen.shards, node_id, Some(&self.run.metadata))),
-                    (
-                        "cost",
-                        json!({"requests": work.repository_requests, "bytes": work.repository_bytes}),
-                    ),
                 ],
-            )
+            );
+            // It depends on what others have written beside a tenant's own, and have looked for before.
+            if self.run.ctx.scope.tenant_id().is_none() {
+                let cost = json!({"requests": work.repository_requests, "bytes": work.repository_bytes});
+                head.insert("cost".to_owned(), cost);
+            }
+            head
         };
         self.post(Topic::Result(self.number), "done", head, Some(result))
     }

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 
 use super::Core;
 use super::searching::{Addressed, Wanted};
-use crate::mounts::{LeftOut, sampled};
-use crate::search::{self, SearchReads, ShardSearch, search_page};
+use crate::mounts::{LeftOut, sampled, sampled_alike};
+use crate::search::{self, SearchReads, ShardSearch, Unopened, search_page};
 use crate::splits::reads::metered;
 
 /// What a request to a store takes of which nothing was measured yet, ms.
@@ -28,12 +28,7 @@ const TENANT_LIMIT: &str = "search_repository_bytes";
 impl Core {
     /// See [`firn_engine::Engine::search_cost`].
     pub(super) fn search_cost(&self, ctx: &RequestContext, request: &SearchRequest) -> Result<SearchCost> {
-        // As a profile, it tells a tenant nothing that filters know of the values of others.
-        let told = SearchRequest {
-            profile: true,
-            ..request.clone()
-        };
-        self.estimate(ctx, &told, 0)
+        self.estimate(ctx, request, 0)
     }
 
     /// What it would fetch at most. More than `enough` is told only if not all of it is at hand.
@@ -42,6 +37,14 @@ impl Core {
             return Err(Error::not_implemented(
                 "estimating what a search of a point in time fetches",
             ));
+        }
+        if ctx.scope.tenant_id().is_some() {
+            // As a profile, it tells nothing that filters know of the values of others.
+            let told = SearchRequest {
+                profile: true,
+                ..request.clone()
+            };
+            return self.told_to_tenant(ctx, told);
         }
         let now_ms = self.now_ms();
         let wanted = Wanted::narrowed(request);
@@ -62,21 +65,36 @@ impl Core {
         }
         reads.rounds += u64::from(left_out.footers.0 > 0);
         reads.add(PartKind::Footer, left_out.footers);
+        let cost = SearchCost {
+            shards,
+            skipped,
+            sampled,
+            time_ms: self.time_of(&reads, self.latency_ms()),
+            ..of_reads(&reads)
+        };
+        Ok(cost)
+    }
+
+    /// What a tenant is told instead: nothing of it depends on what others have written or asked ([`search::told_to_tenant`]).
+    fn told_to_tenant(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchCost> {
+        let now_ms = self.now_ms();
+        let wanted = Wanted::narrowed(&request);
+        let (addressed, left_out) = sampled_alike(|| self.address_narrowed(ctx, &wanted, now_ms));
+        let (addressed, skipped) = addressed?;
+        let shards = addressed.len() as u32 + skipped;
+        let (searches, limits) = (searches(addressed), self.search_limits());
+        let request = Arc::new(request);
+        let unopened = Unopened {
+            splits: left_out.splits,
+            footers: left_out.footers,
+        };
+        let reads = search::told_to_tenant(&searches, &request, ctx, now_ms, &limits, unopened)?;
         Ok(SearchCost {
             shards,
             skipped,
-            splits: reads.splits,
-            sampled,
-            requests: reads.requests(),
-            bytes: reads.bytes(),
-            rounds: reads.rounds,
-            stored: reads.stored,
-            time_ms: self.time_of(&reads),
-            kinds: PartKind::ALL
-                .into_iter()
-                .zip(reads.kinds)
-                .map(|(kind, (requests, bytes))| (kind.name(), KindCost { requests, bytes }))
-                .collect(),
+            sampled: reads.splits - left_out.splits,
+            time_ms: self.time_of(&reads, LATENCY_MS),
+            ..of_reads(&reads)
         })
     }
 
@@ -117,23 +135,42 @@ impl Core {
         Ok(outcome.is_ok_and(|(response, _)| is_whole(&response)) && !ctx.waiting().is_timed_out())
     }
 
-    /// About how long it takes to fetch all of it, ms.
-    fn time_of(&self, reads: &SearchReads) -> u64 {
-        let stores = &self.config.object_stores;
+    /// What a request to a store has taken so far, ms.
+    fn latency_ms(&self) -> u64 {
         let (mut requests, mut ms) = (0, 0);
-        for (_, meter) in stores.meters() {
+        for (_, meter) in self.config.object_stores.meters() {
             let stats = meter.stats(Operation::Get);
             requests += stats.requests;
             ms += stats.time.as_millis() as u64;
         }
-        let latency_ms = match requests {
+        match requests {
             0 => LATENCY_MS,
             _ => (ms / requests).max(1),
-        };
-        let turns = reads.requests() / stores.limit().count().max(1) as u64;
+        }
+    }
+
+    /// About how long it takes to fetch all of it, ms.
+    fn time_of(&self, reads: &SearchReads, latency_ms: u64) -> u64 {
+        let turns = reads.requests() / self.config.object_stores.limit().count().max(1) as u64;
         (reads.rounds.saturating_add(turns))
             .saturating_mul(latency_ms)
             .saturating_add(reads.bytes() / BYTES_PER_MS)
+    }
+}
+
+/// What reads are told as; shards and time are left to the caller.
+fn of_reads(reads: &SearchReads) -> SearchCost {
+    let kinds = PartKind::ALL.into_iter().zip(reads.kinds);
+    SearchCost {
+        splits: reads.splits,
+        requests: reads.requests(),
+        bytes: reads.bytes(),
+        rounds: reads.rounds,
+        stored: reads.stored,
+        kinds: kinds
+            .map(|(kind, (requests, bytes))| (kind.name(), KindCost { requests, bytes }))
+            .collect(),
+        ..SearchCost::default()
     }
 }
 

@@ -12,12 +12,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::object::{ObjectError, ObjectErrorKind};
-use firn_storage::regions::{CachedObject, RegionCache};
+use firn_storage::regions::{CachedObject, GAP_BYTES_MAX, RegionCache};
 use firn_storage::split::{PartKind, pages};
 use tokio::runtime::Handle;
 
 use super::local::LocalSplit;
-use crate::splits::reads::{check_far, note_fetched, wait_for_read};
+use crate::splits::reads::{check_far, is_cold, note_fetched, wait_for_read};
 use crate::splits::{SplitBytes, Wanted};
 
 /// Reads a split from the copy on this node if there is one, else through the shared cache.
@@ -96,6 +96,9 @@ impl SplitBytes for MountedBytes {
         if self.is_here() {
             return (0, 0);
         }
+        if is_cold() {
+            return uncached(wanted);
+        }
         let cost = self.cache.missing(&self.object, &physical(wanted));
         (cost.requests, cost.bytes)
     }
@@ -103,6 +106,12 @@ impl SplitBytes for MountedBytes {
     fn missing_by_kind(&self, wanted: &[Wanted]) -> [(u64, u64); PartKind::ALL.len()] {
         if self.is_here() {
             return Default::default();
+        }
+        if is_cold() {
+            return PartKind::ALL.map(|kind| {
+                let own: Vec<Wanted> = wanted.iter().filter(|(other, _)| *other == kind).cloned().collect();
+                uncached(&own)
+            });
         }
         let costs = self.cache.missing_by_kind(&self.object, &physical(wanted));
         costs.map(|cost| (cost.requests, cost.bytes))
@@ -128,6 +137,26 @@ pub(super) fn failed(error: ObjectError) -> Error {
     }
 }
 
+/// Requests and bytes where nothing is cached: what lies between two ranges is fetched along if it is little.
+fn uncached(wanted: &[Wanted]) -> (u64, u64) {
+    let mut ranges: Vec<_> = physical(wanted).into_iter().map(|(_, range)| range).collect();
+    ranges.sort_unstable_by_key(|range| range.start);
+    let (mut requests, mut bytes) = (0, 0);
+    let mut end: Option<u64> = None;
+    for range in ranges.iter().filter(|range| !range.is_empty()) {
+        let from = match end {
+            Some(end) if range.start <= end + GAP_BYTES_MAX => end.min(range.end),
+            _ => {
+                requests += 1;
+                range.start
+            }
+        };
+        bytes += range.end - from;
+        end = end.max(Some(range.end));
+    }
+    (requests, bytes)
+}
+
 fn physical(wanted: &[Wanted]) -> Vec<Wanted> {
     let physical = |(kind, logical): &Wanted| (*kind, pages::physical(logical));
     wanted.iter().map(physical).collect()
@@ -143,4 +172,23 @@ fn wait_for(io: &Handle, read: impl Future<Output = Result<Bytes>>) -> Result<By
     let bytes = wait_for_read(io, read)?;
     note_fetched((1, bytes.len() as u64));
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_one_request_where_nothing_is_cached() {
+        let wanted = |pages: &[std::ops::Range<u64>]| -> Vec<Wanted> {
+            let bytes =
+                |pages: &std::ops::Range<u64>| pages.start * pages::PAYLOAD_BYTES..pages.end * pages::PAYLOAD_BYTES;
+            pages.iter().map(|pages| (PartKind::Terms, bytes(pages))).collect()
+        };
+        let page = pages::PAGE_BYTES;
+        assert_eq!(uncached(&[]), (0, 0));
+        assert_eq!(uncached(&wanted(&[0..1, 3..4])), (1, 4 * page));
+        assert_eq!(uncached(&wanted(&[100..101, 0..2, 1..3])), (2, 4 * page));
+        assert_eq!(uncached(&wanted(&[0..10, 2..3])), (1, 10 * page), "one within another");
+    }
 }

@@ -42,7 +42,7 @@ use self::open_splits::{OpenSplits, SplitKey};
 pub(crate) use self::opening::Opened;
 use self::pinning::Pinned;
 pub(crate) use self::pruning::Conditions;
-pub(crate) use self::sampling::{LeftOut, sampled};
+pub(crate) use self::sampling::{LeftOut, sampled, sampled_alike};
 pub(crate) use self::shard::MountedShard;
 use crate::config::EmbeddedConfig;
 use crate::engine::Core;

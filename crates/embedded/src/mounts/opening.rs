@@ -21,7 +21,7 @@ use crate::engine::Core;
 use crate::pool::{wait_for_far, yield_now};
 use crate::search::NotOpened;
 use crate::segment::{Segment, ShardSnapshot};
-use crate::splits::reads::note_fetched;
+use crate::splits::reads::{cold, note_fetched};
 use crate::splits::{SplitBytes, open_split};
 
 /// Manifests and footers that one search asks for at a time. How many requests are under way on the whole node has its
@@ -101,7 +101,7 @@ impl Core {
                 if segments.contains_key(&key) || closed.contains_key(&key) {
                     continue;
                 }
-                match self.mounts.open.get(&key, now_ms) {
+                match self.mounts.open.get(&key, now_ms).filter(|_| !sampling::is_alike()) {
                     Some(open) => {
                         segments.insert(key, Ok(open));
                     }
@@ -124,9 +124,19 @@ impl Core {
         }
         let footer = |closed: &Closed| {
             let footer = (PartKind::Footer, closed.segment.split.footer_logical());
-            closed.bytes.missing(&[footer])
+            match sampling::is_alike() {
+                true => cold(|| closed.bytes.missing(&[footer])),
+                false => closed.bytes.missing(&[footer]),
+            }
         };
-        let closed = sampling::leave_out(closed, footer, &mut segments);
+        let mut closed = sampling::leave_out(closed, footer, &mut segments);
+        closed.retain(|key, _| match self.mounts.open.get(key, now_ms) {
+            Some(open) => {
+                segments.insert(key.clone(), Ok(open));
+                false
+            }
+            None => true,
+        });
         let closed = self.fetch_footers(wanted, closed, &mut segments, cancel)?;
         for closed in closed {
             yield_now();

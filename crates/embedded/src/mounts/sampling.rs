@@ -3,7 +3,7 @@
 //! To tell what a search would fetch, splits have to be looked into, and each that is closed costs a request for its
 //! footer. While a thread samples, only so many are opened; the others are counted, with what their footers would cost.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use firn_model::{Error, ErrorKind};
@@ -21,6 +21,8 @@ pub(crate) struct LeftOut {
 }
 
 thread_local! {
+    /// What is open is left out as what is closed is.
+    static IS_ALIKE: Cell<bool> = const { Cell::new(false) };
     static SAMPLE: RefCell<Option<LeftOut>> = const { RefCell::new(None) };
 }
 
@@ -29,6 +31,20 @@ pub(crate) fn sampled<T>(work: impl FnOnce() -> T) -> (T, LeftOut) {
     SAMPLE.set(Some(LeftOut::default()));
     let outcome = work();
     (outcome, SAMPLE.take().unwrap_or_default())
+}
+
+/// The same where it must not be told which splits others have opened: open ones are left out of the sample as well, and count as
+/// closed.
+pub(crate) fn sampled_alike<T>(work: impl FnOnce() -> T) -> (T, LeftOut) {
+    IS_ALIKE.set(true);
+    let outcome = sampled(work);
+    IS_ALIKE.set(false);
+    outcome
+}
+
+/// Whether this thread is within [`sampled_alike`].
+pub(super) fn is_alike() -> bool {
+    IS_ALIKE.get()
 }
 
 /// Takes what is beyond the sample out of the splits that are to be opened, evenly, and says so in `outcomes`; nothing where

@@ -1,6 +1,8 @@
 //! What a search of splits would fetch, by trying it; nothing is fetched, and nothing is searched.
 
+mod asking;
 pub(super) mod documents;
+pub(super) mod tenant;
 
 use std::sync::Arc;
 
@@ -9,6 +11,7 @@ use firn_engine::search::SearchRequest;
 use firn_model::Result;
 use firn_storage::split::PartKind;
 
+use self::asking::Asking;
 use self::documents::{Candidates, SplitDocuments};
 use super::execute::is_searched;
 use super::guard::{Deadline, Stop};
@@ -97,7 +100,8 @@ pub(super) fn cost(
             split.try_columns(&shards[split.shard], request);
         }
     });
-    let mut reads = SearchReads::of(first, &candidates);
+    let terms = Asking::of(request, shards).terms;
+    let mut reads = SearchReads::of(first, &candidates, terms);
     reads.stored = stored;
     reads.documents = documents::of_splits(&candidates, request);
     for (bytes, wanted) in columns.into_wanted() {
@@ -133,8 +137,9 @@ impl SearchReads {
         sum.1 = sum.1.saturating_add(bytes);
     }
 
-    /// From the reads that a search begins with, and the most that postings take which are known only after some of them.
-    fn of(first: Reads, candidates: &[Candidates]) -> Self {
+    /// From the reads that a search begins with, and the most that postings take which are known only after some of them. So many
+    /// terms are looked up: several may be in the same place.
+    fn of(first: Reads, candidates: &[Candidates], asked: u64) -> Self {
         let mut found = Self {
             splits: candidates.len() as u64,
             ..Self::default()
@@ -146,8 +151,9 @@ impl SearchReads {
             if terms > 0 {
                 let own = candidates.iter().find(|split| split.reads(&bytes));
                 let (all, docs) = own.map_or((u64::MAX, 0), Candidates::postings);
-                let lists = terms.saturating_mul(docs.max(POSTINGS_BYTES));
-                found.add(PartKind::Postings, (terms, all.min(lists)));
+                let lists = terms.max(asked);
+                let bytes = lists.saturating_mul(docs.max(POSTINGS_BYTES));
+                found.add(PartKind::Postings, (lists, all.min(bytes)));
                 found.rounds = 1;
             }
         }

@@ -72,6 +72,7 @@ use firn_model::{Error, Result};
 pub(crate) use self::column::{NumColumn, docs_with_value, failed};
 use self::compile::Compiler;
 pub use self::cost::SearchReads;
+pub(crate) use self::cost::tenant::Unopened;
 pub(crate) use self::fetch::Stored;
 pub use self::fields_in_use::has_values;
 use self::guard::{Deadline, Guard, Stop};
@@ -259,6 +260,18 @@ pub fn cost(
     limits: &SearchLimits,
 ) -> Result<SearchReads> {
     cost::cost(shards, request, ctx, now_ms, limits)
+}
+
+/// What a tenant is told of a search of splits, with so many that were not opened and what all footers cost.
+pub(crate) fn told_to_tenant(
+    shards: &[ShardSearch],
+    request: &Arc<SearchRequest>,
+    ctx: &RequestContext,
+    now_ms: i64,
+    limits: &SearchLimits,
+    unopened: Unopened,
+) -> Result<SearchReads> {
+    cost::tenant::told(shards, request, ctx, now_ms, limits, unopened)
 }
 
 /// The first page.

@@ -68,6 +68,17 @@ impl OpenSplit {
         self.files.bytes.missing(&wanted).1
     }
 
+    /// Bytes of all that it has of a kind, in pages.
+    pub(crate) fn kind_bytes(&self, kind: PartKind) -> u64 {
+        let parts = self.files.footer.parts.iter().filter(|part| part.kind == kind);
+        parts.map(|part| pages_of(part.len)).sum()
+    }
+
+    /// Whether its bytes have to be fetched, or have been: there is no whole copy here.
+    pub(crate) fn is_far(&self) -> bool {
+        self.files.bytes.io().is_some()
+    }
+
     /// Whether its bytes are these.
     pub(crate) fn reads(&self, bytes: &Arc<dyn SplitBytes>) -> bool {
         Arc::ptr_eq(&self.files.bytes, bytes)

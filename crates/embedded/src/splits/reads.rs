@@ -35,6 +35,8 @@ thread_local! {
     static COLLECTED: RefCell<Option<Reads>> = const { RefCell::new(None) };
     /// What ends the waiting of this thread's work.
     static WAITING: RefCell<Option<Cancel>> = const { RefCell::new(None) };
+    /// Nothing counts as cached.
+    static IS_COLD: Cell<bool> = const { Cell::new(false) };
     static ROWS: RefCell<Rows> = const { RefCell::new(Rows::All) };
 }
 
@@ -225,6 +227,24 @@ pub(crate) fn bring(check: &dyn Fn() -> Result<()>, work: impl Fn()) -> Result<(
         reads.fetch(check)?;
     }
     Ok(())
+}
+
+/// Tries some work as if nothing were cached.
+pub(crate) fn cold<T>(work: impl FnOnce() -> T) -> T {
+    /// Puts back what was, also where a read unwinds.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            IS_COLD.set(self.0);
+        }
+    }
+    let _before = Before(IS_COLD.replace(true));
+    work()
+}
+
+/// Whether nothing counts as cached for this thread.
+pub(crate) fn is_cold() -> bool {
+    IS_COLD.get()
 }
 
 /// Fails if a range is not at hand and this thread is collecting, which writes it down.

@@ -8,7 +8,8 @@ use firn_embedded::EmbeddedConfig;
 use firn_engine::cost::SearchCost;
 use firn_engine::mounts::{SearchableSnapshots as _, Storage};
 use firn_engine::search::SearchRequest;
-use firn_engine::{Engine as _, ErrorKind, Result};
+use firn_engine::{Engine as _, ErrorKind, RequestContext, Result, Scope};
+use firn_model::tenant::TenantId;
 use firn_storage::RealDisk;
 use serde_json::{Value, json};
 
@@ -216,4 +217,165 @@ fn no_search_fetches_more_than_it_was_said_to() {
         free += u32::from(fetched == 0);
     }
     assert!(fetching > 20 && free > 5, "seed {seed}: {fetching} and {free}");
+}
+
+fn acme() -> RequestContext {
+    RequestContext {
+        scope: Arc::new(Scope::tenant(TenantId::parse("acme").unwrap())),
+        ..ctx()
+    }
+}
+
+/// Events of one tenant that are always the same, and as many of another whose values are drawn; in two splits.
+fn shared(repositories: &Path, mut draw: Rng) -> Node {
+    let writer = node_of(repositories);
+    let mappings = json!({"properties": {
+        "@timestamp": {"type": "date"}, "user": {"type": "keyword"}, "host": {"type": "keyword"}, "text": {"type": "text"}, "n": {"type": "long"}
+    }});
+    let settings = json!({"number_of_shards": 1, "index.tenant.field": "tenant"});
+    writer
+        .create("logs", json!({"settings": settings, "mappings": mappings}))
+        .unwrap();
+    let mut own = Rng::with_seed(1);
+    for part in 0..2u64 {
+        let mut events = Vec::new();
+        for number in 0..EVENTS {
+            let at = 1_700_000_000_000 + (part * EVENTS + number) * 1000;
+            let text = |draw: &mut Rng| (0..30).map(|_| draw.alphanumeric()).collect::<String>();
+            let event = json!({
+                "@timestamp": at, "tenant": "acme", "user": format!("acme-{}", own.u64(..400)), "host": format!("h{}", number % 3),
+                "n": own.u64(..1000), "text": format!("{} event", text(&mut own)),
+            });
+            events.push(index("logs", &format!("a{part}-{number}"), event));
+            let mut event = json!({
+                "@timestamp": at, "tenant": "globex", "user": format!("{}-{}", text(&mut draw), draw.u64(..400)),
+                "n": draw.i64(..), "text": text(&mut draw),
+            });
+            // Some have the same values as the other tenant, or none.
+            match draw.u64(..4) {
+                0 => event["host"] = json!(text(&mut draw)),
+                1 => event["host"] = json!("h1"),
+                2 => event["user"] = json!(format!("acme-{}", draw.u64(..400))),
+                _ => {}
+            }
+            events.push(index("logs", &format!("g{part}-{number}"), event));
+        }
+        assert!(writer.bulk(events).iter().all(|outcome| outcome.result.is_ok()));
+        writer.flush("logs");
+    }
+    snapshot(&writer, "first", "logs").unwrap();
+    let node = node_of(repositories);
+    mount_as(&node, "frozen", Storage::SharedCache).unwrap();
+    node
+}
+
+/// What a tenant of [`shared`] may ask.
+fn asked_by_tenant(draw: &mut Rng) -> Value {
+    let text: String = (0..draw.usize(1..6)).map(|_| draw.alphanumeric()).collect();
+    let query = match draw.u64(..10) {
+        0 => json!({"match_all": {}}),
+        1 => json!({"term": {"user": format!("acme-{}", draw.u64(..450))}}),
+        2 => json!({"term": {"user": text}}),
+        3 => json!({"terms": {"host": ["h1", text, "zzzz"]}}),
+        4 => json!({"match": {"text": format!("event {text}")}}),
+        5 => json!({"prefix": {"user": text}}),
+        6 => json!({"range": {"n": {"gte": draw.u64(..1000)}}}),
+        7 => {
+            let from = 1_700_000_000_000 + draw.u64(..3000) * 1000;
+            json!({"range": {"@timestamp": {"gte": from, "lt": from + draw.u64(..2_000_000)}}})
+        }
+        8 => json!({"exists": {"field": "host"}}),
+        _ => json!({"bool": {"filter": [{"term": {"host": "h0"}}], "must_not": [{"term": {"user": text}}]}}),
+    };
+    let size = [0, 1, 10, 200][draw.usize(..4)];
+    let mut body = json!({"query": query, "size": size});
+    match draw.u64(..5) {
+        0 => body["sort"] = json!([{"@timestamp": "desc"}]),
+        1 => body["sort"] = json!(["n"]),
+        2 => body["sort"] = json!([{"user": "asc"}]),
+        _ => {}
+    }
+    match draw.u64(..5) {
+        0 => body["aggs"] = json!({"a": {"terms": {"field": "user", "size": 5}}}),
+        1 => body["aggs"] = json!({"a": {"terms": {"field": "host"}, "aggs": {"t": {"top_hits": {"size": 3}}}}}),
+        2 => body["aggs"] = json!({"a": {"date_histogram": {"field": "@timestamp", "fixed_interval": "7m"}}}),
+        3 => body["docvalue_fields"] = json!(["user", "n"]),
+        _ => {}
+    }
+    body
+}
+
+fn told(node: &Node, ctx: &RequestContext, body: &Value) -> SearchCost {
+    let request = SearchRequest::parse(target("frozen"), Some(body)).unwrap();
+    node.run(node.engine.search_cost(ctx, request)).unwrap()
+}
+
+#[test]
+fn what_a_tenant_is_told_of_a_search_says_nothing_of_others() {
+    let seed = firn_testkit::seed("costs that tenants are told");
+    let mut draw = Rng::with_seed(seed);
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let nodes = [
+        shared(folders[0].path(), draw.fork()),
+        shared(folders[1].path(), draw.fork()),
+    ];
+    let mut fetching = 0;
+    for round in 0..150 {
+        let body = asked_by_tenant(&mut draw);
+        // Others use the caches as they like.
+        for node in &nodes {
+            match draw.u64(..4) {
+                0 => clear(node),
+                1 => drop(run(node, &asked_by_tenant(&mut draw))),
+                _ => {}
+            }
+        }
+        let [one, other] = nodes.each_ref().map(|node| told(node, &acme(), &body));
+        assert_eq!(one, other, "seed {seed}, round {round}: {body}");
+        let ctx = acme();
+        let mut request = SearchRequest::parse(target("frozen"), Some(&body)).unwrap();
+        request.request_cache = Some(false);
+        if let Ok(response) = nodes[0].run(nodes[0].engine.search(&ctx, request)) {
+            let fetched = ctx.work.done().repository_bytes;
+            assert!(response.shards.failures.is_empty(), "{body}");
+            assert!(
+                fetched <= one.bytes,
+                "seed {seed}, round {round}: {fetched} of {one:?}, {body}"
+            );
+            fetching += u32::from(fetched > 0);
+        }
+        assert_eq!(
+            told(&nodes[0], &acme(), &body),
+            one,
+            "seed {seed}, round {round}: {body}"
+        );
+    }
+    assert!(fetching > 20, "seed {seed}: {fetching}");
+}
+
+#[test]
+fn a_tenant_cannot_tell_which_terms_others_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = shared(folder.path(), Rng::with_seed(3));
+    let of_term =
+        |ctx: &RequestContext, term: &str| told(&node, ctx, &json!({"size": 0, "query": {"term": {"user": term}}}));
+    let [first, last] = ["a", "~"].map(|term| of_term(&acme(), term));
+    assert_eq!(first, last);
+    assert!(first.bytes > 0);
+    assert_ne!(
+        of_term(&ctx(), "a"),
+        of_term(&ctx(), "~"),
+        "an operator is told it exactly"
+    );
+    let limited = RequestContext {
+        repository_bytes_max: Some(1),
+        ..acme()
+    };
+    let body = json!({"size": 0, "query": {"term": {"user": "~"}}});
+    let refused = |ctx: &RequestContext| {
+        let request = SearchRequest::parse(target("frozen"), Some(&body)).unwrap();
+        let error = node.run(node.engine.search(ctx, request)).unwrap_err();
+        error.details().unwrap()["estimate"].clone()
+    };
+    assert_eq!(refused(&limited)["bytes"], last.bytes);
 }

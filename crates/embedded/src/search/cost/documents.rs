@@ -22,7 +22,7 @@ use crate::splits::{OpenSplit, SplitBytes};
 /// Units of `@timestamp` in a ms: of dates, and of those with nanoseconds.
 const UNITS_PER_MS: [i64; 2] = [1, 1_000_000];
 /// What a hit takes of a split that was not looked into, if none was: a block of documents in pages, at most times.
-const DOCUMENT_BYTES: u64 = 20 << 10;
+pub(super) const DOCUMENT_BYTES: u64 = 20 << 10;
 
 /// The documents of one split that may be hits.
 pub(super) struct Candidates {
@@ -193,7 +193,7 @@ fn within<'a>(docs: &'a Range<DocId>, runs: &'a [Range<DocId>]) -> impl Iterator
 }
 
 /// How many documents are read to show the hits of a request; `None`: as many as there are.
-fn shown(request: &SearchRequest) -> Option<u64> {
+pub(super) fn shown(request: &SearchRequest) -> Option<u64> {
     let shape = &request.shape;
     let reads = !shape.no_stored_fields
         || !shape.fields.is_empty()
