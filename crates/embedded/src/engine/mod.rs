@@ -317,8 +317,9 @@ impl Engine for Embedded {
             ctx.work.add_search(&response);
             return Ok(response);
         }
-        let response =
-            searching::on_search_pool(&self.core, ctx, move |core, ctx| core.search_now(ctx, request, asked)).await?;
+        let timeout = request.timeout;
+        let search = move |core: &Core, ctx: &RequestContext| core.search_now(ctx, request, asked);
+        let response = searching::in_time_on_search_pool(&self.core, ctx, timeout, search).await?;
         ctx.work.add_search(&response);
         Ok(response)
     }

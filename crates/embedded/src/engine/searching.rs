@@ -1,7 +1,8 @@
 //! From an index expression to shards, and to the search pool.
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,8 @@ pub(super) async fn until_dropped<T>(ctx: &RequestContext, work: impl Future<Out
     outcome
 }
 
+/// A search of a request that is out of time when it comes to it still has so long to get its turn: what is at hand is answered.
+const TURN_WITHIN: Duration = Duration::from_millis(250);
 /// Times that names are looked up of which an index is deleted meanwhile.
 const ADDRESS_TRIES: usize = 5;
 /// Between two of them, if nothing changed yet.
@@ -66,6 +69,43 @@ pub(super) async fn on_search_pool<T: Send + 'static>(
     });
     let outcome = until_dropped(ctx, searching).await;
     outcome.map_err(|error| ctx.tell(error))
+}
+
+/// The same for work that may wait for its turn only as long as it has time, counted from when the request came.
+pub(super) async fn in_time_on_search_pool<T: Send + 'static>(
+    core: &Arc<Core>,
+    ctx: &RequestContext,
+    timeout: Option<Duration>,
+    work: impl FnOnce(&Core, &RequestContext) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let Some(timeout) = timeout else {
+        return on_search_pool(core, ctx, work).await;
+    };
+    // Set by who is first: the work, or the end of its time.
+    let begun = Arc::new(AtomicBool::new(false));
+    let its_begun = Arc::clone(&begun);
+    let mut searching = pin!(on_search_pool(core, ctx, move |core, ctx| {
+        match its_begun.swap(true, Ordering::AcqRel) {
+            true => Err(too_late(timeout)),
+            false => work(core, ctx),
+        }
+    }));
+    let left = timeout.saturating_sub(ctx.started.elapsed()).max(TURN_WITHIN);
+    match tokio::time::timeout(left, searching.as_mut()).await {
+        Ok(outcome) => outcome,
+        Err(_) if !begun.swap(true, Ordering::AcqRel) => Err(too_late(timeout)),
+        // It looks at its time by itself.
+        Err(_) => searching.await,
+    }
+}
+
+/// Nothing was searched, so there is nothing partial to answer with.
+fn too_late(timeout: Duration) -> Error {
+    let reason = format!(
+        "rejected execution: the search waited for its turn for all of its time of [{}ms]",
+        timeout.as_millis()
+    );
+    Error::new(ErrorKind::Rejected, reason)
 }
 
 /// Which shards a request is about.

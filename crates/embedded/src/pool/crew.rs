@@ -13,11 +13,14 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::queue::AWAY_OF_FLOW_MAX;
+
 /// How long a spare thread stays without work: starting one takes some 50 µs, so once in seconds is nothing.
 pub(super) const SPARE_IDLE: Duration = Duration::from_secs(5);
 
-/// Threads beyond the others, which take the places of those that wait for something far away.
-const AWAY_MAX: usize = 64;
+/// Threads beyond the others, which take the places of those that wait for something far away: of four flows as many as may.
+/// Waiting they take little more than the pages that their stacks have touched.
+pub(super) const AWAY_MAX: usize = 4 * AWAY_OF_FLOW_MAX;
 
 /// The threads of some pools.
 pub(super) struct Crew<T> {

@@ -11,6 +11,7 @@
 //! afterwards, as in schedulers of operating systems.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
 
 use super::flow::{Flow, FlowKey};
 
@@ -18,8 +19,9 @@ use super::flow::{Flow, FlowKey};
 /// have only just been served. Also how far behind someone must be for a running job to be interrupted:
 /// far longer than handing over takes, and far shorter than anybody notices.
 pub(super) const HEAD_START_NS: u64 = 1_000_000;
-/// Jobs of one flow and lane that wait for something far away and do not keep it from beginning others.
-pub(super) const AWAY_OF_FLOW_MAX: usize = 16;
+/// Jobs of one flow and lane that wait for something far away, and do not keep it from beginning others: what people who look at
+/// dashboards of frozen indices ask at once. Those beyond wait for one of them ([`super::workers`]).
+pub(super) const AWAY_OF_FLOW_MAX: usize = 64;
 /// The weight whose virtual time is real time.
 const WEIGHT_UNIT: u64 = firn_engine::Scope::WEIGHT_DEFAULT as u64;
 
@@ -57,6 +59,8 @@ struct Lane<T> {
     unfinished: usize,
     /// Those of them that wait for something far away.
     away: usize,
+    /// When the first of those went, or one came back.
+    away_since: Option<Instant>,
 }
 
 /// A place where a job waits or runs.
@@ -97,6 +101,7 @@ impl<T> Lane<T> {
             running: 0,
             unfinished: 0,
             away: 0,
+            away_since: None,
         }
     }
 
@@ -243,14 +248,25 @@ impl<T> FairQueue<T> {
     }
 
     /// A job that stopped waits for something far away, so that its flow may begin another.
-    pub(super) fn went_away(&mut self, place: &Place) {
-        self.flow(&place.flow).lanes[place.lane].away += 1;
+    pub(super) fn went_away(&mut self, place: &Place, now: Instant) {
+        let lane = &mut self.flow(&place.flow).lanes[place.lane];
+        if lane.away == 0 {
+            lane.away_since = Some(now);
+        }
+        lane.away += 1;
     }
 
     /// It waits no more.
-    pub(super) fn came_back(&mut self, place: &Place) {
+    pub(super) fn came_back(&mut self, place: &Place, now: Instant) {
         let lane = &mut self.flow(&place.flow).lanes[place.lane];
         lane.away = lane.away.saturating_sub(1);
+        lane.away_since = Some(now);
+    }
+
+    /// Whether as many jobs of a flow and lane wait for something far away as may; and since when none of them has come back.
+    pub(super) fn away(&self, place: &Place) -> (bool, Option<Instant>) {
+        let lane = self.flows.get(&place.flow).map(|flow| &flow.lanes[place.lane]);
+        lane.map_or((false, None), |lane| (lane.away >= AWAY_OF_FLOW_MAX, lane.away_since))
     }
 
     /// A job ended.

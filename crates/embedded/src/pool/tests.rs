@@ -419,7 +419,11 @@ fn a_flow_goes_on_while_its_jobs_wait_for_something_far_away() {
         let begin = begin.clone();
         let job = move || {
             begin.send("far").unwrap();
-            wait_for_far(|| came.recv().unwrap());
+            // What is left at the end was waiting for one of the others.
+            let _ = wait_for_far(|| {
+                came.recv().unwrap();
+                Ok(())
+            });
         };
         search.spawn(&tenant("a"), job).unwrap();
         far.push(come);
@@ -441,6 +445,55 @@ fn a_flow_goes_on_while_its_jobs_wait_for_something_far_away() {
     search.spawn(&tenant("a"), || ()).unwrap();
     assert!(search.close_within(Duration::from_secs(10)));
     assert_eq!(search.stats().completed, AWAY_OF_FLOW_MAX as u64 + 4);
+}
+
+#[test]
+fn who_needs_nothing_far_away_waits_for_nobody_who_does() {
+    let config = |name| PoolConfig {
+        name,
+        threads: 2,
+        queue_limit: 1000,
+    };
+    let [_write, search] = Pool::sharing("test", 2, [config("write"), config("search")]);
+    let (tell, told) = channel();
+    let mut far = Vec::new();
+    for _ in 0..3 * AWAY_OF_FLOW_MAX {
+        let (come, came) = channel::<()>();
+        let tell = tell.clone();
+        let job = move || {
+            let outcome = wait_for_far(|| {
+                let _ = came.recv();
+                Ok(())
+            });
+            tell.send(outcome.map_err(|error| error.kind())).unwrap();
+        };
+        search.spawn(&tenant("a"), job).unwrap();
+        far.push(come);
+    }
+    let near = || {
+        let (tell, told) = channel();
+        let since = Instant::now();
+        search.spawn(&tenant("a"), move || tell.send(()).unwrap()).unwrap();
+        assert!(
+            told.recv_timeout(PATIENCE).is_ok(),
+            "it waits for those that are far away"
+        );
+        since.elapsed()
+    };
+    near();
+    // Of the others none was begun in vain, and none waits on.
+    for _ in 0..2 * AWAY_OF_FLOW_MAX {
+        assert_eq!(told.recv_timeout(PATIENCE), Ok(Err(ErrorKind::Rejected)));
+    }
+    assert!(near() < Duration::from_secs(1));
+    // Where it answers again all are served.
+    for come in far {
+        let _ = come.send(());
+    }
+    for _ in 0..AWAY_OF_FLOW_MAX {
+        assert_eq!(told.recv_timeout(PATIENCE), Ok(Ok(())));
+    }
+    assert!(search.close_within(Duration::from_secs(10)));
 }
 
 fn alive(pool: &Pool) -> usize {

@@ -17,9 +17,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use firn_model::tenant::TenantId;
+use firn_model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::crew::{Crew, CrewSize, Order, Seat};
+use super::crew::{AWAY_MAX, Crew, CrewSize, Order, Seat};
 use super::flow::{Flow, FlowKey};
 use super::queue::{Candidate, End, FairQueue, Place};
 
@@ -30,6 +31,8 @@ const LOOK_EVERY: Duration = Duration::from_micros(500);
 /// How long a job runs before the others of its own flow get their turn: as an operating system
 /// would have it, had each a thread of its own.
 const TURN: Duration = Duration::from_millis(10);
+/// So long after a job came back last what is far away counts as silent: a store's slow answers come within a second.
+const SILENT_AFTER: Duration = Duration::from_secs(2);
 /// One thread in so many is for flows that have no job begun, so that nobody's interrupted jobs
 /// hold them all.
 const RESERVED_FOR_OTHERS: usize = 4;
@@ -54,6 +57,8 @@ pub(super) struct Lane {
 
 pub(super) struct Workers {
     pub(super) state: Mutex<State>,
+    /// Signalled when a job that waited for something far away comes back.
+    came_back: Condvar,
     /// Signalled when a job ends while a lane is closing.
     pub(super) ended: Condvar,
     /// Entries that wait, for a look without the lock.
@@ -72,6 +77,8 @@ pub(super) struct State {
     /// Jobs that run.
     running: usize,
     pub(super) crew: Crew<Assigned>,
+    /// When the first of the jobs that are away went, or one came back.
+    away_since: Option<Instant>,
     /// CPU time of jobs by flow and lane, ns. As many as tenants were authenticated.
     cpu: BTreeMap<FlowKey, Vec<u64>>,
     over: bool,
@@ -124,39 +131,101 @@ pub(crate) fn yield_now() {
     });
 }
 
+/// Runs `wait` for what is far away and may take long, without keeping anybody from running meanwhile: the flow may begin other jobs meanwhile, and they have threads of their own.
+/// As many of a flow wait as [`AWAY_OF_FLOW_MAX`]; one more waits for one of them, and is [`ErrorKind::Rejected`] where none
+/// has come back for a while: what is far away answers nobody, and who does not need it must not wait for those who do.
+pub(crate) fn wait_for_far<T>(wait: impl FnOnce() -> Result<T>) -> Result<T> {
+    let Some(mut waiting) = Apart::begin() else {
+        return wait();
+    };
+    let went = waiting.go_far();
+    let result = went.and_then(|()| wait());
+    waiting.end();
+    result
+}
+
 /// Runs `wait`, which only waits for other threads, without keeping anybody from running meanwhile.
 pub(crate) fn wait_for_others<T>(wait: impl FnOnce() -> T) -> T {
-    wait_apart(false, wait)
-}
-
-/// The same for what is far away and may take long: the flow may begin other jobs meanwhile, and they have threads of their own.
-pub(crate) fn wait_for_far<T>(wait: impl FnOnce() -> T) -> T {
-    wait_apart(true, wait)
-}
-
-fn wait_apart<T>(is_far: bool, wait: impl FnOnce() -> T) -> T {
-    let place = CURRENT.with_borrow_mut(|current| {
-        let current = current.as_mut()?;
-        let workers = Arc::clone(&current.workers);
-        let mut state = workers.state.lock();
-        current.charge(&mut state);
-        state.stop(&current.place);
-        let is_away = is_far && workers.has_spares;
-        if is_away {
-            state.crew.away += 1;
-            state.queue.went_away(&current.place);
-        }
-        workers.hand_out(&mut state);
-        drop(state);
-        Some((workers, current.place.clone(), is_away))
-    });
+    let waiting = Apart::begin();
     let result = wait();
-    if let Some((workers, place, is_away)) = place {
+    if let Some(waiting) = waiting {
+        waiting.end();
+    }
+    result
+}
+
+/// The job of this thread while it waits for something.
+struct Apart {
+    workers: Arc<Workers>,
+    place: Place,
+    is_away: bool,
+}
+
+impl Apart {
+    /// `None`: this thread has no job.
+    fn begin() -> Option<Self> {
+        CURRENT.with_borrow_mut(|current| {
+            let current = current.as_mut()?;
+            let workers = Arc::clone(&current.workers);
+            let mut state = workers.state.lock();
+            current.charge(&mut state);
+            state.stop(&current.place);
+            workers.hand_out(&mut state);
+            drop(state);
+            Some(Self {
+                workers,
+                place: current.place.clone(),
+                is_away: false,
+            })
+        })
+    }
+
+    /// What it waits for is far away.
+    fn go_far(&mut self) -> Result<()> {
+        let workers = &self.workers;
+        if !workers.has_spares {
+            return Ok(());
+        }
+        let mut state = workers.state.lock();
+        let came = Instant::now();
+        loop {
+            let (is_full, since) = state.queue.away(&self.place);
+            if !is_full && state.crew.away < AWAY_MAX {
+                break;
+            }
+            // Of all flows where those together are too many.
+            let since = if is_full { since } else { state.away_since };
+            let silent = since.unwrap_or(came) + SILENT_AFTER;
+            if silent <= Instant::now() {
+                return Err(silence(state.lanes[self.place.lane].name));
+            }
+            let _ = workers.came_back.wait_until(&mut state, silent);
+        }
+        let now = Instant::now();
+        if state.crew.away == 0 {
+            state.away_since = Some(now);
+        }
+        state.crew.away += 1;
+        state.queue.went_away(&self.place, now);
+        self.is_away = true;
+        workers.hand_out(&mut state);
+        Ok(())
+    }
+
+    fn end(self) {
+        let Self {
+            workers,
+            place,
+            is_away,
+        } = self;
         // At once, although all slots may be taken: its request is nearly done, and it would hold what it has.
         let mut state = workers.state.lock();
         if is_away {
+            let now = Instant::now();
             state.crew.away -= 1;
-            state.queue.came_back(&place);
+            state.away_since = Some(now);
+            state.queue.came_back(&place, now);
+            workers.came_back.notify_all();
         }
         state.queue.resumed(&place);
         state.running += 1;
@@ -168,7 +237,15 @@ fn wait_apart<T>(is_far: bool, wait: impl FnOnce() -> T) -> T {
             }
         });
     }
-    result
+}
+
+fn silence(pool: &str) -> Error {
+    let reason = format!(
+        "rejected execution: as many jobs of the {pool} pool as may wait for snapshot repositories, and none of them was answered \
+         for {} seconds",
+        SILENT_AFTER.as_secs()
+    );
+    Error::new(ErrorKind::Rejected, reason)
 }
 
 impl Current {
@@ -236,9 +313,11 @@ impl Workers {
                 lanes,
                 running: 0,
                 crew: Crew::new(name, size),
+                away_since: None,
                 cpu: BTreeMap::new(),
                 over: false,
             }),
+            came_back: Condvar::new(),
             ended: Condvar::new(),
             waiting: AtomicUsize::new(0),
             slots: size.lasting,

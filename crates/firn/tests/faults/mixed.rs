@@ -246,6 +246,79 @@ fn stages_show_what_is_here_while_a_store_hangs() {
     }
 }
 
+/// More searches than may wait for a store at a moment, of one node without tenants.
+const CROWD: usize = 120;
+/// Those that may, and what may pass before it is known that the store answers none of them.
+const MAY_WAIT: usize = 64;
+
+#[test]
+fn a_crowd_that_waits_for_a_store_delays_nobody_who_does_not() {
+    let bed = prepare(Bed::start_with("a crowd that waits for a store", "60s"));
+    bed.ok("POST", "/far/_search", &json!({"size": 0}));
+    bed.ok("POST", "/far/_searchable_snapshots/cache/clear", &Value::Null);
+    silent(&bed, "nothing");
+    let bed = &bed;
+    let near = |path: &str, number: u64| {
+        let body = json!({"size": 3, "query": {"range": {"number": {"gte": number}}}});
+        let since = Instant::now();
+        let found = bed.ok("POST", path, &body);
+        assert_eq!(found["timed_out"], false, "{found}");
+        assert_eq!(found["hits"]["hits"].as_array().map(Vec::len), Some(3), "{found}");
+        since.elapsed()
+    };
+    std::thread::scope(|scope| {
+        let patience = Duration::from_secs(20);
+        let far = |path: &'static str, number: usize| {
+            let body = json!({"size": 3, "query": {"match": {"text": number.to_string()}}});
+            scope.spawn(move || {
+                let since = Instant::now();
+                (bed.client().json_within(patience, path, &body), since.elapsed())
+            })
+        };
+        let crowd: Vec<_> = (0..CROWD).map(|number| far("/far/_search", number)).collect();
+        std::thread::sleep(Duration::from_secs(1));
+        let first = near("/near/_search", 0);
+        assert!(
+            first < Duration::from_secs(6),
+            "it waited {first:?} for those that wait for a store"
+        );
+        for number in 1..20 {
+            let took = near("/near/_search?timeout=2s", number);
+            assert!(
+                took < Duration::from_secs(2),
+                "it waited {took:?} for those that wait for a store"
+            );
+        }
+        // One more is told at once to come again.
+        let (status, took) = far("/far/_search", CROWD).join().expect("a thread");
+        assert!(
+            status == Some(429) && took < Duration::from_secs(6),
+            "{status:?} after {took:?}"
+        );
+        let since = Instant::now();
+        let timed = bed.ask("POST", "/far,near/_search?timeout=1s", &json!({"size": 3}));
+        assert!(
+            [200, 429].contains(&timed.status) && since.elapsed() < Duration::from_secs(6),
+            "{} after {:?}",
+            timed.text(),
+            since.elapsed()
+        );
+        let answers: Vec<_> = crowd
+            .into_iter()
+            .map(|search| search.join().expect("a thread"))
+            .collect();
+        let refused = answers.iter().filter(|(status, _)| *status == Some(429)).count();
+        let waited = answers.iter().filter(|(status, _)| status.is_none()).count();
+        assert_eq!(refused + waited, CROWD, "{answers:?}");
+        assert!(refused > 0 && waited <= MAY_WAIT, "{answers:?}");
+    });
+    bed.calm();
+    eventually("a whole answer", || {
+        bed.ask("POST", "/far/_search", &json!({"size": 3})).status == 200
+    });
+    bed.holds_everything("far");
+}
+
 /// A store that refuses or cuts off, and gives up soon.
 fn refused(bed: &Bed, fault: Fault) {
     bed.proxy.set(Faults {
