@@ -157,7 +157,12 @@ impl ApiError {
     /// What whoever asked may know of it ([`RequestContext::tell`]).
     pub(crate) fn told(self, ctx: &RequestContext) -> Self {
         match self {
-            Self::Engine(error) => Self::Engine(ctx.tell(error)),
+            Self::Engine(error) => {
+                if ctx.hides(&error) {
+                    tracing::warn!(error = ?error, index = error.index(), "a snapshot repository failed a tenant's request");
+                }
+                Self::Engine(ctx.tell(error))
+            }
             other => other,
         }
     }

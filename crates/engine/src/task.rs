@@ -171,6 +171,15 @@ pub struct RequestContext {
     pub waiting: Option<Cancel>,
 }
 
+/// What tenants are told of a failure that says where a snapshot repository lies.
+fn hidden(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::Unavailable => Some("the snapshot repository does not answer"),
+        ErrorKind::Repository => Some("the snapshot repository does not hold what it should"),
+        _ => None,
+    }
+}
+
 impl RequestContext {
     /// A context for a request that starts now, of an operator.
     pub fn new() -> Self {
@@ -217,14 +226,28 @@ impl RequestContext {
     }
 
     /// What a client is told instead of `error`: where not all is within reach, a name that is not
-    /// there and one that is out of reach are refused in the same words.
+    /// there and one that is out of reach are refused in the same words. Where a snapshot repository lies, and what its objects
+    /// are named, is told to no tenant.
     pub fn tell(&self, error: Error) -> Error {
         match error.kind() {
             ErrorKind::IndexNotFound if !self.scope.is_unlimited() => {
                 self.scope.refusal(self.action, error.index().unwrap_or_default())
             }
+            kind if self.hides(&error) => {
+                let told = Error::new(kind, hidden(kind).unwrap_or_default());
+                match error.index() {
+                    Some(index) => told.with_index(index),
+                    None => told,
+                }
+            }
             _ => error,
         }
+    }
+
+    /// Whether [`RequestContext::tell`] keeps from the client what went wrong with a snapshot repository: then the log has to say it.
+    pub fn hides(&self, error: &Error) -> bool {
+        let is_said = |sentence| error.reason() == sentence && error.cause().is_none();
+        self.scope.tenant_id().is_some() && hidden(error.kind()).is_some_and(|sentence| !is_said(sentence))
     }
 
     /// Fails with [`ErrorKind::Cancelled`] once the work should stop.
@@ -241,6 +264,8 @@ impl Default for RequestContext {
 
 #[cfg(test)]
 mod tests {
+    use firn_model::tenant::TenantId;
+
     use super::*;
 
     #[test]
@@ -255,6 +280,33 @@ mod tests {
         assert!(over.clone().is_timed_out() && !later.is_timed_out());
         cancel.cancel();
         assert_eq!(over.check().unwrap_err().kind(), ErrorKind::Cancelled);
+    }
+
+    #[test]
+    fn where_a_repository_lies_is_told_to_no_tenant() {
+        let of = |scope: crate::Scope| RequestContext {
+            scope: Arc::new(scope),
+            ..RequestContext::new()
+        };
+        let acme = of(crate::Scope::tenant(TenantId::parse("acme").unwrap()));
+        let error = |kind| {
+            let cause = Error::new(kind, "GET http://store:9000/bucket/splits/39/a");
+            Error::new(kind, "object [splits/39/a]: refused")
+                .caused_by(cause)
+                .with_index("logs")
+        };
+        for kind in [ErrorKind::Unavailable, ErrorKind::Repository] {
+            assert!(acme.hides(&error(kind)));
+            let told = acme.tell(error(kind));
+            assert_eq!((told.kind(), told.index()), (kind, Some("logs")));
+            assert!(!told.to_string().contains("splits") && told.cause().is_none(), "{told}");
+            assert!(told.reason().contains("repository"), "{told}");
+            assert!(!acme.hides(&told), "it is in the log once");
+            let operator = of(crate::Scope::operator());
+            assert!(!operator.hides(&error(kind)));
+            assert!(operator.tell(error(kind)).to_string().contains("http://store"));
+        }
+        assert!(!acme.hides(&error(ErrorKind::IllegalArgument)));
     }
 
     #[test]

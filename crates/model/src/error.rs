@@ -242,6 +242,10 @@ impl std::error::Error for Error {}
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
+        // One of ours that went through a reader comes out as it was.
+        if let Some(own) = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
+            return own.clone();
+        }
         let kind = match error.kind() {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ErrorKind::DiskFull,
             _ => ErrorKind::Internal,
@@ -254,5 +258,20 @@ impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {
         let position = (error.line() as u32, error.column() as u32);
         Self::new(ErrorKind::JsonParse, error.to_string()).with_position(position.0, position.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_through_a_reader_comes_out_as_it_was() {
+        let own = Error::new(ErrorKind::Unavailable, "the store does not answer").with_index("i");
+        let back = Error::from(std::io::Error::other(own));
+        assert_eq!((back.kind(), back.index()), (ErrorKind::Unavailable, Some("i")));
+        assert_eq!(back.reason(), "the store does not answer");
+        let other = Error::from(std::io::Error::other("a disk"));
+        assert_eq!((other.kind(), other.reason()), (ErrorKind::Internal, "a disk"));
     }
 }

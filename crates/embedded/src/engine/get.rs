@@ -8,7 +8,7 @@ use firn_engine::document::{GetRequest, GetResult};
 use firn_model::names::{IndicesOptions, resolve};
 use firn_model::{Error, ErrorKind, Result};
 
-use super::searching::{foreign_routing, on_search_pool, until_dropped};
+use super::searching::{foreign_routing, on_search_pool, told, until_dropped};
 use super::state::IndexState;
 use super::{Core, panicked, run_on};
 use crate::bulk::{Located, locate, shard_of_id};
@@ -53,7 +53,18 @@ pub(super) async fn get_all(
         }
     }
     let each = results.into_iter();
-    Ok(each.map(|result| result.unwrap_or_else(|| Err(panicked()))).collect())
+    let result = |result: Option<Result<GetResult>>| result.unwrap_or_else(|| Err(panicked()));
+    Ok(each
+        .map(|each| result(each).map_err(|error| told_of_get(ctx, error)))
+        .collect())
+}
+
+/// As [`told`]; what else went wrong is told where the answer is made.
+fn told_of_get(ctx: &RequestContext, error: Error) -> Error {
+    match ctx.hides(&error) {
+        true => told(ctx, error),
+        false => error,
+    }
 }
 
 impl Core {

@@ -319,7 +319,8 @@ impl Engine for Embedded {
         }
         let timeout = request.timeout;
         let search = move |core: &Core, ctx: &RequestContext| core.search_now(ctx, request, asked);
-        let response = searching::in_time_on_search_pool(&self.core, ctx, timeout, search).await?;
+        let mut response = searching::in_time_on_search_pool(&self.core, ctx, timeout, search).await?;
+        searching::tell_failures(ctx, &mut response.shards.failures);
         ctx.work.add_search(&response);
         Ok(response)
     }
@@ -336,7 +337,10 @@ impl Engine for Embedded {
 
     async fn terms_enum(&self, ctx: &RequestContext, request: TermsEnumRequest) -> Result<TermsEnumResponse> {
         self.core.check_open()?;
-        searching::on_search_pool(&self.core, ctx, move |core, ctx| core.terms_enum(ctx, &request)).await
+        let look = move |core: &Core, ctx: &RequestContext| core.terms_enum(ctx, &request);
+        let mut response = searching::on_search_pool(&self.core, ctx, look).await?;
+        searching::tell_failures(ctx, &mut response.shards.failures);
+        Ok(response)
     }
 
     async fn open_point_in_time(&self, ctx: &RequestContext, request: OpenPointInTime) -> Result<OpenedPointInTime> {
@@ -350,8 +354,9 @@ impl Engine for Embedded {
 
     async fn scroll(&self, ctx: &RequestContext, request: ScrollRequest) -> Result<SearchResponse> {
         self.core.check_open()?;
-        let response =
-            searching::on_search_pool(&self.core, ctx, move |core, ctx| core.next_page(ctx, &request)).await?;
+        let page = move |core: &Core, ctx: &RequestContext| core.next_page(ctx, &request);
+        let mut response = searching::on_search_pool(&self.core, ctx, page).await?;
+        searching::tell_failures(ctx, &mut response.shards.failures);
         ctx.work.add_search(&response);
         Ok(response)
     }

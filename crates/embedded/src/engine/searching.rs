@@ -68,7 +68,28 @@ pub(super) async fn on_search_pool<T: Send + 'static>(
         metered(&its, || work(&shared, &its))
     });
     let outcome = until_dropped(ctx, searching).await;
-    outcome.map_err(|error| ctx.tell(error))
+    outcome.map_err(|error| told(ctx, error))
+}
+
+/// What the client is told of a failure; what is kept from a tenant is in the log.
+pub(super) fn told(ctx: &RequestContext, error: Error) -> Error {
+    if ctx.hides(&error) {
+        tracing::warn!(error = ?error, index = error.index(), "a snapshot repository failed a tenant's request");
+    }
+    ctx.tell(error)
+}
+
+/// The same for the shards that an answer names.
+pub(super) fn tell_failures(ctx: &RequestContext, failures: &mut [(String, u32, Error)]) {
+    for (index, _, error) in failures {
+        let named = match error.index() {
+            Some(_) => error.clone(),
+            None => error.clone().with_index(index.as_str()),
+        };
+        if ctx.hides(&named) {
+            *error = told(ctx, named);
+        }
+    }
 }
 
 /// The same for work that may wait for its turn only as long as it has time, counted from when the request came.

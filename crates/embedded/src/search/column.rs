@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use firn_model::{Error, Result};
 use tantivy::columnar::{Column, ColumnIndex, ColumnType, MonotonicallyMappableToU64, NumericalType};
-use tantivy::{DocId, SegmentReader};
+use tantivy::directory::error::OpenReadError;
+use tantivy::{DocId, SegmentReader, TantivyError};
 
 use super::prune::TIMESTAMP;
 use super::strings::StrColumn;
@@ -23,11 +24,14 @@ use crate::splits::reads::{self, Rows};
 use crate::splits::{RunValues, StoredRuns, read_bytes};
 
 /// Turns a failure of the segment library into ours.
-pub(crate) fn failed(error: tantivy::TantivyError) -> Error {
+pub(crate) fn failed(error: TantivyError) -> Error {
     // One of ours that went through Tantivy comes out as it was.
-    if let tantivy::TantivyError::IoError(io) = &error
-        && let Some(own) = io.get_ref().and_then(|inner| inner.downcast_ref::<Error>())
-    {
+    let io = match &error {
+        TantivyError::IoError(io) => Some(io),
+        TantivyError::OpenReadError(OpenReadError::IoError { io_error, .. }) => Some(io_error),
+        _ => None,
+    };
+    if let Some(own) = io.and_then(|io| io.get_ref()?.downcast_ref::<Error>()) {
         return own.clone();
     }
     Error::internal(format!("reading a segment failed: {error}"))
@@ -444,8 +448,8 @@ impl ValueBlock {
 }
 
 /// Carries our error through a callback of the segment library.
-pub(super) fn into_tantivy(error: Error) -> tantivy::TantivyError {
-    tantivy::TantivyError::from(std::io::Error::other(error))
+pub(super) fn into_tantivy(error: Error) -> TantivyError {
+    TantivyError::from(std::io::Error::other(error))
 }
 
 impl ValueBlock {

@@ -88,7 +88,9 @@ pub(super) fn search(
         ctx.check()?;
         check_failures(shard_total, &healthy, &failures, &request)?;
         if let Some(progress) = &ctx.progress {
-            progress.fail(failures.iter().map(FailedShard::named).collect());
+            let named = failures.iter().map(FailedShard::named);
+            let told = named.map(|(index, shard, error)| (index, shard, ctx.tell(error)));
+            progress.fail(told.collect());
         }
         let deadline = Deadline::new(ctx, request.timeout, is_again);
         is_again = true;
@@ -189,7 +191,11 @@ fn check_failures(
         return Ok(());
     };
     if !request.allow_partial_results || (healthy.is_empty() && shard_total > 0) {
-        return Err(first.error.clone());
+        let error = first.error.clone();
+        return Err(match error.index() {
+            Some(_) => error,
+            None => error.with_index(&*first.index),
+        });
     }
     Ok(())
 }

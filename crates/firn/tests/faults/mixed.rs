@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use firn_testkit::{Fault, Faults, Rule};
+use firn_testkit::{Answer, Fault, Faults, Rule};
 use serde_json::{Value, json};
 
 use crate::tenants::eventually;
@@ -342,6 +342,19 @@ fn mount_of_the_impatient(bed: &Bed, index: &str, name: &str) {
     bed.ok("POST", &path, &json!({"index": index, "renamed_index": name}));
 }
 
+/// 503, with what does not answer and for which index: the client may come again.
+#[track_caller]
+fn does_not_answer(answer: &Answer, asked: &Value) {
+    let error = &answer.json()["error"];
+    let cause = &error["root_cause"][0];
+    assert!(
+        answer.status == 503 && cause["type"] == "repository_exception" && cause["index"] == "torn",
+        "{asked}: {} {}",
+        answer.status,
+        answer.text()
+    );
+}
+
 /// Names one index among the failures, with a reason.
 #[track_caller]
 fn names(found: &Value, index: &str) {
@@ -375,6 +388,10 @@ fn what_is_here_is_found_while_a_store_refuses() {
         names(&counted, "torn");
         let none = bed.ask("POST", "/torn,near/_search?allow_partial_search_results=false", &body);
         crate::is_typed(&none, "all or nothing");
+        for mut asked in searches() {
+            asked["size"] = 0.into();
+            does_not_answer(&bed.ask("POST", "/torn/_search", &asked), &asked);
+        }
     }
     bed.calm();
     // It is asked by one request at a time until it answers.

@@ -279,12 +279,11 @@ impl Component {
                     _ => return Ok(Place::Before(0)),
                 };
                 let terms = strings.dictionary();
-                let failed = |error| Error::internal(format!("reading a dictionary failed: {error}"));
-                if let Some(ordinal) = terms.term_ord(stored.as_bytes()).map_err(failed)? {
+                if let Some(ordinal) = terms.term_ord(stored.as_bytes())? {
                     return Ok(Place::At(ordinal.into()));
                 }
                 let from = Bound::Included(stored.as_bytes());
-                let (first, _) = terms.term_bounds_to_ord(from, Bound::Unbounded).map_err(failed)?;
+                let (first, _) = terms.term_bounds_to_ord(from, Bound::Unbounded)?;
                 Place::Before(match first {
                     Bound::Included(ordinal) => ordinal.into(),
                     Bound::Excluded(ordinal) => u128::from(ordinal) + 1,

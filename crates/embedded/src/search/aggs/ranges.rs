@@ -7,8 +7,8 @@ use std::ops::{Bound, RangeBounds, RangeInclusive};
 use std::sync::Arc;
 
 use firn_engine::aggs::{IpBounds, ListedPartial, Partial, RangeSpec, Ranges, ValueFormat};
+use firn_model::Result;
 use firn_model::dates::DateFormat;
-use firn_model::{Error, Result};
 use serde_json::Value;
 use tantivy::DocId;
 use tantivy::columnar::Column;
@@ -224,8 +224,7 @@ fn ordinals(strings: &StrColumn, from: &Bound<String>, to: &Bound<String>) -> Re
     let (from, to) = (bytes(from), bytes(to));
     let (first, last) = strings
         .dictionary()
-        .term_bounds_to_ord(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice))
-        .map_err(|error| Error::internal(format!("reading a dictionary failed: {error}")))?;
+        .term_bounds_to_ord(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice))?;
     let first = match first {
         Bound::Unbounded => Some(0),
         Bound::Included(ordinal) => Some(ordinal),

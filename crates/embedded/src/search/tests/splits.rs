@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -247,12 +247,12 @@ fn a_damaged_segment_becomes_no_split() {
     assert_eq!(error.kind(), ErrorKind::ShardDamaged);
 }
 
-/// Counts what is read, and refuses to once told so.
+/// Counts what is read, and refuses to once so many reads more were made.
 #[derive(Debug)]
 struct Watched {
     whole: WholeSplit,
     reads: Mutex<Vec<Wanted>>,
-    fails: AtomicBool,
+    left: AtomicU64,
 }
 
 impl Watched {
@@ -260,7 +260,7 @@ impl Watched {
         Arc::new(Self {
             whole: WholeSplit::new(object, salt),
             reads: Mutex::default(),
-            fails: AtomicBool::new(false),
+            left: AtomicU64::new(u64::MAX),
         })
     }
 
@@ -272,7 +272,12 @@ impl Watched {
 #[async_trait]
 impl SplitBytes for Watched {
     fn read(&self, kind: PartKind, logical: Range<u64>) -> Result<Bytes> {
-        if self.fails.load(Ordering::Relaxed) {
+        let spend = |left: u64| left.checked_sub(1);
+        if self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend)
+            .is_err()
+        {
             return Err(Error::new(ErrorKind::Unavailable, "the store is out of reach"));
         }
         self.reads.lock().push((kind, logical.clone()));
@@ -294,9 +299,17 @@ impl SplitBytes for Watched {
 
 fn watched(shard: &Shard) -> (ShardSearch, Arc<Watched>) {
     let ready = shard.ready();
-    let (split, object, deletes) = split_of(&ready.snapshot.segments[0]);
-    let bytes = Watched::new(object, split.salt);
-    let segment = open_split(&split, Arc::clone(&bytes) as Arc<dyn SplitBytes>, deletes.as_deref()).unwrap();
+    let written = split_of(&ready.snapshot.segments[0]);
+    opened(ready, &written)
+}
+
+/// A shard whose only segment was written.
+fn opened(
+    ready: ShardSearch,
+    (split, object, deletes): &(SplitRef, Bytes, Option<Bytes>),
+) -> (ShardSearch, Arc<Watched>) {
+    let bytes = Watched::new(object.clone(), split.salt);
+    let segment = open_split(split, Arc::clone(&bytes) as Arc<dyn SplitBytes>, deletes.as_deref()).unwrap();
     let snapshot = ShardSnapshot {
         segments: vec![Arc::new(segment)],
         index: Arc::clone(&ready.snapshot.index),
@@ -328,7 +341,7 @@ fn opening_reads_the_footer_alone_and_a_needle_little_more() {
 #[test]
 fn a_store_out_of_reach_is_named() {
     let (splits, bytes) = watched(&tenant_shard(5000));
-    bytes.fails.store(true, Ordering::Relaxed);
+    bytes.left.store(0, Ordering::Relaxed);
     for question in [
         json!({"query": {"ids": {"values": ["id-1"]}}}),
         json!({"sort": ["status"]}),
@@ -338,6 +351,58 @@ fn a_store_out_of_reach_is_named() {
     }
 }
 
+#[test]
+fn a_store_that_goes_out_of_reach_is_named_wherever_a_search_has_come_to() {
+    /// So many that dictionaries are not in the footer.
+    const EVENTS: usize = 20_000;
+    let event = |number: usize| {
+        let name = format!("web-{:05}-{:x}", number * 7 % EVENTS, number * number);
+        json!({
+            "id": format!("id-{number}"), "@timestamp": 1_700_000_000_000u64 + number as u64 * 1000, "status": number * 31 % 997,
+            "message": format!("{name} took {number} ms"),
+            "host": {"name": name, "ip": format!("10.{}.{}.{}", number % 7, number / 256, number % 256)},
+        })
+    };
+    let mut shard = Shard::new(&mapping());
+    shard.segment(&(0..EVENTS).map(event).collect::<Vec<_>>(), &[]);
+    let written = split_of(&shard.ready().snapshot.segments[0]);
+    let composite =
+        json!({"composite": {"sources": [{"s": {"terms": {"field": "host.name"}}}], "after": {"s": "web-01"}}});
+    let mut failed = 0;
+    for question in [
+        json!({"query": {"term": {"host.name": "web-00007-1"}}, "size": 1}),
+        json!({"query": {"match_phrase": {"message": "77 ms"}}, "size": 1}),
+        json!({"query": {"prefix": {"host.name": "web-0123"}}, "size": 0}),
+        json!({"query": {"range": {"host.name": {"gte": "web-01234", "lt": "web-01236"}}}, "size": 0}),
+        json!({"query": {"range": {"status": {"gte": 990}}}, "sort": ["status"], "size": 1}),
+        json!({"sort": [{"host.name": "asc"}], "search_after": ["web-01"], "size": 1}),
+        json!({"size": 0, "aggs": {"c": composite}}),
+        json!({"size": 0, "aggs": {"r": {"ip_range": {"field": "host.ip", "ranges": [{"from": "10.1.0.0", "to": "10.2.7.0"}]}}}}),
+        json!({"size": 0, "aggs": {"t": {"terms": {"field": "host.name", "size": 3}}}}),
+        json!({"size": 0, "query": {"range": {"status": {"lt": 9}}}, "aggs": {"t": {"terms": {"field": "host.name", "include": "web-01.*"}}}}),
+    ] {
+        for reads in 0.. {
+            let (splits, bytes) = opened(shard.ready(), &written);
+            bytes.left.store(reads, Ordering::Relaxed);
+            let errors: Vec<Error> = match run(vec![splits], &question) {
+                Ok(found) => found.shards.failures.into_iter().map(|(_, _, error)| error).collect(),
+                Err(error) => vec![error],
+            };
+            if errors.is_empty() {
+                break;
+            }
+            failed += 1;
+            let kinds: Vec<ErrorKind> = errors.iter().map(Error::kind).collect();
+            assert_eq!(
+                kinds,
+                [ErrorKind::Unavailable],
+                "{question} after {reads} reads: {errors:?}"
+            );
+        }
+    }
+    assert!(failed > 40, "{failed}");
+}
+
 /// Both have the columns of the same segment.
 #[test]
 fn what_is_open_of_a_split_serves_nobody_else() {
@@ -345,7 +410,7 @@ fn what_is_open_of_a_split_serves_nobody_else() {
     let ((splits, bytes), (others, other_bytes)) = (watched(&shard), watched(&shard));
     let one = json!({"query": {"ids": {"values": ["id-1"]}}, "sort": ["status"]});
     run(vec![splits], &one).unwrap();
-    bytes.fails.store(true, Ordering::Relaxed);
+    bytes.left.store(0, Ordering::Relaxed);
     let all = json!({"size": 0, "aggs": {"s": {"sum": {"field": "status"}}, "t": {"terms": {"field": "tenant"}}},
                      "query": {"range": {"status": {"gte": 1}}}});
     let found = run(vec![others], &all).unwrap();
