@@ -127,9 +127,8 @@ impl Core {
                     mappings: mappings.clone(),
                 })
             }
-            Command::DeleteIndices { names } | Command::PutMapping { names, .. }
-                if !names.is_empty() && names.iter().all(is_own) =>
-            {
+            // None at all is what is left of names that may be missing.
+            Command::DeleteIndices { names } | Command::PutMapping { names, .. } if names.iter().all(is_own) => {
                 Some(command.clone())
             }
             _ => None,

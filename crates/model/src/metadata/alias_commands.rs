@@ -40,6 +40,7 @@ impl Change<'_> {
                         self.change_index(index, |index| {
                             index.aliases.insert(alias, metadata);
                         })?;
+                        self.adopt(index);
                     }
                     touched.insert(alias);
                 }

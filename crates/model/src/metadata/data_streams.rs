@@ -115,6 +115,7 @@ impl Change<'_> {
             if stream.lifecycle.as_ref() != lifecycle {
                 Arc::make_mut(&mut stream).lifecycle = lifecycle.cloned();
                 self.next.data_streams.insert(name.clone(), stream);
+                self.adopt_stream(name);
                 self.changed();
             }
         }

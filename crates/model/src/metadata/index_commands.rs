@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::change::Change;
 use super::parse::parse_mapping;
+use super::private_indices::check_own_bytes;
 use super::templates::check_timestamp;
 use super::tenant_indices::add_tenant_field;
 use crate::mapping::Mapping;
@@ -116,6 +117,9 @@ impl Change<'_> {
             }
             merged.validate()?;
             merged.check_limits(index.settings.total_fields_limit, index.settings.depth_limit)?;
+            if index.settings.tenant_owner.is_some() {
+                check_own_bytes("mapping", &merged.print())?;
+            }
             if index.data_stream.is_some() {
                 check_timestamp(&merged)?;
             }
@@ -124,6 +128,7 @@ impl Change<'_> {
                 index.mapping = Arc::new(merged);
                 index.declared_fields = declared;
             })?;
+            self.adopt(name);
         }
         Ok(())
     }
@@ -154,7 +159,12 @@ impl Change<'_> {
                 .settings
                 .update(&changes, preserve_existing, index.closed, name, &index.uuid)?;
             if updated != index.settings {
+                // Lifecycles set those of backing indices, so of these nobody says that he did.
+                let by_hand = index.data_stream.is_none();
                 self.change_index(name, |index| index.settings = updated)?;
+                if by_hand {
+                    self.adopt(name);
+                }
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::change::Change;
 use super::data_streams::no_template;
 use super::{DataStream, IndexMetadata, IndexTemplate, Metadata};
 use crate::period::{Period, print_instant};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// New backing indices of one command. A request whose events lie in more periods that nobody wrote to
 /// before is most likely one with broken clocks, and each index costs files and memory.
@@ -123,11 +123,15 @@ impl Change<'_> {
         }
         let (open, limit) = (self.next.indices.open_shards().normal, self.shards_max());
         if open >= limit - limit / RESERVED_PART {
-            return Err(Error::illegal_argument(format!(
-                "events of [{}] would make a new backing index of data stream [{stream}], but of the [{limit}] shards of \
+            // Not the fault of these events, so that shippers keep them and come again.
+            return Err(Error::new(
+                ErrorKind::QuotaExceeded,
+                format!(
+                    "events of [{}] would make a new backing index of data stream [{stream}], but of the [{limit}] shards of \
                  [cluster.max_shards_per_node] [{open}] are open, and the last quarter is kept for recent events",
-                print_instant(end_ms - 1)
-            )));
+                    print_instant(end_ms - 1)
+                ),
+            ));
         }
         Ok(())
     }

@@ -15,6 +15,8 @@ use crate::{Error, ErrorKind, Result};
 /// Indices that one tenant may make for itself. Each costs files, memory and a place among the
 /// node's shards, which all tenants share.
 pub const PRIVATE_INDICES_MAX: usize = 32;
+/// Bytes of JSON that the mapping of an index of a tenant's own may have, and its settings: every change of it is written and read by all.
+const OWN_BYTES_MAX: usize = 256 * 1024;
 /// The field that names the tenant where nobody said otherwise.
 const FIELD: &str = "tenant";
 /// Settings that a tenant may give an index of its own. The limit of fields is not among them: a mapping is in the
@@ -85,12 +87,14 @@ impl Change<'_> {
         }
         let mut settings = flatten(settings, true)?;
         check_own_settings(&settings)?;
+        check_own_bytes("settings", &Value::Object(settings.clone().into_iter().collect()))?;
         settings.extend(owned_by(tenant));
         // By themselves first: what goes wrong with a template may name what is the operators'.
         let own = IndexSettings::from_flat(settings.clone())?;
         let mapping = mappings.map(parse_mapping).transpose()?;
         if let Some(mapping) = &mapping {
             mapping.check_limits(own.total_fields_limit, own.depth_limit)?;
+            check_own_bytes("mapping", &mapping.print())?;
             add_tenant_field(&mut mapping.clone(), FIELD)?;
         }
         let content = self.next.content_for(&called);
@@ -140,6 +144,17 @@ fn owned_by(tenant: &TenantId) -> SettingsMap {
     settings.insert("index.tenant.field".to_owned(), json!(FIELD));
     settings.insert("index.tenant.owner".to_owned(), json!(tenant.as_str()));
     settings
+}
+
+/// Refuses what is too large to be in the memory of all for one tenant.
+pub(super) fn check_own_bytes(what: &str, json: &Value) -> Result<()> {
+    let bytes = json.to_string().len();
+    if bytes > OWN_BYTES_MAX {
+        return Err(Error::illegal_argument(format!(
+            "the {what} of a tenant's own index has [{bytes}] bytes as JSON, and may have [{OWN_BYTES_MAX}]"
+        )));
+    }
+    Ok(())
 }
 
 /// Settings that concern nothing but the tenant's own events. All others are about the node: its devices, its files, its

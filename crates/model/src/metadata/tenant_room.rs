@@ -1,6 +1,8 @@
 //! How many of the node's shards tenants' writes may take: whoever may write can make up names that a template
 //! matches, and must not take what others need for their next events.
 
+use std::sync::Arc;
+
 use super::change::Change;
 use super::{IndexMetadata, IndexTemplate, TemplateContent};
 use crate::settings::IndexSettings;
@@ -46,6 +48,28 @@ impl Change<'_> {
                 self.leave_spared(shards_of(Some(&content))?, &what)
             }
             _ => Ok(()),
+        }
+    }
+
+    /// An operator changed it by hand, so it is no longer what a tenant's write made: it stays where nobody has a document in it, and
+    /// counts among nobody's.
+    pub(super) fn adopt(&mut self, index: &str) {
+        self.next.indices.change(index, |index| index.made_by = None);
+        let stream = self.next.indices.get(index).and_then(|index| index.data_stream.clone());
+        if let Some(stream) = stream {
+            self.adopt_stream(&stream);
+        }
+    }
+
+    /// The same for a data stream.
+    pub(super) fn adopt_stream(&mut self, name: &str) {
+        if let Some(stream) = self
+            .next
+            .data_streams
+            .get_mut(name)
+            .filter(|stream| stream.made_by.is_some())
+        {
+            Arc::make_mut(stream).made_by = None;
         }
     }
 

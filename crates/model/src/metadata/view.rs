@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{AliasMetadata, DataStream, IndexMetadata, Indices, Metadata, TIMESTAMP};
-use crate::names::known_as;
+use crate::names::{known_as, private_index_name};
 use crate::settings::SettingsMap;
 use crate::tenant::TenantId;
 
@@ -161,9 +161,19 @@ impl Metadata {
             tenant: Some(tenant),
             allows_name: &|_| true,
         };
-        let sees = |name: &str| self.indices.get(name).is_some_and(|index| viewer.sees(index));
+        // What has the name of one of its own is not there for it.
+        let is_own = |name: &str| {
+            let own = private_index_name(tenant, name).ok();
+            own.is_some_and(|own| self.indices.contains_key(&own))
+        };
+        let is_hidden = |index: &IndexMetadata| {
+            let stays = index.name_of_owner(tenant).is_some();
+            !stays && is_own(index.data_stream.as_deref().unwrap_or(&index.name))
+        };
+        let is_there = |index: &IndexMetadata| viewer.sees(index) && !is_hidden(index);
+        let sees = |name: &str| self.indices.get(name).is_some_and(|index| is_there(index));
         let stream = self.data_streams.get(name);
-        let aliased = |index: &&Arc<IndexMetadata>| viewer.sees(index) && viewer.sees_alias(name, &index.aliases[name]);
+        let aliased = |index: &&Arc<IndexMetadata>| is_there(index) && viewer.sees_alias(name, &index.aliases[name]);
         sees(name)
             || stream.is_some_and(|stream| stream.indices.iter().any(|backing| sees(backing)))
             || self.indices.with_alias(name).any(|index| aliased(&index))

@@ -198,6 +198,94 @@ fn what_a_tenant_s_write_made_is_written_down_and_not_shown() {
     assert_eq!(world.index("n-2").made_by, None);
 }
 
+#[test]
+fn what_an_operator_changed_by_hand_is_nobody_s() {
+    let mut world = world();
+    world.ok(put_template(
+        "plain-events",
+        json!({"index_patterns": ["n-*"], "template": {"settings": {"index.tenant.field": "tenant"}}}),
+    ));
+    let changes = [
+        Command::PutMapping {
+            names: owned(&["n-0"]),
+            mapping: json!({"properties": {"ip": {"type": "ip"}}}),
+        },
+        Command::PutSettings {
+            names: owned(&["n-1"]),
+            settings: json!({"index.refresh_interval": "5s"}),
+            preserve_existing: false,
+        },
+        Command::UpdateAliases {
+            actions: vec![AliasAction::Add {
+                index: "n-2".to_owned(),
+                alias: "al".to_owned(),
+                metadata: AliasMetadata::default(),
+            }],
+        },
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let name = format!("n-{number}");
+        world.ok(write(&name, "a"));
+        assert!(world.index(&name).made_by.is_some(), "{name}");
+        world.ok(change);
+        assert_eq!(world.index(&name).made_by, None, "{name}");
+    }
+    let made_by = |world: &World, name: &str| world.metadata.data_streams[name].made_by.clone();
+    for name in ["events-0", "events-1"] {
+        world.ok(write(name, "a"));
+        assert!(made_by(&world, name).is_some());
+    }
+    world.ok(Command::PutDataStreamLifecycle {
+        names: owned(&["events-0"]),
+        lifecycle: Some(crate::metadata::Lifecycle::default()),
+    });
+    let backing = world.metadata.data_streams["events-1"].indices.clone();
+    world.ok(Command::PutMapping {
+        names: backing,
+        mapping: json!({"properties": {"ip": {"type": "ip"}}}),
+    });
+    for name in ["events-0", "events-1"] {
+        assert_eq!(made_by(&world, name), None, "{name}");
+    }
+}
+
+#[test]
+fn an_alias_of_what_a_tenant_s_own_name_hides_is_not_there_for_it() {
+    let mut world = world();
+    world.ok(write("hid", "a"));
+    world.ok(create_with(
+        "hid",
+        json!({"settings": {"index.tenant.field": "tenant"}, "aliases": {"hal": {}}}),
+    ));
+    assert!(!world.ok(write("hal", "b")).changed, "it is there for others");
+    assert!(world.ok(write("hal", "a")).changed);
+    assert!(world.metadata.indices.contains_key("a~hal"));
+}
+
+#[test]
+fn mappings_of_a_tenant_s_own_are_small() {
+    let mut world = world();
+    let large = || json!({"_meta": {"a": "x".repeat(300_000)}});
+    let own = |mappings| Command::CreateOwnIndex {
+        name: "big".to_owned(),
+        tenant: tenant("a"),
+        settings: Value::Null,
+        mappings,
+    };
+    world.refused(
+        own(Some(large())),
+        ErrorKind::IllegalArgument,
+        "the mapping of a tenant's own index has [300018] bytes as JSON, and may have [262144]",
+    );
+    world.ok(own(None));
+    let put = Command::PutMapping {
+        names: owned(&["a~big"]),
+        mapping: large(),
+    };
+    let error = world.run(put).unwrap_err();
+    assert!(error.reason().contains("and may have [262144]"), "{error}");
+}
+
 fn limited(shards_max: u32) -> World {
     let mut world = world();
     world.ok(Command::PutClusterSettings {
