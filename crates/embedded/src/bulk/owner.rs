@@ -14,7 +14,7 @@ use firn_model::{Error, ErrorKind, Result};
 
 use super::plan::routing_missing;
 use super::{peek, tenant};
-use crate::engine::searching::foreign_routing;
+use crate::engine::addressing::foreign_routing;
 use crate::engine::state::IndexState;
 use crate::mapper::MappedDocument;
 

@@ -13,7 +13,7 @@ use firn_engine::search::{SearchRequest, SearchResponse};
 use tantivy::index::SegmentId;
 
 use super::Core;
-use super::searching::Addressed;
+use super::addressing::Addressed;
 use super::state::ShardSlot;
 use crate::mounts::MountedShard;
 use crate::request_cache::{Answer, Found, Name, ShardCache};

@@ -15,8 +15,8 @@ use firn_engine::search::SearchRequest;
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
+use super::addressing::Addressed;
 use super::ids::fresh_uuid;
-use super::searching::Addressed;
 use super::state::{ContextCounters, ShardSlot, add_us};
 use crate::config::ContextLimits;
 use crate::search::{After, FailedShard, ShardSearch};

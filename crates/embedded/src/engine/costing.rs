@@ -11,7 +11,7 @@ use firn_storage::split::PartKind;
 use serde_json::{Map, Value};
 
 use super::Core;
-use super::searching::{Addressed, Wanted};
+use super::addressing::{Addressed, Wanted};
 use crate::mounts::{LeftOut, sampled, sampled_alike};
 use crate::search::{self, SearchReads, ShardSearch, Unopened, search_page};
 use crate::splits::reads::metered;

@@ -7,7 +7,7 @@ use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
 use firn_model::Result;
 
 use super::Core;
-use super::searching::Wanted;
+use super::addressing::Wanted;
 use crate::search::{can_match, has_values};
 
 impl Core {

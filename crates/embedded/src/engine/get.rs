@@ -8,7 +8,8 @@ use firn_engine::document::{GetRequest, GetResult};
 use firn_model::names::{IndicesOptions, resolve};
 use firn_model::{Error, ErrorKind, Result};
 
-use super::searching::{foreign_routing, on_search_pool, told, until_dropped};
+use super::addressing::foreign_routing;
+use super::searching::{on_search_pool, told, until_dropped};
 use super::state::IndexState;
 use super::{Core, panicked, run_on};
 use crate::bulk::{Located, locate, shard_of_id};

@@ -7,7 +7,7 @@ use firn_engine::query::Query;
 use firn_engine::search::SearchRequest;
 
 use super::Core;
-use super::searching::restriction;
+use super::addressing::restriction;
 use super::state::IndexState;
 use crate::mounts::Conditions;
 use crate::search::exact::Exact;

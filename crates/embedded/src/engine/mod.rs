@@ -6,6 +6,7 @@
 //! time and stored before they are published. A write is answered by the thread that synced its
 //! WAL; no thread waits for a sync.
 
+pub(crate) mod addressing;
 mod admin;
 mod answered;
 mod cluster_settings;
@@ -23,7 +24,7 @@ mod open;
 mod paging;
 mod purge;
 mod recoveries;
-pub(crate) mod searching;
+mod searching;
 mod snapshots;
 pub(crate) mod state;
 mod stats;

@@ -147,7 +147,7 @@ impl Core {
         shard: &Arc<MountedShard>,
         id: &str,
     ) -> Result<Option<StoredDocument>> {
-        let tenant = super::searching::restriction(ctx, index).flatten();
+        let tenant = super::addressing::restriction(ctx, index).flatten();
         let body = json!({
             "query": {"ids": {"values": [id]}}, "size": 1, "version": true, "seq_no_primary_term": true,
             "track_total_hits": false,

@@ -9,8 +9,9 @@ use firn_engine::search::{SearchRequest, SearchResponse, SearchShards, TrackTota
 use firn_model::{Error, ErrorKind, Result};
 
 use super::Core;
+use super::addressing::{Addressed, Wanted, check_behind};
 use super::contexts::{InUse, Scroll};
-use super::searching::{Addressed, Wanted, check_behind, with_failures};
+use super::searching::with_failures;
 use crate::search::{FailedShard, can_match};
 
 impl Core {

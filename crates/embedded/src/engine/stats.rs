@@ -10,7 +10,7 @@ use firn_model::names::resolve;
 use firn_model::{ErrorKind, Result};
 
 use super::Core;
-use super::searching::restriction;
+use super::addressing::restriction;
 use super::state::{IndexState, Served, ShardSlot};
 use crate::mounts::MountedShard;
 use crate::search::{TenantRestriction, count_of_tenant};

@@ -13,7 +13,7 @@ use firn_model::tenant::TenantId;
 use parking_lot::Mutex;
 
 use super::Core;
-use super::searching::{Addressed, restriction};
+use super::addressing::{Addressed, restriction};
 use super::state::{IndexState, Served, ShardSlot};
 use crate::mounts::Conditions;
 use crate::search::{ShardSearch, TenantRestriction, fields_of, search_page};

@@ -6,7 +6,7 @@ use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_model::{ErrorKind, Result};
 
 use super::Core;
-use super::searching::Wanted;
+use super::addressing::Wanted;
 use crate::search::{FoundTerms, can_match};
 
 impl Core {

@@ -11,6 +11,7 @@ mod disk_full;
 mod ending;
 mod fields_in_use;
 mod in_use;
+mod isolated_fields;
 mod isolation;
 mod lifecycle;
 mod model;
