@@ -10,11 +10,24 @@ use crate::{Error, ErrorKind, Progress, Result, Scope, Work};
 /// A flag that the edge raises when the client goes away. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
-    raised: Arc<AtomicBool>,
+    flag: Arc<Flag>,
     /// See [`Cancel::pausing`].
     pause: Option<fn()>,
     /// See [`Cancel::until`].
     deadline: Option<Deadline>,
+}
+
+#[derive(Debug, Default)]
+struct Flag {
+    raised: AtomicBool,
+    /// That of the work that this is a part of.
+    whole: Option<Arc<Flag>>,
+}
+
+impl Flag {
+    fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::Relaxed) || self.whole.as_ref().is_some_and(|whole| whole.is_raised())
+    }
 }
 
 /// The time at which somebody stops waiting, and whether he did. Clones share it.
@@ -24,7 +37,32 @@ struct Deadline {
     passed: Arc<AtomicBool>,
 }
 
+impl Deadline {
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.at
+    }
+
+    /// Tells somebody that it is over.
+    fn fail(&self) -> Result<()> {
+        self.passed.store(true, Ordering::Relaxed);
+        Err(Error::new(ErrorKind::Timeout, "the time of the search is over"))
+    }
+}
+
 impl Cancel {
+    /// A flag for a part of the work: it counts as raised with this one, and raising it stops that part alone.
+    #[must_use]
+    pub fn part(&self) -> Self {
+        let flag = Flag {
+            whole: Some(Arc::clone(&self.flag)),
+            ..Flag::default()
+        };
+        Self {
+            flag: Arc::new(flag),
+            ..self.clone()
+        }
+    }
+
     /// The same flag for work that lets others have their turn: loops under a [`Watch`] call `pause`
     /// now and then, so they must not be run with a lock held.
     #[must_use]
@@ -56,18 +94,17 @@ impl Cancel {
 
     /// Whether the time of [`Cancel::until`] is over; nobody counts as told.
     pub fn is_over(&self) -> bool {
-        let deadline = self.deadline.as_ref();
-        deadline.is_some_and(|deadline| Instant::now() >= deadline.at)
+        self.deadline.as_ref().is_some_and(Deadline::is_over)
     }
 
     /// Asks the work to stop. It does so within some milliseconds.
     pub fn cancel(&self) {
-        self.raised.store(true, Ordering::Relaxed);
+        self.flag.raised.store(true, Ordering::Relaxed);
     }
 
     /// Whether the work should stop.
     pub fn is_cancelled(&self) -> bool {
-        self.raised.load(Ordering::Relaxed)
+        self.flag.is_raised()
     }
 
     /// Fails with [`ErrorKind::Cancelled`] once the work should stop, or with [`ErrorKind::Timeout`] once its time is over. Cheap
@@ -80,10 +117,7 @@ impl Cancel {
             ));
         }
         match &self.deadline {
-            Some(deadline) if Instant::now() >= deadline.at => {
-                deadline.passed.store(true, Ordering::Relaxed);
-                Err(Error::new(ErrorKind::Timeout, "the time of the search is over"))
-            }
+            Some(deadline) if deadline.is_over() => deadline.fail(),
             _ => Ok(()),
         }
     }
@@ -280,6 +314,18 @@ mod tests {
         assert!(over.clone().is_timed_out() && !later.is_timed_out());
         cancel.cancel();
         assert_eq!(over.check().unwrap_err().kind(), ErrorKind::Cancelled);
+    }
+
+    #[test]
+    fn a_part_of_the_work_stops_alone_or_with_the_whole() {
+        let whole = Cancel::default();
+        let (first, second) = (whole.part(), whole.part());
+        let within = second.part();
+        first.cancel();
+        assert!(first.is_cancelled());
+        assert!(!whole.is_cancelled() && !second.is_cancelled() && !within.is_cancelled());
+        whole.cancel();
+        assert!(second.is_cancelled() && within.is_cancelled());
     }
 
     #[test]

@@ -89,6 +89,9 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// Shards that failed: index, number, why.
+type Failures = Vec<(String, u32, Error)>;
+
 /// A shard that an expression names.
 pub(super) struct Addressed {
     pub(super) slot: Arc<ShardSlot>,
@@ -147,10 +150,51 @@ impl Core {
         state: &Arc<State>,
         now_ms: i64,
     ) -> Result<(Vec<Addressed>, u32)> {
+        let (places, mut skipped) = self.places_in(ctx, wanted, state, now_ms)?;
+        if let Some(progress) = &ctx.progress {
+            progress.expect((places.len() + skipped.len()) as u32);
+        }
+        let mut addressed = self.open_places(ctx, places, wanted, now_ms, &mut skipped)?;
+        if addressed.is_empty()
+            && let Some(place) = skipped.pop()
+        {
+            addressed.push(self.open_place(place, now_ms, None));
+        }
+        self.narrow_mappings(ctx, &mut addressed, wanted.request, now_ms)?;
+        Ok((addressed, skipped.len() as u32))
+    }
+
+    /// The shards that a search asks, and those of them that do not serve, without looking into any.
+    pub(super) fn count_shards(
+        &self,
+        ctx: &RequestContext,
+        request: &SearchRequest,
+        now_ms: i64,
+    ) -> Result<(u32, Failures)> {
+        let state = self.state();
+        let (places, _) = self.places_in(ctx, &Wanted::of(request), &state, now_ms)?;
+        let mut failures = Failures::new();
+        for place in &places {
+            if let Err(error) = place.index.shards[place.number as usize].served() {
+                let name = place.index.name.to_string();
+                failures.push((name.clone(), place.number, error.with_index(name)));
+            }
+        }
+        Ok((places.len() as u32, failures))
+    }
+
+    /// Where the shards lie that are wanted, and those that [`Wanted::query`] leaves out.
+    fn places_in<'a>(
+        &self,
+        ctx: &RequestContext,
+        wanted: &Wanted<'_>,
+        state: &'a Arc<State>,
+        now_ms: i64,
+    ) -> Result<(Vec<Place<'a>>, Vec<Place<'a>>)> {
         let view = self.view(state, &ctx.scope);
         let target = wanted.target;
         check_routing(ctx, wanted.routing)?;
-        let mut places: Vec<Place<'_>> = Vec::new();
+        let mut places = Vec::new();
         let mut skipped = Vec::new();
         let resolved = resolve(&target.expression, target.options, &view, now_ms)?;
         for target in &resolved {
@@ -181,17 +225,7 @@ impl Core {
                 }
             }
         }
-        if let Some(progress) = &ctx.progress {
-            progress.expect((places.len() + skipped.len()) as u32);
-        }
-        let mut addressed = self.open_places(ctx, places, wanted, now_ms, &mut skipped)?;
-        if addressed.is_empty()
-            && let Some(place) = skipped.pop()
-        {
-            addressed.push(self.open_place(place, now_ms, None));
-        }
-        self.narrow_mappings(ctx, &mut addressed, wanted.request, now_ms)?;
-        Ok((addressed, skipped.len() as u32))
+        Ok((places, skipped))
     }
 
     /// Opens shards; those that are mounted all at once, as each may have to wait for an object store. Of them those that

@@ -36,12 +36,16 @@ pub(super) async fn get_all(
     requests: Vec<GetRequest>,
 ) -> Result<Vec<Result<GetResult>>> {
     let requests: Arc<[GetRequest]> = requests.into();
+    let ctx = &RequestContext {
+        cancel: ctx.cancel.part(),
+        ..ctx.clone()
+    };
     let (shared, its, all) = (Arc::clone(core), ctx.clone(), Arc::clone(&requests));
     let limits = core.search_limits();
     let memory = Memory::new(limits.memory_bytes_max, limits.node_memory, ctx.cancel.clone());
     let counted = memory.clone();
     let here = move || shared.get_some(&its, all.iter(), Mounted::LeftOut, &counted);
-    let mut results = until_dropped(ctx, run_on(&core.get_pool, ctx, here)).await?;
+    let mut results = until_dropped(&ctx.cancel, run_on(&core.get_pool, ctx, here)).await?;
     let far: Vec<usize> = (0..results.len()).filter(|place| results[*place].is_none()).collect();
     if !far.is_empty() {
         let places = far.clone();
@@ -49,7 +53,8 @@ pub(super) async fn get_all(
             let wanted = places.iter().map(|place| &requests[*place]);
             core.get_some(ctx, wanted, Mounted::Read, &memory)
         };
-        for (place, result) in far.into_iter().zip(on_search_pool(core, ctx, read).await?) {
+        let read = until_dropped(&ctx.cancel, on_search_pool(core, ctx, read)).await?;
+        for (place, result) in far.into_iter().zip(read) {
             results[place] = result;
         }
     }

@@ -63,6 +63,7 @@ pub(crate) use self::answered::Answered;
 use self::command_queue::CommandQueue;
 use self::contexts::Contexts;
 pub use self::open::{DamagedShard, RecoveryReport};
+use self::searching::InTime;
 use self::state::{ShardFactory, State};
 use self::tenant_fields::NarrowedMappings;
 use self::view::Views;
@@ -319,8 +320,14 @@ impl Engine for Embedded {
             return Ok(response);
         }
         let timeout = request.timeout;
-        let search = move |core: &Core, ctx: &RequestContext| core.search_now(ctx, request, asked);
-        let mut response = searching::in_time_on_search_pool(&self.core, ctx, timeout, search).await?;
+        let search = move |core: &Core, ctx: &RequestContext, request| core.search_now(ctx, request, asked);
+        let mut response = match searching::in_time_on_search_pool(&self.core, ctx, timeout, request, search).await? {
+            InTime::Done(response) => response,
+            InTime::Late(request) => {
+                let unsearched = self.core.unsearched(ctx, request);
+                unsearched.map_err(|error| searching::told(ctx, error))?
+            }
+        };
         searching::tell_failures(ctx, &mut response.shards.failures);
         ctx.work.add_search(&response);
         Ok(response)

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use firn_engine::query::Query;
@@ -10,16 +10,17 @@ use firn_engine::search::{IndexTarget, QueryExplanation, SearchRequest, SearchRe
 use firn_engine::{Cancel, RequestContext};
 use firn_model::names::resolve;
 use firn_model::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
 
 use super::addressing::{Wanted, check_behind, split};
 use super::answered::Asked;
 use super::state::{ShardSlot, add_us};
-use super::{Core, run_on};
+use super::{Core, panicked, run_on};
 use crate::pool::yield_now;
 use crate::search::{After, FailedShard, SearchLimits, ShardSearch, describe, search_page};
 use crate::splits::reads::metered;
 
-/// Stops the search when the future that waits for it is dropped: the client is gone.
+/// Stops the work when the future that waits for it is dropped: the client is gone, or waits no longer.
 struct CancelOnDrop(Option<Cancel>);
 
 impl Drop for CancelOnDrop {
@@ -30,9 +31,10 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Cancels the request when the returned future is dropped before `work` is done.
-pub(super) async fn until_dropped<T>(ctx: &RequestContext, work: impl Future<Output = T>) -> T {
-    let mut guard = CancelOnDrop(Some(ctx.cancel.clone()));
+/// Raises the flag when the returned future is dropped before `work` is done. It is that of this work alone ([`Cancel::part`]):
+/// other work of the request may go on.
+pub(super) async fn until_dropped<T>(cancel: &Cancel, work: impl Future<Output = T>) -> T {
+    let mut guard = CancelOnDrop(Some(cancel.clone()));
     let outcome = work.await;
     guard.0 = None;
     outcome
@@ -48,13 +50,14 @@ pub(super) async fn on_search_pool<T: Send + 'static>(
     work: impl FnOnce(&Core, &RequestContext) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let (shared, mut its) = (Arc::clone(core), ctx.clone());
-    its.cancel = its.cancel.pausing(yield_now);
+    let part = ctx.cancel.part();
+    its.cancel = part.pausing(yield_now);
     let searching = run_on(&core.search_pool, ctx, move || {
         // It may have waited long in the queue.
         its.check()?;
         metered(&its, || work(&shared, &its))
     });
-    let outcome = until_dropped(ctx, searching).await;
+    let outcome = until_dropped(&part, searching).await;
     outcome.map_err(|error| told(ctx, error))
 }
 
@@ -79,35 +82,47 @@ pub(super) fn tell_failures(ctx: &RequestContext, failures: &mut [(String, u32, 
     }
 }
 
+/// What came of work that waits for its turn only as long as it has time.
+pub(super) enum InTime<T, R> {
+    /// It had its turn.
+    Done(T),
+    /// It had none: what was asked of it, and nobody has begun.
+    Late(R),
+}
+
 /// The same for work that may wait for its turn only as long as it has time, counted from when the request came.
-pub(super) async fn in_time_on_search_pool<T: Send + 'static>(
+pub(super) async fn in_time_on_search_pool<T: Send + 'static, R: Send + 'static>(
     core: &Arc<Core>,
     ctx: &RequestContext,
     timeout: Option<Duration>,
-    work: impl FnOnce(&Core, &RequestContext) -> Result<T> + Send + 'static,
-) -> Result<T> {
+    request: R,
+    work: impl FnOnce(&Core, &RequestContext, R) -> Result<T> + Send + 'static,
+) -> Result<InTime<T, R>> {
     let Some(timeout) = timeout else {
-        return on_search_pool(core, ctx, work).await;
+        let done = on_search_pool(core, ctx, move |core, ctx| work(core, ctx, request)).await;
+        return done.map(InTime::Done);
     };
-    // Set by who is first: the work, or the end of its time.
-    let begun = Arc::new(AtomicBool::new(false));
-    let its_begun = Arc::clone(&begun);
+    // Taken by who is first: the work, or the end of its time.
+    let request = Arc::new(Mutex::new(Some(request)));
+    let its = Arc::clone(&request);
     let mut searching = pin!(on_search_pool(core, ctx, move |core, ctx| {
-        match its_begun.swap(true, Ordering::AcqRel) {
-            true => Err(too_late(timeout)),
-            false => work(core, ctx),
-        }
+        let request = its.lock().take();
+        work(core, ctx, request.ok_or_else(panicked)?)
     }));
     let left = timeout.saturating_sub(ctx.started.elapsed()).max(TURN_WITHIN);
-    match tokio::time::timeout(left, searching.as_mut()).await {
-        Ok(outcome) => outcome,
-        Err(_) if !begun.swap(true, Ordering::AcqRel) => Err(too_late(timeout)),
+    if let Ok(outcome) = tokio::time::timeout(left, searching.as_mut()).await {
+        return outcome.map(InTime::Done);
+    }
+    let late = request.lock().take();
+    match late {
+        // Dropped here, the work ends when its turn comes.
+        Some(request) => Ok(InTime::Late(request)),
         // It looks at its time by itself.
-        Err(_) => searching.await,
+        None => searching.await.map(InTime::Done),
     }
 }
 
-/// Nothing was searched, so there is nothing partial to answer with.
+/// The next page of something cannot be left out.
 fn too_late(timeout: Duration) -> Error {
     let reason = format!(
         "rejected execution: the search waited for its turn for all of its time of [{}ms]",
@@ -182,6 +197,35 @@ impl Core {
         Ok(response)
     }
 
+    /// The answer to a search whose time was over before it had its turn: of the shards that it asks, as it would be had each
+    /// stopped at its first document. [`ErrorKind::Rejected`] where it asks for a page of a point in time or a scroll:
+    /// whoever reads on would take the page for the last.
+    pub(super) fn unsearched(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
+        request.check_context()?;
+        if request.point_in_time.is_some() || request.scroll.is_some() {
+            return Err(too_late(request.timeout.unwrap_or_default()));
+        }
+        let now_ms = self.now_ms();
+        let (shard_total, failures) = self.count_shards(ctx, &request, now_ms)?;
+        if let Some((_, _, error)) = failures.first()
+            && (!request.allow_partial_results || failures.len() as u32 == shard_total)
+        {
+            return Err(error.clone());
+        }
+        // Nobody is told how far it is.
+        let ctx = RequestContext {
+            progress: None,
+            ..ctx.clone()
+        };
+        let (pool, limits) = (&self.search_pool, self.search_limits());
+        let (mut response, _) = search_page(Vec::new(), Arc::new(request), pool, &ctx, now_ms, limits, None)?;
+        response.timed_out = true;
+        response.shards.total = shard_total;
+        response.shards.successful = shard_total.saturating_sub(failures.len() as u32);
+        response.shards.failures = failures;
+        Ok(response)
+    }
+
     /// Puts the concrete indices into `indices_boost`.
     pub(super) fn resolve_boosts(&self, ctx: &RequestContext, request: &mut SearchRequest) -> Result<()> {
         if request.indices_boost.is_empty() {
@@ -247,3 +291,6 @@ pub(super) fn with_failures(mut response: SearchResponse, behind: Vec<FailedShar
     }
     response
 }
+
+#[cfg(test)]
+mod tests;
