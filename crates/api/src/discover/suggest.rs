@@ -9,9 +9,10 @@ use std::time::Duration;
 use firn_engine::query::completion::{Slot, Wanted};
 use firn_engine::query::syntax_error::{byte_offset, utf16_offset};
 use firn_engine::search::{SearchRequest, SearchResponse};
-use firn_engine::{Error, RequestContext};
+use firn_engine::{Error, ErrorKind, RequestContext};
 use firn_model::metadata::Metadata;
 use serde_json::{Map, Value, json};
+use tokio::time::error::Elapsed;
 
 use super::body;
 use super::known::{self, KnownField, KnownFields};
@@ -174,17 +175,23 @@ impl Asking<'_> {
         self.question.timeout.unwrap_or(TIMEOUT).min(TIMEOUT_MAX)
     }
 
+    /// What came; `None`, and a note of it, where there was no time for it, or the node was too busy to begin.
+    fn in_time<T>(&mut self, outcome: Result<Result<T, ApiError>, Elapsed>) -> Result<Option<T>, ApiError> {
+        match outcome {
+            Ok(Err(ApiError::Engine(error))) if error.kind() == ErrorKind::Rejected => {}
+            Ok(came) => return came.map(Some),
+            Err(_) => {}
+        }
+        self.timed_out = true;
+        Ok(None)
+    }
+
     /// Names that begin with what is typed, then those of which a part does, then those that have it in them; of each
     /// those first that are in use.
     async fn fields(&mut self, typed: &str) -> Result<Vec<Item>, ApiError> {
         let asking = known::in_use(self.edge, self.ctx, self.question);
-        let in_use = match tokio::time::timeout(self.timeout(), asking).await {
-            Ok(in_use) => in_use?,
-            Err(_) => {
-                self.timed_out = true;
-                Default::default()
-            }
-        };
+        let in_use = tokio::time::timeout(self.timeout(), asking).await;
+        let in_use = self.in_time(in_use)?.unwrap_or_default();
         let typed = typed.to_lowercase();
         let rank = |name: &str| {
             let name = name.to_lowercase();
@@ -256,12 +263,9 @@ impl Asking<'_> {
             return Ok(Vec::new());
         };
         let searching = search::run(self.edge, self.ctx, request, b"");
-        let response = match tokio::time::timeout(2 * self.timeout(), searching).await {
-            Ok(response) => response?,
-            Err(_) => {
-                self.timed_out = true;
-                return Ok(Vec::new());
-            }
+        let response = tokio::time::timeout(2 * self.timeout(), searching).await;
+        let Some(response) = self.in_time(response)? else {
+            return Ok(Vec::new());
         };
         self.timed_out |= response.timed_out;
         self.partial |= !response.shards.failures.is_empty();

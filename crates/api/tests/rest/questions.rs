@@ -118,6 +118,24 @@ async fn each_of_many_searches_fails_with_its_own_status() {
 }
 
 #[tokio::test]
+async fn suggestions_of_a_node_that_is_too_busy_can_be_asked_for_again() {
+    let node = Node::new();
+    let mappings = r#"{"mappings":{"properties":{"host":{"type":"keyword"}}}}"#;
+    node.ok("PUT", "/logs", mappings).await;
+    let ask = r#"{"index":"logs","query":{"language":"kql","text":"host: we"},"cursor":8}"#;
+    let fail = |kind| *node.fake.search_error.lock().unwrap() = Some(Error::new(kind, "because"));
+    fail(ErrorKind::Rejected);
+    let busy = node.ok("POST", "/_firn/discover/suggest", ask).await;
+    assert_eq!(
+        (&busy["items"], &busy["partial"], &busy["timed_out"]),
+        (&json!([]), &json!(true), &json!(true))
+    );
+    fail(ErrorKind::Unavailable);
+    let failed = node.fails("POST", "/_firn/discover/suggest", ask).await;
+    assert!(failed.starts_with("503 "), "{failed}");
+}
+
+#[tokio::test]
 async fn fields_without_values_and_indices_without_matches_are_left_out() {
     let node = Node::new();
     let mappings = r#"{"mappings":{"properties":{"full":{"type":"text","fields":{"raw":{"type":"keyword"}}},"empty":{"type":"long"}}}}"#;
