@@ -39,7 +39,7 @@ struct Deadline {
 
 impl Deadline {
     fn is_over(&self) -> bool {
-        Instant::now() >= self.at
+        self.passed.load(Ordering::Relaxed) || Instant::now() >= self.at
     }
 
     /// Tells somebody that it is over.
@@ -95,6 +95,12 @@ impl Cancel {
     /// Whether the time of [`Cancel::until`] is over; nobody counts as told.
     pub fn is_over(&self) -> bool {
         self.deadline.as_ref().is_some_and(Deadline::is_over)
+    }
+
+    /// For whoever knows before the time of [`Cancel::until`] is over that waiting on is in vain: it is over, and so this fails as
+    /// [`Cancel::check`] does from now on. Without such a time nothing happens.
+    pub fn give_up(&self) -> Result<()> {
+        self.deadline.as_ref().map_or(Ok(()), Deadline::fail)
     }
 
     /// Asks the work to stop. It does so within some milliseconds.
@@ -314,6 +320,17 @@ mod tests {
         assert!(over.clone().is_timed_out() && !later.is_timed_out());
         cancel.cancel();
         assert_eq!(over.check().unwrap_err().kind(), ErrorKind::Cancelled);
+    }
+
+    #[test]
+    fn who_gives_up_before_the_time_is_over_is_late_from_then_on() {
+        let cancel = Cancel::default();
+        let patient = cancel.until(Instant::now().checked_add(Duration::from_secs(600)));
+        assert!(patient.check().is_ok() && !patient.is_over());
+        assert_eq!(patient.give_up().unwrap_err().kind(), ErrorKind::Timeout);
+        assert_eq!(patient.check().unwrap_err().kind(), ErrorKind::Timeout);
+        assert!(patient.is_over() && patient.is_timed_out());
+        assert!(cancel.give_up().is_ok() && cancel.check().is_ok(), "who waits for ever");
     }
 
     #[test]

@@ -290,7 +290,7 @@ fn opened(
 
 /// Waits for object stores; others run meanwhile. Fails when the client has gone.
 pub(super) fn wait_for<T>(io: &Handle, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T> {
-    wait_for_far(|| {
+    wait_for_far(cancel, || {
         io.block_on(async {
             let mut work = std::pin::pin!(work);
             loop {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use firn_engine::Scope;
+use firn_engine::{Cancel, Scope};
 use firn_model::tenant::TenantId;
 
 use super::queue::{AWAY_OF_FLOW_MAX, Candidate, End, FairQueue, Fresh, HEAD_START_NS, Place};
+use super::workers::in_vain_from;
 use super::*;
 
 const MS: u64 = 1_000_000;
@@ -420,7 +421,7 @@ fn a_flow_goes_on_while_its_jobs_wait_for_something_far_away() {
         let job = move || {
             begin.send("far").unwrap();
             // What is left at the end was waiting for one of the others.
-            let _ = wait_for_far(|| {
+            let _ = wait_for_far(&Cancel::default(), || {
                 came.recv().unwrap();
                 Ok(())
             });
@@ -461,7 +462,7 @@ fn who_needs_nothing_far_away_waits_for_nobody_who_does() {
         let (come, came) = channel::<()>();
         let tell = tell.clone();
         let job = move || {
-            let outcome = wait_for_far(|| {
+            let outcome = wait_for_far(&Cancel::default(), || {
                 let _ = came.recv();
                 Ok(())
             });
@@ -494,6 +495,75 @@ fn who_needs_nothing_far_away_waits_for_nobody_who_does() {
         assert_eq!(told.recv_timeout(PATIENCE), Ok(Ok(())));
     }
     assert!(search.close_within(Duration::from_secs(10)));
+}
+
+#[test]
+fn who_waits_for_a_place_far_away_waits_no_longer_than_he_has_time() {
+    let config = |name| PoolConfig {
+        name,
+        threads: 2,
+        queue_limit: 1000,
+    };
+    let [_write, search] = Pool::sharing("test", 2, [config("write"), config("search")]);
+    let (begin, begun) = channel();
+    let mut far = Vec::new();
+    for _ in 0..AWAY_OF_FLOW_MAX {
+        let (come, came) = channel::<()>();
+        let begin = begin.clone();
+        let job = move || {
+            let _ = wait_for_far(&Cancel::default(), || {
+                begin.send(()).unwrap();
+                let _ = came.recv();
+                Ok(())
+            });
+        };
+        search.spawn(&tenant("a"), job).unwrap();
+        far.push(come);
+    }
+    for _ in 0..AWAY_OF_FLOW_MAX {
+        begun.recv_timeout(PATIENCE).unwrap();
+    }
+    let one_more = |waiting: Cancel| {
+        let (tell, told) = channel();
+        let job = move || {
+            let outcome = wait_for_far(&waiting, || Ok(()));
+            tell.send((outcome.map_err(|error| error.kind()), waiting.is_timed_out()))
+                .unwrap();
+        };
+        search.spawn(&tenant("a"), job).unwrap();
+        told
+    };
+    let in_time = |time: Duration| Cancel::default().until(Instant::now().checked_add(time));
+    let since = Instant::now();
+    let gone = Cancel::default();
+    let leaving = one_more(gone.clone());
+    let hurried = one_more(in_time(Duration::from_millis(100)));
+    assert_eq!(hurried.recv_timeout(PATIENCE), Ok((Err(ErrorKind::Timeout), true)));
+    gone.cancel();
+    assert_eq!(leaving.recv_timeout(PATIENCE), Ok((Err(ErrorKind::Cancelled), false)));
+    // What is far away is silent before the time of the first is over; the second has all time.
+    let patient = one_more(in_time(Duration::from_secs(600)));
+    assert_eq!(patient.recv_timeout(PATIENCE), Ok((Err(ErrorKind::Timeout), true)));
+    let unhurried = one_more(Cancel::default());
+    assert_eq!(unhurried.recv_timeout(PATIENCE), Ok((Err(ErrorKind::Rejected), false)));
+    assert!(since.elapsed() < PATIENCE);
+    drop(far);
+    assert!(search.close_within(Duration::from_secs(10)));
+}
+
+#[test]
+fn nobody_waits_for_ever_for_a_place_far_away() {
+    let came = Instant::now();
+    let after = |ms| came + Duration::from_millis(ms);
+    for (since, expect) in [
+        (None, after(2_000)),
+        (Some(after(0)), after(2_000)),
+        (Some(after(1_500)), after(3_500)),
+        (Some(after(9_500)), after(10_000)),
+        (Some(after(60_000)), after(10_000)),
+    ] {
+        assert_eq!(in_vain_from(came, since), expect);
+    }
 }
 
 fn alive(pool: &Pool) -> usize {

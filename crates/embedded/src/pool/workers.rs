@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use firn_engine::Cancel;
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -33,6 +34,11 @@ const LOOK_EVERY: Duration = Duration::from_micros(500);
 const TURN: Duration = Duration::from_millis(10);
 /// So long after a job came back last what is far away counts as silent: a store's slow answers come within a second.
 const SILENT_AFTER: Duration = Duration::from_secs(2);
+/// So long a job waits at most for one of those that are away to come back, although some do now and then: who asked waits for some
+/// tens of seconds.
+const PLACE_WITHIN: Duration = Duration::from_secs(10);
+/// How often it looks meanwhile whether anybody waits for it.
+const LOOK_AWAY_EVERY: Duration = Duration::from_millis(50);
 /// One thread in so many is for flows that have no job begun, so that nobody's interrupted jobs
 /// hold them all.
 const RESERVED_FOR_OTHERS: usize = 4;
@@ -133,14 +139,16 @@ pub(crate) fn yield_now() {
 
 /// Runs `wait` for what is far away and may take long, without keeping anybody from running meanwhile: the flow may begin other jobs meanwhile, and they have threads of their own.
 /// As many of a flow wait as [`AWAY_OF_FLOW_MAX`]; one more waits for one of them, and is [`ErrorKind::Rejected`] where none
-/// has come back for a while: what is far away answers nobody, and who does not need it must not wait for those who do.
-pub(crate) fn wait_for_far<T>(wait: impl FnOnce() -> Result<T>) -> Result<T> {
-    let Some(mut waiting) = Apart::begin() else {
+/// has come back for a while: what is far away answers nobody, and who does not need it must not wait for those who do. Who waits
+/// only until a time has given up then ([`Cancel::give_up`]), and goes on with what is here. `waiting` ends it in any case; `wait`
+/// is to look at it by itself.
+pub(crate) fn wait_for_far<T>(waiting: &Cancel, wait: impl FnOnce() -> Result<T>) -> Result<T> {
+    let Some(mut apart) = Apart::begin() else {
         return wait();
     };
-    let went = waiting.go_far();
+    let went = apart.go_far(waiting);
     let result = went.and_then(|()| wait());
-    waiting.end();
+    apart.end();
     result
 }
 
@@ -181,7 +189,7 @@ impl Apart {
     }
 
     /// What it waits for is far away.
-    fn go_far(&mut self) -> Result<()> {
+    fn go_far(&mut self, waiting: &Cancel) -> Result<()> {
         let workers = &self.workers;
         if !workers.has_spares {
             return Ok(());
@@ -195,11 +203,15 @@ impl Apart {
             }
             // Of all flows where those together are too many.
             let since = if is_full { since } else { state.away_since };
-            let silent = since.unwrap_or(came) + SILENT_AFTER;
-            if silent <= Instant::now() {
-                return Err(silence(state.lanes[self.place.lane].name));
+            waiting.check()?;
+            let (now, until) = (Instant::now(), in_vain_from(came, since));
+            if until <= now {
+                waiting.give_up()?;
+                return Err(no_place(state.lanes[self.place.lane].name, now.duration_since(came)));
             }
-            let _ = workers.came_back.wait_until(&mut state, silent);
+            let _ = workers
+                .came_back
+                .wait_until(&mut state, until.min(now + LOOK_AWAY_EVERY));
         }
         let now = Instant::now();
         if state.crew.away == 0 {
@@ -239,11 +251,20 @@ impl Apart {
     }
 }
 
-fn silence(pool: &str) -> Error {
+/// When whoever came then stops waiting for one of those that are away, of whom none has come back `since`.
+pub(super) fn in_vain_from(came: Instant, since: Option<Instant>) -> Instant {
+    (since.unwrap_or(came) + SILENT_AFTER).min(came + PLACE_WITHIN)
+}
+
+fn no_place(pool: &str, waited: Duration) -> Error {
+    let is_silent = waited < PLACE_WITHIN;
+    let (what, time) = match is_silent {
+        true => ("none of them was answered for", SILENT_AFTER),
+        false => ("none of their places came free for this one within", PLACE_WITHIN),
+    };
     let reason = format!(
-        "rejected execution: as many jobs of the {pool} pool as may wait for snapshot repositories, and none of them was answered \
-         for {} seconds",
-        SILENT_AFTER.as_secs()
+        "rejected execution: as many jobs of the {pool} pool as may wait for snapshot repositories, and {what} {} seconds",
+        time.as_secs()
     );
     Error::new(ErrorKind::Rejected, reason)
 }

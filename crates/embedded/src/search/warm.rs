@@ -45,7 +45,7 @@ pub(super) fn statistics(
 
 /// What has not come when the time of the search is over is left to those who look at the segments: they stop there, and say so.
 fn bring_in_time(ctx: &RequestContext, work: impl Fn()) -> Result<()> {
-    match bring(&|| ctx.waiting().check(), work) {
+    match bring(ctx.waiting(), work) {
         Err(error) if error.kind() == ErrorKind::Timeout => Ok(()),
         outcome => outcome,
     }

@@ -76,17 +76,17 @@ impl Reads {
 
     /// Fetches all of them, as many at once as the store takes. What fails is read again by whoever needs
     /// it, and fails there.
-    fn fetch(self, check: &dyn Fn() -> Result<()>) -> Result<()> {
+    fn fetch(self, waiting: &Cancel) -> Result<()> {
         let Some(io) = self.by_split.iter().find_map(|(bytes, _)| bytes.io().cloned()) else {
             return Ok(());
         };
         // Nothing is begun that nobody waits for.
-        check()?;
+        waiting.check()?;
         for (bytes, ranges) in &self.by_split {
             let wanted: Vec<Wanted> = ranges.iter().map(|(kind, start, end)| (*kind, *start..*end)).collect();
             note_fetched(bytes.missing(&wanted));
         }
-        wait_for_far(|| {
+        wait_for_far(waiting, || {
             io.block_on(async {
                 let mut fetches = JoinSet::new();
                 for (bytes, wanted) in self.into_wanted() {
@@ -97,7 +97,7 @@ impl Reads {
                         tracing::debug!(%error, "bytes of a split could not be fetched ahead");
                     }
                     // Those that are under way end with the set.
-                    check()?;
+                    waiting.check()?;
                 }
                 Ok(())
             })
@@ -171,17 +171,15 @@ pub(crate) fn metered<T>(ctx: &RequestContext, job: impl FnOnce() -> T) -> T {
 
 /// Waits for one read, as long as the work of this thread may. Others run meanwhile.
 pub(crate) fn wait_for_read<T>(io: &Handle, read: impl Future<Output = Result<T>>) -> Result<T> {
-    let waiting = WAITING.with_borrow(Clone::clone);
-    wait_for_far(|| {
+    let waiting = WAITING.with_borrow(Clone::clone).unwrap_or_default();
+    wait_for_far(&waiting, || {
         io.block_on(async {
             let mut read = pin!(read);
             loop {
                 if let Ok(outcome) = tokio::time::timeout(LOOK_EVERY, read.as_mut()).await {
                     return outcome;
                 }
-                if let Some(waiting) = &waiting {
-                    waiting.check()?;
-                }
+                waiting.check()?;
             }
         })
     })
@@ -217,14 +215,14 @@ pub(crate) fn collect(work: impl FnOnce()) -> Reads {
     COLLECTED.take().unwrap_or_default()
 }
 
-/// Tries some work until it finds everything at hand. `check` ends it by failing.
-pub(crate) fn bring(check: &dyn Fn() -> Result<()>, work: impl Fn()) -> Result<()> {
+/// Tries some work until it finds everything at hand, as long as `waiting` says.
+pub(crate) fn bring(waiting: &Cancel, work: impl Fn()) -> Result<()> {
     for _ in 0..ROUNDS_MAX {
         let reads = collect(&work);
         if reads.is_empty() {
             return Ok(());
         }
-        reads.fetch(check)?;
+        reads.fetch(waiting)?;
     }
     Ok(())
 }
