@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { type Account, Firn, OPERATOR } from './support/firn';
 import { look } from './support/look';
-import { expect, signIn, test } from './support/test';
+import { expect, signIn, test, type Windows } from './support/test';
 import { WEB_TEMPLATE, webEvents } from './support/web-events';
 
 const ANN: Account = { username: 'ann', password: 'ann of acme' };
@@ -142,6 +142,58 @@ describe('who sees what', () => {
         .ask<{ hits: { hits: { _source: { user: { name: string } } }[] } }>('POST', '/.firn-audit/_search', { query: { term: { 'view.reason': 'ticket 4711' } } })
         .then(({ hits }) => new Set(hits.hits.map(({ _source }) => _source.user.name)));
     await expect.poll(seen, { timeout: 15_000 }).toEqual(new Set([OPERATOR.username]));
+  });
+
+  describe.each([
+    ['tells the others', false],
+    ['is not heard by the others, which find out with what they ask next', true],
+  ])('a tab that changes the session %s', (_, isDeaf) => {
+    /** Two tabs of one browser, the first of them at the dashboard. */
+    const tabs = async (windows: Windows, as: Account): Promise<[Page, Page]> => {
+      const one = await windows.open(firn, DASHBOARD, { as });
+      if (isDeaf) await one.context().addInitScript(() => (BroadcastChannel.prototype.postMessage = () => undefined));
+      await one.reload();
+      await status(one, as === OPERATOR ? 500 : 300).waitFor();
+      const other = await one.context().newPage();
+      other.setDefaultTimeout(15_000);
+      return [one, other];
+    };
+    const askAgain = async (page: Page) => {
+      if (!isDeaf) return;
+      await page.getByLabel('Query of all panels (KQL)').fill('http.response.status_code > 0');
+      await page.keyboard.press('Enter');
+    };
+    const banner = (page: Page) => page.getByRole('status').filter({ hasText: 'You see what tenant acme sees' });
+
+    test('by taking a view and giving it back', async ({ windows }) => {
+      const [one, other] = await tabs(windows, OPERATOR);
+      await other.goto(`${firn.url}/app/tenants/acme`);
+      await other.getByRole('button', { name: 'See what it sees' }).click();
+      await other.getByRole('dialog').getByLabel('Reason').fill('ticket 4712');
+      await other.getByRole('dialog').getByRole('button', { name: 'Take its view' }).click();
+      await banner(other).waitFor();
+      await askAgain(one);
+      await banner(one).waitFor();
+      await status(one, 300).waitFor();
+
+      await other.getByRole('button', { name: 'Back to your own view' }).click();
+      await banner(other).waitFor({ state: 'detached' });
+      await one.getByLabel('Query of all panels (KQL)').fill('');
+      await one.keyboard.press('Enter');
+      await banner(one).waitFor({ state: 'detached' });
+      await status(one, 500).waitFor();
+    });
+
+    test('by signing in somebody else', async ({ windows }) => {
+      const [one, other] = await tabs(windows, ANN);
+      await other.goto(`${firn.url}/app/indices`);
+      await other.getByRole('button', { name: 'ann' }).click();
+      await other.getByRole('menuitem', { name: 'Sign out' }).click();
+      await signIn(other, BOB);
+      await askAgain(one);
+      await one.getByRole('button', { name: 'bob' }).waitFor();
+      await status(one, 200).waitFor();
+    });
   });
 
   test('a key is made for a shipper, and it may send and nothing else', async ({ windows }) => {

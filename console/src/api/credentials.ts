@@ -1,10 +1,16 @@
 /**
  * What requests need to know of the session, outside of React: the CSRF token, and whether the session has expired.
  * A request that meets a 401 waits here until somebody has signed in again, then goes on; the page keeps its state.
+ *
+ * The token is of one user and one view: with it a request says whose eyes it believes to have. Other tabs share the
+ * cookie and may have changed that; what is refused for it waits until the session was looked at anew.
  */
 class Credentials {
   private csrf: string | null = null;
   private ended = false;
+  private views = 0;
+  private look: () => Promise<void> = () => Promise.resolve();
+  private looking: Promise<void> | null = null;
   private waiting: { promise: Promise<void>; resolve: () => void } | null = null;
   private readonly listeners = new Set<() => void>();
 
@@ -12,6 +18,24 @@ class Credentials {
   headers(): Record<string, string> {
     return this.csrf ? { 'x-firn-csrf': this.csrf } : {};
   }
+
+  /** How often another view was taken here: what was asked before that is not asked again. */
+  view(): number {
+    return this.views;
+  }
+
+  /** Who looks whose session it is now, and then renews what is known here or ends it. */
+  onDoubt(look: () => Promise<void>): void {
+    this.look = look;
+  }
+
+  /** Looks whose session it is now; whoever asks meanwhile waits for the same answer. */
+  readonly lookAgain = async (): Promise<void> => {
+    this.looking ??= this.look().finally(() => (this.looking = null));
+    await this.looking;
+    // The page is about to be loaded anew.
+    if (this.ended) await new Promise<never>(() => {});
+  };
 
   /** Whether requests wait for a new sign-in. */
   readonly expired = (): boolean => this.waiting !== null;
@@ -52,6 +76,12 @@ class Credentials {
     this.waiting = null;
     waiting?.resolve();
     if (waiting) this.notify();
+  }
+
+  /** Another view was taken here, and this is its token. */
+  takeView(csrf: string | null): void {
+    this.views += 1;
+    this.renew(csrf);
   }
 
   /** Somebody else has signed in, and the page is about to be loaded anew: whoever waits never goes on. */

@@ -62,6 +62,35 @@ describe('request', () => {
     expect(headersOf(1)['x-firn-csrf']).toBe('new');
   });
 
+  const CHANGED = { error: { type: 'session_changed_exception', reason: 'look anew' }, status: 403 };
+
+  it('looks anew when the session is another one, and goes on with its token', async () => {
+    credentials.renew('old');
+    const look = vi.fn(() => Promise.resolve(credentials.renew('new')));
+    credentials.onDoubt(look);
+    fetched.mockImplementation((_, init) => Promise.resolve((init?.headers as Record<string, string>)['x-firn-csrf'] === 'new' ? answer({ ok: 1 }) : answer(CHANGED, 403)));
+    expect(await Promise.all([request('/x'), request('/y', { body: {} })])).toEqual([{ ok: 1 }, { ok: 1 }]);
+    expect(look).toHaveBeenCalledOnce();
+  });
+
+  it('fails when looking anew changes nothing', async () => {
+    credentials.renew('same');
+    credentials.onDoubt(() => Promise.resolve());
+    fetched.mockImplementation(() => Promise.resolve(answer(CHANGED, 403)));
+    await expect(request('/x')).rejects.toMatchObject({ message: 'look anew', status: 403 });
+    expect(fetched).toHaveBeenCalledOnce();
+  });
+
+  it('never asks again what was asked before another view was taken', async () => {
+    credentials.renew('own');
+    fetched.mockImplementationOnce(() => {
+      credentials.takeView('of acme');
+      return Promise.resolve(answer(CHANGED, 403));
+    });
+    await expect(request('/x')).rejects.toMatchObject({ name: 'AbortError' });
+    expect(fetched).toHaveBeenCalledOnce();
+  });
+
   it('stops waiting when it is cancelled', async () => {
     fetched.mockResolvedValueOnce(answer({}, 401));
     const abort = new AbortController();

@@ -1,6 +1,6 @@
 import { parseJson } from '../lib/json';
 import { credentials } from './credentials';
-import { errorFromResponse, isAbort, unreachable } from './errors';
+import { type ApiError, errorFromResponse, isAbort, unreachable } from './errors';
 
 export interface RequestOptions {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -14,13 +14,22 @@ export interface RequestOptions {
   values?: true;
   /** What a 401 means here: by default that the session ended, and the request waits for a new sign-in. */
   on401?: 'wait' | 'fail';
+  /** What it means that the session is of another user or view: by default that the session is looked at anew. */
+  onOtherSession?: 'look' | 'fail';
+  /** The question whose session it is: it goes without a token, and so is answered whoever is there. */
+  withoutToken?: true;
 }
+
+/** The session is another one, or has another view, than that of the token which the request brought. */
+export const SESSION_CHANGED = 'session_changed_exception';
 
 /** Every request of the console goes through here: same origin, CSRF header, errors with the server's own text. */
 export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
-  const { body, signal, on401 = 'wait' } = options;
+  const { body, signal, on401 = 'wait', onOtherSession = 'look' } = options;
   const method = options.method ?? (body === undefined ? 'GET' : 'POST');
+  const view = credentials.view();
   for (;;) {
+    const token = options.withoutToken ? {} : credentials.headers();
     let response: Response;
     try {
       response = await fetch(path + queryString(options.query), {
@@ -29,7 +38,7 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
         headers: {
           accept: 'application/json',
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-          ...credentials.headers(),
+          ...token,
           ...options.headers,
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -41,10 +50,21 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
     if (response.ok) return response;
     if (response.status === 401 && on401 === 'wait') {
       await credentials.signedInAgain(signal);
-      continue;
+    } else {
+      const error = await errorFromResponse(response);
+      if (error.type !== SESSION_CHANGED || onOtherSession === 'fail') throw error;
+      await renewed(token, error);
     }
-    throw await errorFromResponse(response);
+    // What was asked with the eyes of before is never asked with others.
+    if (signal?.aborted || credentials.view() !== view) throw new DOMException('the view has changed', 'AbortError');
   }
+}
+
+/** Looks whose session it is now. Throws if that changes nothing. */
+async function renewed(refused: Record<string, string>, error: ApiError): Promise<void> {
+  const token = JSON.stringify(refused);
+  if (JSON.stringify(credentials.headers()) === token) await credentials.lookAgain();
+  if (JSON.stringify(credentials.headers()) === token) throw error;
 }
 
 /** The JSON of an answer. `T` is a promise of the server's, kept by one file per response shape in this folder. */

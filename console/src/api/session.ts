@@ -16,6 +16,7 @@ export interface Session {
   operator: boolean;
   /** The tenant whose view an operator has taken, for a stated reason and with a line in the audit log. */
   view_as: string | null;
+  /** Of this user with this view. */
   csrf: string | null;
   expires_in_s?: number;
   name?: string;
@@ -23,7 +24,7 @@ export interface Session {
 }
 
 export const fetchSession = (signal?: AbortSignal) =>
-  request<Session>('/_firn/session', { on401: 'fail', ...(signal ? { signal } : {}) });
+  request<Session>('/_firn/session', { on401: 'fail', onOtherSession: 'fail', withoutToken: true, ...(signal ? { signal } : {}) });
 
 export const signIn = (username: string, password: string) =>
   request<Session>('/_firn/session', { method: 'POST', body: { username, password }, on401: 'fail' });
@@ -32,4 +33,4 @@ export const signOut = () => request<void>('/_firn/session', { method: 'DELETE',
 
 /** Takes the view of a tenant, or with null gives it back. Operators only; the audit log keeps the reason. */
 export const viewAs = (tenant: string | null, reason: string) =>
-  request<Session>('/_firn/session/view', { method: 'POST', body: { tenant, reason } });
+  request<Session>('/_firn/session/view', { method: 'POST', body: { tenant, reason }, onOtherSession: 'fail' });

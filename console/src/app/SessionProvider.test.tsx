@@ -119,3 +119,66 @@ test('what waits for a sign-in never goes on as somebody else', async () => {
 test('what was asked in the view of a tenant never goes on without it', async () => {
   expect(await signInOver({ ...OPERATOR, view_as: 'acme' }, { ...OPERATOR, csrf: 'new' })).toHaveLength(1);
 });
+
+/** A page of `before` sends a request when the cookie is one of `now` already, or is told by another tab. Says what it sent, whether it still shows what it did, and where it was loaded anew. */
+async function findsChanged(before: Session, now: Session | null, by: 'request' | 'tab') {
+  let there: Session | null = before;
+  let loads = 0;
+  vi.stubGlobal('location', { reload: () => (loads += 1) });
+  vi.stubGlobal('fetch', (path: string, { method, headers }: { method: string; headers: Record<string, string> }) => {
+    const csrf = headers['x-firn-csrf'];
+    if (!there) return Promise.resolve(Response.json({}, { status: 401 }));
+    if (path !== '/_firn/session') sent.push({ method, csrf });
+    if (csrf !== undefined && csrf !== there.csrf) return Promise.resolve(Response.json({ error: { type: 'session_changed_exception' } }, { status: 403 }));
+    return Promise.resolve(Response.json(there));
+  });
+  const { SessionProvider } = await import('./SessionProvider');
+  const { request } = await import('../api/request');
+  render(
+    <MantineProvider>
+      <QueryClientProvider client={new QueryClient()}>
+        <SessionProvider>
+          <p>page</p>
+        </SessionProvider>
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  await screen.findByText('page');
+  there = now;
+  if (by === 'request') void request('/logs/_count').catch(() => undefined);
+  else {
+    const other = new BroadcastChannel('firn-session');
+    other.postMessage('changed');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    other.close();
+  }
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  return { loads, tokens: sent.map(({ csrf }) => csrf) };
+}
+
+const VIEWING: Session = { ...OPERATOR, view_as: 'acme', csrf: 'of acme' };
+const BOB: Session = { ...OPERATOR, user: { username: 'bob', roles: [] }, csrf: 'of bob' };
+
+test('a view that another tab took is seen with the next request', async () => {
+  expect(await findsChanged(OPERATOR, VIEWING, 'request')).toEqual({ loads: 1, tokens: ['old'] });
+});
+
+test('a page in a view that was given back is loaded anew', async () => {
+  expect(await findsChanged(VIEWING, OPERATOR, 'request')).toEqual({ loads: 1, tokens: ['of acme'] });
+});
+
+test('a page of somebody who is not signed in any more is loaded anew', async () => {
+  expect(await findsChanged(OPERATOR, BOB, 'request')).toEqual({ loads: 1, tokens: ['old'] });
+});
+
+test('a new session of the same user goes on', async () => {
+  expect(await findsChanged(OPERATOR, { ...OPERATOR, csrf: 'new' }, 'request')).toEqual({ loads: 0, tokens: ['old', 'new'] });
+});
+
+test('other tabs are heard at once', async () => {
+  expect(await findsChanged(OPERATOR, VIEWING, 'tab')).toEqual({ loads: 1, tokens: [] });
+});
+
+test('who signs out in another tab leaves nothing on the screen', async () => {
+  expect(await findsChanged(OPERATOR, null, 'tab')).toEqual({ loads: 1, tokens: [] });
+});

@@ -1,8 +1,9 @@
 import { Box, Center, Modal } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { type ReactNode, useEffect, useMemo, useSyncExternalStore } from 'react';
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
 import { credentials } from '../api/credentials';
 import { ApiError } from '../api/errors';
+import { SESSION_CHANGED } from '../api/request';
 import { fetchSession, type Session, signOut, viewAs } from '../api/session';
 import { Failed } from '../components/Failed';
 import { Loading } from '../components/Loading';
@@ -10,10 +11,13 @@ import SignIn from '../pages/sign-in';
 import { SessionContext, type SessionContextValue } from './session-context';
 
 const SESSION_KEY = ['session'];
+/** All tabs of the browser share the session: one that changes it tells the others. */
+const CHANNEL = 'firn-session';
 
 /**
  * Asks who is signed in and shows the console or the sign-in page. When a session ends in the middle of something,
- * sign-in lies over the page and whatever was asked goes on afterwards.
+ * sign-in lies over the page and whatever was asked goes on afterwards. When another tab signs in somebody else, takes a
+ * view or signs out, the page is loaded anew.
  */
 export function SessionProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
@@ -32,8 +36,46 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     document.title = session?.name ? `firn · ${session.name}` : 'firn';
   }, [session]);
 
+  const channel = useRef<BroadcastChannel | null>(null);
+  const tellOthers = useCallback(() => channel.current?.postMessage('changed'), []);
+  /** A view that is being taken here. */
+  const taking = useRef<Promise<unknown>>(Promise.resolve());
+
+  const adopt = useCallback(
+    (next: Session | null) => {
+      const before = client.getQueryData<Session | null>(SESSION_KEY) ?? null;
+      // What was asked with one's eyes must not go on with another's, nor stay on the screen.
+      if (before && !(next && haveSameEyes(before, next))) {
+        credentials.end();
+        window.location.reload();
+        return;
+      }
+      client.setQueryData(SESSION_KEY, next);
+      credentials.renew(next?.csrf ?? null);
+    },
+    [client],
+  );
+
+  useEffect(() => {
+    credentials.onDoubt(async () => {
+      await taking.current;
+      adopt(await signedIn());
+    });
+    const own = new BroadcastChannel(CHANNEL);
+    own.onmessage = () => void credentials.lookAgain().catch(() => undefined);
+    channel.current = own;
+    return () => own.close();
+  }, [adopt]);
+
   const value = useMemo<SessionContextValue | null>(() => {
     if (!session) return null;
+    const take = async (tenant: string | null, reason: string) => {
+      const next = await viewAs(tenant, reason);
+      credentials.takeView(next.csrf);
+      client.setQueryData(SESSION_KEY, next);
+      // Nothing that was seen with other eyes may stay on the screen.
+      client.removeQueries({ predicate: (query) => query.queryKey !== SESSION_KEY && query.queryKey[0] !== 'session' });
+    };
     return {
       session,
       signOut: async () => {
@@ -41,26 +83,24 @@ export function SessionProvider({ children }: { children: ReactNode }) {
           // Of a session that is over already there is nothing left to end.
           if (!(error instanceof ApiError && error.status === 401)) throw error;
         });
+        tellOthers();
         window.location.assign('/app/');
       },
       viewAs: async (tenant, reason) => {
-        client.setQueryData(SESSION_KEY, await viewAs(tenant, reason));
-        // Nothing that was seen with other eyes may stay on the screen.
-        client.removeQueries({ predicate: (query) => query.queryKey !== SESSION_KEY && query.queryKey[0] !== 'session' });
+        const taken = take(tenant, reason);
+        taking.current = taken.catch(() => undefined);
+        await taken.catch(async (error: unknown) => {
+          if (error instanceof ApiError && error.type === SESSION_CHANGED) await credentials.lookAgain();
+          throw error;
+        });
+        tellOthers();
       },
     };
-  }, [session, client]);
+  }, [session, client, tellOthers]);
 
-  const adopt = (next: Session) => {
-    // A new session has no view: what was asked with a tenant's eyes must not go on with an operator's own.
-    const sameEyes = session && next.user?.username === session.user?.username && next.tenant === session.tenant && next.view_as === session.view_as;
-    if (session && !sameEyes) {
-      credentials.end();
-      window.location.reload();
-      return;
-    }
-    client.setQueryData(SESSION_KEY, next);
-    credentials.renew(next.csrf);
+  const signedInHere = (next: Session) => {
+    adopt(next);
+    tellOthers();
   };
 
   if (isPending) return <Loading label="Asking who is signed in" />;
@@ -71,7 +111,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       </Center>
     );
   }
-  if (!value) return <SignIn onSignedIn={adopt} />;
+  if (!value) return <SignIn onSignedIn={signedInHere} />;
   return (
     <SessionContext value={value}>
       {/* Whose view it is belongs to everything below: another view starts anew. */}
@@ -82,7 +122,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
         <Modal.Overlay />
         <Modal.Content aria-label="Sign in again">
           <Modal.Body pt="md">
-            <SignIn expired onSignedIn={adopt} username={session?.user?.username} />
+            <SignIn expired onSignedIn={signedInHere} username={session?.user?.username} />
           </Modal.Body>
         </Modal.Content>
       </Modal.Root>
@@ -90,8 +130,11 @@ export function SessionProvider({ children }: { children: ReactNode }) {
   );
 }
 
+const haveSameEyes = (one: Session, other: Session) =>
+  one.user?.username === other.user?.username && one.tenant === other.tenant && one.view_as === other.view_as;
+
 /** The session, or null when somebody has to sign in first. */
-async function signedIn(signal: AbortSignal): Promise<Session | null> {
+async function signedIn(signal?: AbortSignal): Promise<Session | null> {
   try {
     return await fetchSession(signal);
   } catch (error) {

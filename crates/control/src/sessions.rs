@@ -85,18 +85,19 @@ impl SessionToken {
     }
 
     /// What a page of the session shows beside the cookie, so that no other site's page can act for it. It is made of
-    /// the secret, which no page can read, and needs no place of its own.
-    pub fn csrf(&self) -> String {
-        let digest = Sha256::new()
-            .chain_update("firn csrf ")
-            .chain_update(&self.0)
-            .finalize();
-        URL_SAFE_NO_PAD.encode(digest)
+    /// the secret, which no page can read, and needs no place of its own; and of the view, so that no page goes on with
+    /// other eyes than it believes to have.
+    pub fn csrf(&self, view: Option<&TenantId>) -> String {
+        let mut digest = Sha256::new().chain_update("firn csrf ").chain_update(&self.0);
+        if let Some(tenant) = view {
+            digest = digest.chain_update(" as ").chain_update(tenant.as_str());
+        }
+        URL_SAFE_NO_PAD.encode(digest.finalize())
     }
 
     /// Whether `text` is [`csrf`](Self::csrf); takes the same time whatever is wrong with it.
-    pub fn is_csrf(&self, text: &str) -> bool {
-        self.csrf().as_bytes().ct_eq(text.as_bytes()).into()
+    pub fn is_csrf(&self, view: Option<&TenantId>, text: &str) -> bool {
+        self.csrf(view).as_bytes().ct_eq(text.as_bytes()).into()
     }
 
     fn id(&self) -> SessionId {

@@ -3,13 +3,18 @@
 //! A browser adds the cookie by itself, so the cookie alone says nothing about who made the page that asks. Whatever may
 //! change something has to bring the session's token too, which only a page of this server can have read; and what a
 //! browser says is asked for by another site's page is refused whatever it is.
+//!
+//! All windows of a browser share the cookie, but not what they show: in one of them somebody may have signed in as another
+//! user, or taken a view. A token is of one session with one view, so whoever brings one is answered with the eyes that he
+//! believes to have, or not at all.
 
 use firn_control::{Control, SessionToken, SignedIn, View};
 use firn_engine::{Error, ErrorKind};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use super::unauthenticated;
+use crate::error::ApiError;
 use crate::form;
 use crate::media_type::is_form;
 use crate::sessions;
@@ -21,6 +26,8 @@ const CSRF_FIELD: &str = "csrf";
 /// What browsers say of where a request comes from.
 const FETCH_SITE: &str = "sec-fetch-site";
 const FETCH_MODE: &str = "sec-fetch-mode";
+/// Of the error that tells a page to look anew who is signed in, and with whose eyes.
+const CHANGED: &str = "session_changed_exception";
 
 /// A session that a request came with.
 #[derive(Debug, Clone)]
@@ -142,33 +149,45 @@ impl OfSession {
         self.signed_in.session.view.as_ref()
     }
 
+    /// What a page of it shows, as long as it has this view.
+    pub(crate) fn csrf(&self) -> String {
+        self.token.csrf(self.view().map(|view| &view.tenant))
+    }
+
     /// Holds the head of a request against the session. `only_reads` is what its endpoint does with GET and HEAD.
-    pub(crate) fn check_head(&self, parts: &Parts, only_reads: bool) -> Result<Csrf, Error> {
+    pub(crate) fn check_head(&self, parts: &Parts, only_reads: bool) -> Result<Csrf, ApiError> {
         check_site(parts)?;
         let looks = matches!(parts.method, Method::GET | Method::HEAD) && only_reads;
         match parts.headers.get(CSRF_HEADER) {
-            _ if looks => Ok(Csrf::Settled),
             Some(token) => self.check_token(token.to_str().ok()).map(|()| Csrf::Settled),
+            None if looks => Ok(Csrf::Settled),
             None if is_form(&parts.headers) => Ok(Csrf::InForm),
-            None => Err(self.no_token()),
+            None => Err(self.no_token().into()),
         }
     }
 
     /// Holds a form against the session.
-    pub(crate) fn check_form(&self, form: &[u8]) -> Result<(), Error> {
+    pub(crate) fn check_form(&self, form: &[u8]) -> Result<(), ApiError> {
         let text = std::str::from_utf8(form).unwrap_or("");
         match form::field(text, CSRF_FIELD)? {
             Some(token) => self.check_token(Some(&token)),
-            None => Err(self.no_token()),
+            None => Err(self.no_token().into()),
         }
     }
 
-    fn check_token(&self, token: Option<&str>) -> Result<(), Error> {
-        match token.is_some_and(|token| self.token.is_csrf(token)) {
+    fn check_token(&self, token: Option<&str>) -> Result<(), ApiError> {
+        let view = self.view().map(|view| &view.tenant);
+        match token.is_some_and(|token| self.token.is_csrf(view, token)) {
             true => Ok(()),
-            false => Err(refused(format!(
-                "the [{CSRF_HEADER}] of the request is not its session's"
-            ))),
+            false => Err(ApiError::Rest {
+                status: StatusCode::FORBIDDEN,
+                error_type: CHANGED,
+                reason: format!(
+                    "the [{CSRF_HEADER}] of the request is not its session's: somebody has signed in anew or changed the \
+                     view, GET {} says who is there now",
+                    sessions::PATH
+                ),
+            }),
         }
     }
 

@@ -126,7 +126,7 @@ fn print(edge: &Edge, call: &Call, session: Option<&OfSession>) -> Value {
         "tenant": own.tenant().map(TenantId::as_str),
         "operator": own.is_operator(),
         "view_as": view.map(|view| view.tenant.as_str()),
-        "csrf": session.map(|session| session.token.csrf()),
+        "csrf": session.map(OfSession::csrf),
         "expires_in_s": session.map(|session| session.signed_in.expires_in.as_secs()),
         "name": edge.config.node_name,
         "version": edge.config.version.firn,

@@ -115,11 +115,17 @@ fn a_token_finds_its_session_and_is_not_kept() {
     let file = world.disk.read(std::path::Path::new("/data/control/control")).unwrap();
     let file = String::from_utf8_lossy(&file).into_owned();
     assert!(file.contains("token_sha256"), "{file}");
-    for secret in [token.as_str().to_owned(), token.csrf()] {
+    for secret in [token.as_str().to_owned(), token.csrf(None)] {
         assert!(!file.contains(&secret), "{file}");
         assert!(!format!("{token:?} {signed_in:?}").contains(&secret));
     }
-    assert!(token.is_csrf(&token.csrf()) && !token.is_csrf("") && !token.is_csrf(token.as_str()));
+    assert!(token.is_csrf(None, &token.csrf(None)));
+    assert!(!token.is_csrf(None, "") && !token.is_csrf(None, token.as_str()));
+    let [acme, bolt] = ["acme", "bolt"].map(|name| TenantId::parse(name).unwrap());
+    for view in [None, Some(&acme), Some(&bolt)] {
+        let of_views = [None, Some(&acme), Some(&bolt)].map(|other| token.is_csrf(view, &token.csrf(other)));
+        assert_eq!(of_views.into_iter().filter(|is_same| *is_same).count(), 1, "{view:?}");
+    }
     for text in [
         "",
         "a",

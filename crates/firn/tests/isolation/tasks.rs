@@ -161,7 +161,7 @@ fn what_operators_do_is_no_tenant_s() {
     // Nor is what he does when he looks with the tenant's eyes.
     let viewer = Browser::sign_in(people.node.client(), "elastic");
     let view = json!({"tenant": "acme", "reason": "ticket 1"});
-    assert_eq!(viewer.send("POST", "/_firn/session/view", &view).status, 200);
+    let viewer = viewer.with_view(&viewer.send("POST", "/_firn/session/view", &view));
     let tail = std::thread::spawn({
         let viewer = viewer.clone();
         move || {

@@ -206,10 +206,10 @@ fn an_operator_looks_with_a_tenant_s_eyes_and_the_audit_log_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     let by_password = settle(&node);
-    let operator = Browser::sign_in(node.client(), "elastic");
-    assert_eq!(operator.get("/_firn/session").json()["operator"], true);
-    assert_eq!(operator.count(), 8);
-    let take = |body: Value| operator.send("POST", "/_firn/session/view", &body);
+    let own = Browser::sign_in(node.client(), "elastic");
+    assert_eq!(own.get("/_firn/session").json()["operator"], true);
+    assert_eq!(own.count(), 8);
+    let take = |body: Value| own.send("POST", "/_firn/session/view", &body);
     assert_eq!(take(json!({"tenant": "acme"})).status, 400, "without a reason");
     assert_eq!(take(json!({"tenant": "acme", "reason": "  "})).status, 400);
     assert_eq!(take(json!({"tenant": "acme", "reason": "x".repeat(1001)})).status, 400);
@@ -220,7 +220,7 @@ fn an_operator_looks_with_a_tenant_s_eyes_and_the_audit_log_says_so() {
         .json("POST", "/_firn/session/view", &json!({"tenant": "acme", "reason": "x"}))
         .unwrap();
     assert_eq!(by_basic.status, 400, "there is no session");
-    assert_eq!(operator.count(), 8);
+    assert_eq!(own.count(), 8);
 
     let taken = take(json!({"tenant": "acme", "reason": "ticket 4711"}));
     assert_eq!(taken.status, 200, "{}", taken.text());
@@ -230,7 +230,8 @@ fn an_operator_looks_with_a_tenant_s_eyes_and_the_audit_log_says_so() {
         (&json!("acme"), &json!(true), &Value::Null)
     );
     assert_eq!(body["user"]["username"], "elastic");
-    assert_eq!(body["csrf"], operator.csrf.as_str());
+    let operator = own.with_view(&taken);
+    assert_ne!(operator.csrf, own.csrf);
     assert_eq!(operator.get("/_firn/session").json()["view_as"], "acme");
     let hits = operator.send("POST", "/_search", &json!({"size": 100})).text();
     assert!(hits.contains("of acme") && !hits.contains("of bolt"), "{hits}");
@@ -267,7 +268,10 @@ fn an_operator_looks_with_a_tenant_s_eyes_and_the_audit_log_says_so() {
         assert!(!answer.text().contains("4711"), "{method} {path}: {}", answer.text());
     }
     // From one tenant to the next, through a restart, and back.
-    assert_eq!(take(json!({"tenant": "bolt", "reason": "ticket 4712"})).status, 200);
+    let next = json!({"tenant": "bolt", "reason": "ticket 4712"});
+    let next = operator.send("POST", "/_firn/session/view", &next);
+    assert_eq!(next.status, 200, "{}", next.text());
+    let operator = operator.with_view(&next);
     assert_eq!(operator.count(), 5);
     // Not by force, with which the last second's records go.
     node.stop().unwrap();
@@ -276,7 +280,8 @@ fn an_operator_looks_with_a_tenant_s_eyes_and_the_audit_log_says_so() {
     assert_eq!(operator.count(), 5, "a restart shows him nothing that he had given up");
     let back = operator.send("POST", "/_firn/session/view", &json!({"tenant": null, "reason": ""}));
     assert_eq!((back.status, &back.json()["view_as"]), (200, &Value::Null));
-    assert_eq!(operator.count(), 8);
+    let operator = operator.with_view(&back);
+    assert_eq!((operator.count(), &operator.csrf), (8, &own.csrf));
 
     let by_password = browser::operator(&node);
     let of = |name: &str, tenant: &str| json!({"bool": {"filter": [{"term": {"request.name": name}}, {"term": {"view.tenant": tenant}}]}});
@@ -317,6 +322,56 @@ fn an_operator_looks_with_a_tenant_s_eyes_and_the_audit_log_says_so() {
             .all(|event| event["event"]["action"] == "authentication_success"),
         "{signed_in:?}"
     );
+    node.stop().unwrap();
+}
+
+#[test]
+fn no_window_of_a_browser_is_answered_with_other_eyes_than_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path(), &[]);
+    settle(&node);
+    let changed = |browser: &Browser| {
+        let search = browser.send("POST", "/events/_search", &json!({}));
+        for answer in [browser.get("/events/_count"), search, browser.get("/_firn/session")] {
+            let (status, error_type, reason) = error(&answer);
+            assert_eq!((status, error_type.as_str()), (403, "session_changed_exception"));
+            assert!(reason.contains("GET /_firn/session"), "{reason}");
+            assert!(!answer.text().contains("acme"), "{}", answer.text());
+        }
+    };
+    // Two windows share the cookie. In one of them the operator takes a view, another one, and gives it back.
+    let own = Browser::sign_in(node.client(), "elastic");
+    let take = |browser: &Browser, tenant: Value| {
+        let body = json!({"tenant": tenant, "reason": "ticket 4711"});
+        browser.send("POST", "/_firn/session/view", &body)
+    };
+    let acme = own.with_view(&take(&own, json!("acme")));
+    assert_eq!(acme.count(), 3);
+    changed(&own);
+    assert_eq!(
+        error(&take(&own, json!("bolt"))).1,
+        "session_changed_exception",
+        "whoever does not know his view changes none"
+    );
+    let bolt = acme.with_view(&take(&acme, json!("bolt")));
+    assert_eq!(bolt.count(), 5);
+    changed(&acme);
+    changed(&own);
+    let back = bolt.with_view(&take(&bolt, Value::Null));
+    changed(&bolt);
+    assert_eq!((back.count(), own.count()), (8, 8), "it is as it was");
+    // Who asks without the token believes nothing, and is told who is there.
+    let session = own.bare("GET", "/_firn/session", &[], b"");
+    assert_eq!(session.json()["csrf"], own.csrf.as_str());
+
+    // In another window somebody else signs in: the cookie is now his.
+    let ann = Browser::sign_in(node.client(), "ann");
+    let first_window = Browser {
+        csrf: own.csrf.clone(),
+        ..ann.clone()
+    };
+    changed(&first_window);
+    assert_eq!(ann.count(), 3);
     node.stop().unwrap();
 }
 

@@ -114,6 +114,14 @@ impl Browser {
         }
     }
 
+    /// The same browser with the token of a session that it has taken a view in, or given it back.
+    pub fn with_view(&self, answer: &Answer) -> Self {
+        Self {
+            csrf: answer.json()["csrf"].as_str().expect("a token").to_owned(),
+            ..self.clone()
+        }
+    }
+
     /// With the cookie and these headers.
     pub fn bare(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         let cookie = format!("theirs=1; {}", self.cookie);
