@@ -105,6 +105,48 @@ describe('dialogs give the focus back', () => {
     await isGivenBack(page, page.getByRole('button', { name: /^Time: / }), 'Esc after t');
   });
 
+  test('but not to whoever clicks elsewhere', async ({ windows }) => {
+    const page = await windows.open(firn, DISCOVER, { as: OPERATOR });
+    await page.locator('[data-total="200"]').waitFor();
+    const fields = page.getByRole('list', { name: 'Fields' });
+    await fields.getByRole('button', { name: /values in/ }).first().waitFor();
+    const query = page.locator('.cm-content');
+    await query.waitFor();
+    const find = page.getByPlaceholder('Find a field');
+    const field = fields.getByRole('button', { name: /values in/ }).first();
+    for (const opener of [
+      field,
+      page.getByRole('button', { name: /^Time: / }),
+      page.getByRole('button', { name: 'Saved', exact: true }),
+      page.getByRole('button', { name: 'Share' }),
+      page.getByRole('button', { name: 'Source: web-shop' }),
+      page.getByRole('button', { name: 'Filter: tenant is acme', exact: true }),
+    ]) {
+      const name = await opener.innerText();
+      for (const place of opener === field ? [query, find] : [query]) {
+        await opener.click();
+        await page.locator('.mantine-Popover-dropdown[role="dialog"], .mantine-Menu-dropdown').waitFor();
+        await place.click();
+        await page.locator('.mantine-Popover-dropdown[role="dialog"], .mantine-Menu-dropdown').waitFor({ state: 'detached' });
+        // "l" would follow what is written, "t" open the times.
+        await page.keyboard.type('let thr');
+        const typed = () => place.evaluate((element) => (element instanceof HTMLInputElement ? element.value : (element.textContent ?? '')));
+        expect(await typed(), name).toBe('let thr');
+        await place.fill('');
+      }
+    }
+    // To another of its kind.
+    const second = fields.getByRole('button', { name: /values in/ }).nth(1);
+    await field.click();
+    const dialog = page.getByRole('dialog', { name: /values in/ });
+    await expect.poll(() => inFocus(dialog)).toBe(true);
+    await second.click();
+    await page.waitForTimeout(300);
+    await expect.poll(() => inFocus(dialog)).toBe(true);
+    await page.keyboard.press('Escape');
+    await isGivenBack(page, second, 'Esc in the second');
+  });
+
   test('of Discover when they have done what they are for', async ({ windows }) => {
     const page = await windows.open(firn, DISCOVER, { as: OPERATOR });
     await page.locator('[data-total="200"]').waitFor();

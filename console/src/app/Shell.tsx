@@ -1,10 +1,11 @@
-import { ActionIcon, Button, Menu, Text, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
+import { ActionIcon, Button, Text, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconLogout, IconMoon, IconSun, IconUser } from '@tabler/icons-react';
 import { Suspense } from 'react';
 import { Link, NavLink, Outlet } from 'react-router';
 import { errorText } from '../api/errors';
 import { Loading } from '../components/Loading';
+import { Menu } from '../components/Menu';
 import { PAGES } from './pages';
 import { useSession } from './session-context';
 import classes from './Shell.module.css';

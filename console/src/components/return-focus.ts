@@ -35,8 +35,33 @@ export function useReturnFocus(): void {
   }, [opener]);
 }
 
-function giveBack(opener: HTMLElement | null): void {
-  const taken = document.activeElement !== null && document.activeElement !== document.body;
+/** What goes away with its choice, or is left by a click elsewhere. */
+const DROPDOWN = '.mantine-Popover-dropdown, .mantine-Menu-dropdown';
+/** By then a click elsewhere has moved the focus. */
+const CLICKED_MS = 10;
+
+/** Gives the focus back to what opened a menu or popover when that closes, unless somebody has put it elsewhere. Their own way to do so asks nobody. */
+export function useGiveBack(opened: boolean): void {
+  const opener = useRef<HTMLElement | null>(null);
+  useEffect(() => {
+    const { activeElement } = document;
+    if (opened) {
+      opener.current = activeElement instanceof HTMLElement ? activeElement : null;
+      return;
+    }
+    const from = opener.current;
+    opener.current = null;
+    if (from === null) return;
+    const closing = activeElement?.closest(DROPDOWN) ?? null;
+    const timer = window.setTimeout(() => giveBack(from, closing), CLICKED_MS);
+    return () => window.clearTimeout(timer);
+  }, [opened]);
+}
+
+/** `closing` fades away, and what has the focus in it loses it. */
+function giveBack(opener: HTMLElement | null, closing: Element | null = null): void {
+  const { activeElement } = document;
+  const taken = activeElement !== null && activeElement !== document.body && !closing?.contains(activeElement);
   if (opener === null || taken) return;
   if (opener.isConnected && !opener.matches(':disabled')) {
     opener.focus({ preventScroll: true });

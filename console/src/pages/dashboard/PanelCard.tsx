@@ -1,4 +1,4 @@
-import { ActionIcon, Anchor, Button, Group, Menu, Paper, Progress, Stack, Text, Title, useComputedColorScheme } from '@mantine/core';
+import { ActionIcon, Anchor, Button, Group, Paper, Progress, Stack, Text, Title, useComputedColorScheme } from '@mantine/core';
 import { IconDots, IconSnowflake } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useId, useMemo, useState } from 'react';
@@ -12,6 +12,7 @@ import { inks, restColor, statusColor, valueColors } from '../../components/char
 import { Empty } from '../../components/Empty';
 import { Failed } from '../../components/Failed';
 import { Loading } from '../../components/Loading';
+import { Menu } from '../../components/Menu';
 import { Partial } from '../../components/Partial';
 import { TimeChart } from '../../components/TimeChart';
 import classes from './dashboard.module.css';

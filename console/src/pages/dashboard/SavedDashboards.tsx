@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Checkbox, Group, Menu, Stack, Text, TextInput, UnstyledButton } from '@mantine/core';
+import { ActionIcon, Button, Checkbox, Group, Stack, Text, TextInput, UnstyledButton } from '@mantine/core';
 import { IconDeviceFloppy, IconFolderOpen, IconTrash } from '@tabler/icons-react';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
@@ -10,6 +10,7 @@ import { Dialog } from '../../components/Dialog';
 import { Empty } from '../../components/Empty';
 import { Failed } from '../../components/Failed';
 import { FormDialog } from '../../components/FormDialog';
+import { Menu } from '../../components/Menu';
 import { type DashboardState, decodeState, encodeState, type Panel } from './state';
 
 /** What is kept of a dashboard: panels by themselves, for whoever reads them, and the address that shows it. */

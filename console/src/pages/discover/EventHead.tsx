@@ -1,7 +1,8 @@
-import { ActionIcon, Menu } from '@mantine/core';
+import { ActionIcon } from '@mantine/core';
 import { IconArrowDown, IconArrowLeft, IconArrowRight, IconArrowUp, IconArrowsHorizontal, IconDotsVertical, IconX } from '@tabler/icons-react';
 import { type DragEvent, type KeyboardEvent, memo, type PointerEvent, useRef, useState } from 'react';
 import type { Field } from '../../api/fields';
+import { Menu } from '../../components/Menu';
 import classes from './EventTable.module.css';
 import { moved, resized, sortedBy } from './columns';
 import { COLUMN_PX_MAX, COLUMN_PX_MIN, type ColumnState, type SortState } from './state';

@@ -1,10 +1,11 @@
-import { ActionIcon, Popover, Tooltip } from '@mantine/core';
+import { ActionIcon, Tooltip } from '@mantine/core';
 import { IconPlus, IconX } from '@tabler/icons-react';
 import { createContext, lazy, memo, useContext } from 'react';
 import type { FieldCount, Question } from '../../api/discover';
 import type { Field } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
 import { Part } from '../../components/Part';
+import { Popover } from '../../components/Popover';
 import { FieldIcon } from './FieldIcon';
 import classes from './FieldList.module.css';
 import type { Condition } from './filters';
@@ -41,8 +42,6 @@ export const FieldRow = memo(function FieldRow({ field, opened, isColumn, questi
         position="right-start"
         middlewares={{ flip: true, shift: { crossAxis: true } }}
         width={380}
-        trapFocus
-        returnFocus
         withinPortal
       >
         <Popover.Target>

@@ -1,7 +1,8 @@
-import { Button, Menu } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { IconArrowsExchange, IconEye, IconEyeOff, IconFilterPlus, IconPencil, IconPin, IconPinFilled, IconPinnedOff, IconTrash, IconX } from '@tabler/icons-react';
 import { lazy, memo, useState } from 'react';
 import type { Field } from '../../api/fields';
+import { Menu } from '../../components/Menu';
 import { Part } from '../../components/Part';
 import { textOf } from '../../lib/event-fields';
 import { describeCondition, fieldOf, type Filter, toggled } from './filters';

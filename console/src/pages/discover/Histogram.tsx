@@ -1,4 +1,4 @@
-import { Button, Group, Menu, NativeSelect, Text, useComputedColorScheme } from '@mantine/core';
+import { Button, Group, NativeSelect, Text, useComputedColorScheme } from '@mantine/core';
 import { IconFilterMinus, IconFilterPlus } from '@tabler/icons-react';
 import { lazy, memo, useMemo, useState } from 'react';
 import type { Histogram as Result } from '../../api/discover';
@@ -6,6 +6,7 @@ import type { Field } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
 import { restColor, seriesColor, valueColors } from '../../components/chart-colors';
 import { Loading } from '../../components/Loading';
+import { Menu } from '../../components/Menu';
 import { Part } from '../../components/Part';
 import { rangeOfBuckets } from '../../lib/brush';
 import type { TimeRange } from '../../lib/time-range';

@@ -1,9 +1,10 @@
-import { ActionIcon, Button, Menu, Text, Tooltip } from '@mantine/core';
+import { ActionIcon, Button, Text, Tooltip } from '@mantine/core';
 import { IconCheck, IconPlayerStopFilled, IconRefresh } from '@tabler/icons-react';
 import { lazy, memo, Suspense, useEffect, useId, useRef, useState } from 'react';
 import type { Language, Question } from '../../api/discover';
 import { ApiError, errorText } from '../../api/errors';
 import { ErrorBoundary } from '../../app/ErrorBoundary';
+import { Menu } from '../../components/Menu';
 import classes from './QueryBar.module.css';
 
 const QueryEditor = lazy(() => import('./QueryEditor'));

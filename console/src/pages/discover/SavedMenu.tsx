@@ -1,7 +1,8 @@
-import { Button, Popover } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { IconBookmark } from '@tabler/icons-react';
 import { lazy, memo, useState } from 'react';
 import { Part } from '../../components/Part';
+import { Popover } from '../../components/Popover';
 
 const SavedSearches = lazy(() => import('./SavedSearches'));
 
@@ -20,7 +21,7 @@ export interface SavedProps {
 export const SavedMenu = memo(function SavedMenu(props: SavedProps) {
   const [open, setOpen] = useState(false);
   return (
-    <Popover opened={open} onChange={setOpen} position="bottom-end" width={380} trapFocus returnFocus closeOnClickOutside>
+    <Popover opened={open} onChange={setOpen} position="bottom-end" width={380}>
       <Popover.Target>
         <Button variant="subtle" size="compact-xs" leftSection={<IconBookmark size={14} aria-hidden />} aria-haspopup="dialog" onClick={() => setOpen(!open)}>
           Saved

@@ -1,9 +1,10 @@
-import { Button, Popover, ScrollArea, Text, TextInput } from '@mantine/core';
+import { Button, ScrollArea, Text, TextInput } from '@mantine/core';
 import { IconChevronDown, IconDatabase } from '@tabler/icons-react';
 import { memo, useState } from 'react';
 import type { Sources } from '../../api/sources';
 import { useFormat } from '../../app/preferences';
 import { Failed } from '../../components/Failed';
+import { Popover } from '../../components/Popover';
 import classes from './SourcePicker.module.css';
 
 const KINDS = { data_stream: 'data stream', alias: 'alias', index: 'index' };
@@ -22,7 +23,7 @@ export const SourcePicker = memo(function SourcePicker(props: Props) {
   const { source, onPick } = props;
   const [open, setOpen] = useState(false);
   return (
-    <Popover opened={open} onChange={setOpen} position="bottom-start" width={360} trapFocus returnFocus>
+    <Popover opened={open} onChange={setOpen} position="bottom-start" width={360}>
       <Popover.Target>
         <Button
           variant="default"

@@ -1,8 +1,9 @@
-import { Button, Popover, Text } from '@mantine/core';
+import { Button, Text } from '@mantine/core';
 import { IconAntennaBars5, IconCalendarTime, IconChevronDown } from '@tabler/icons-react';
 import { lazy, memo, useId, useState } from 'react';
 import { useFormat } from '../../app/preferences';
 import { Part } from '../../components/Part';
+import { Popover } from '../../components/Popover';
 import { describeRange, type TimeRange } from '../../lib/time-range';
 import classes from './TimePicker.module.css';
 
@@ -33,7 +34,7 @@ export const TimePicker = memo(function TimePicker(props: Props) {
   return (
     <div className={classes.box}>
       <div className={classes.root}>
-        <Popover opened={open} onChange={setOpen} position="bottom-end" width={560} trapFocus returnFocus>
+        <Popover opened={open} onChange={setOpen} position="bottom-end" width={560}>
           <Popover.Target>
             <Button
               variant="default"

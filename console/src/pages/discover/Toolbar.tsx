@@ -1,7 +1,8 @@
-import { ActionIcon, Button, Menu, Tooltip } from '@mantine/core';
+import { ActionIcon, Button, Tooltip } from '@mantine/core';
 import { IconDownload, IconKeyboard, IconShare } from '@tabler/icons-react';
 import { memo } from 'react';
 import { copyText } from '../../components/copy';
+import { Menu } from '../../components/Menu';
 import { SavedMenu, type SavedProps } from './SavedMenu';
 import classes from './Discover.module.css';
 

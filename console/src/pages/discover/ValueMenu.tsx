@@ -1,6 +1,6 @@
-import { Menu } from '@mantine/core';
 import { IconCopy, IconFilterMinus, IconFilterPlus } from '@tabler/icons-react';
 import { type KeyboardEvent, type MouseEvent, type ReactNode, useRef, useState } from 'react';
+import { Menu } from '../../components/Menu';
 import { textOf } from '../../lib/event-fields';
 import { type EventActions, scalarOf } from './EventRow';
 

@@ -1,4 +1,4 @@
-import { ActionIcon, Anchor, Button, Menu } from '@mantine/core';
+import { ActionIcon, Anchor, Button } from '@mantine/core';
 import { IconCamera, IconDots } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
@@ -8,6 +8,7 @@ import { Answer } from '../../components/Answer';
 import { Confirm } from '../../components/Confirm';
 import { type Column, DataTable } from '../../components/DataTable';
 import { Empty } from '../../components/Empty';
+import { Menu } from '../../components/Menu';
 import { MountIndex } from './MountIndex';
 import { RestoreSnapshot } from './RestoreSnapshot';
 import { SnapshotDetails } from './SnapshotDetails';
