@@ -1,3 +1,4 @@
+import type { ErrorObject } from './errors';
 import { request } from './request';
 import type { SearchResponse } from './search';
 
@@ -8,7 +9,7 @@ export interface AsyncSearch {
   is_partial: boolean;
   is_running: boolean;
   response: SearchResponse;
-  error?: { type?: string; reason?: string };
+  error?: ErrorObject;
 }
 
 /** How long the server keeps a search that nobody asks for any more: a closed tab leaves little behind. */

@@ -8,12 +8,14 @@ interface ErrorCause {
   type?: string;
   reason?: string;
   index?: string;
+  caused_by?: ErrorCause;
+  /** Of a search that failed: why, of each shard. */
+  failed_shards?: { reason?: ErrorCause }[];
 }
 
 /** The member `error` of an Elasticsearch error answer. */
 export interface ErrorObject extends ErrorCause {
   root_cause?: ErrorCause[];
-  caused_by?: ErrorCause;
   position?: Position;
   expected?: string[];
 }
@@ -50,13 +52,22 @@ export function unreachable(cause: unknown): ApiError {
   return new ApiError(`firn cannot be reached: ${detail}`, 0, 'unreachable');
 }
 
-/** From `error` of a body or of a `failed` event of a stream. */
+/** From `error` of a body, of a `failed` event of a stream or of an asynchronous search. */
 export function errorFromObject(error: ErrorObject, status: number): ApiError {
   const root = error.root_cause?.[0];
-  // Of a search that failed on every shard the error itself says no more than that: why is in the first of its causes.
-  const told = error.type === 'search_phase_execution_exception' && root?.reason ? root : error;
-  const message = told.reason ?? root?.reason ?? told.type ?? `status ${status}`;
+  const told = toldOf(error, root);
+  const message = told.reason || root?.reason || told.type || `status ${status}`;
   return new ApiError(message, status, told.type ?? 'error', error);
+}
+
+/** The one of an error's causes that says what is wrong. */
+function toldOf(error: ErrorCause, root?: ErrorCause): ErrorCause {
+  // An asynchronous search says only that it failed, and as in Elasticsearch has no root cause.
+  if (error.type === 'status_exception' && error.caused_by) return toldOf(error.caused_by);
+  if (error.type !== 'search_phase_execution_exception') return error;
+  // Of a search that failed on every shard the error itself says no more than that; one that failed afterwards has no shards to blame.
+  const causes = [root, error.failed_shards?.[0]?.reason, error.caused_by];
+  return causes.find((cause) => cause?.reason) ?? error;
 }
 
 /** From an answer that is not 2xx: Elasticsearch's error body if it has one, else its text as it is. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { credentials } from './credentials';
-import { ApiError } from './errors';
+import { ApiError, errorFromObject } from './errors';
 import { request } from './request';
 
 const answer = (body: unknown, status = 200, headers: Record<string, string> = {}) =>
@@ -40,6 +40,19 @@ describe('request', () => {
     fetched.mockResolvedValueOnce(answer({ error, status: 400 }, 400)).mockResolvedValueOnce(answer({ error: { ...error, root_cause: [] }, status: 503 }, 503));
     await expect(request('/x')).rejects.toMatchObject({ message: cause.reason, type: cause.type, status: 400 });
     await expect(request('/x')).rejects.toMatchObject({ message: 'all shards failed', type: error.type });
+  });
+
+  it('says why a search in the background failed', () => {
+    const reason = { type: 'illegal_argument_exception', reason: 'Text fields are not optimised' };
+    const failed = { type: 'search_phase_execution_exception', reason: 'all shards failed', failed_shards: [{ shard: 0, index: 'i', reason }] };
+    const wrapped = (cause: object) => errorFromObject({ type: 'status_exception', reason: 'error while executing search', caused_by: cause }, 400);
+    expect(wrapped(failed)).toMatchObject({ message: reason.reason, type: reason.type });
+    expect(wrapped(reason)).toMatchObject({ message: reason.reason, type: reason.type });
+    // In what brings the shards' answers together.
+    const after = { type: 'search_phase_execution_exception', reason: '', failed_shards: [], caused_by: { type: 'script_exception', reason: 'no such variable' } };
+    expect(wrapped(after)).toMatchObject({ message: 'no such variable', type: 'script_exception' });
+    expect(wrapped({ ...failed, failed_shards: [] })).toMatchObject({ message: 'all shards failed' });
+    expect(errorFromObject({ type: 'status_exception', reason: 'of something else' }, 500)).toMatchObject({ message: 'of something else' });
   });
 
   it('shows an answer that is not JSON as it came, and how long to wait', async () => {
