@@ -39,6 +39,32 @@ describe('Discover on bad days', () => {
 
   afterAll(() => firn.stop());
 
+  test('does not let the answer before look like the one that is awaited', async ({ windows }) => {
+    const page = await windows.open(firn, '/discover?i=events-demo&t=now-7d,now', { routes: true });
+    await totalIs(page, 500);
+    const fields = page.getByRole('list', { name: 'Fields' });
+    await fields.getByRole('button', { name: /values in/ }).first().waitFor();
+    const legend = page.getByRole('list', { name: 'Legend' });
+    await legend.waitFor();
+    const old = page.locator('[data-stale]');
+    await expect.poll(() => old.count()).toBe(0);
+    let goOn = () => {};
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    await page.route('**/_firn/discover', async (route) => {
+      await held;
+      await route.continue();
+    });
+    await query(page, 'severity: *');
+    await page.locator('[data-stale][role="rowgroup"]').waitFor();
+    for (const list of [legend, fields]) await expect.poll(() => list.getAttribute('aria-busy')).toBe('true');
+    expect(await legend.getAttribute('data-stale')).not.toBeNull();
+    expect(await fields.locator('[data-stale]').count()).toBeGreaterThan(0);
+    await look(page, 'discover-awaited');
+    goOn();
+    await totalIs(page, 500);
+    await expect.poll(() => old.count()).toBe(0);
+  });
+
   test('marks where a query stops making sense, and leaves the page as it is', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=events-demo&t=now-7d,now');
     await totalIs(page, 500);

@@ -41,6 +41,7 @@ export const cssVariables: CSSVariablesResolver = (made) => ({
     '--firn-line': '#dce1e5',
     '--firn-hover': '#eef4f7',
     '--firn-mark': '#ffe9a8',
+    '--firn-old': '#646d76',
     ...Object.fromEntries(HUES.map((hue) => [`--mantine-color-${hue}-light-color`, darkText[hue] ?? '#1b2126'])),
   },
   dark: {
@@ -58,6 +59,7 @@ export const cssVariables: CSSVariablesResolver = (made) => ({
     '--firn-line': '#313a41',
     '--firn-hover': '#252c32',
     '--firn-mark': '#6b5514',
+    '--firn-old': '#929da7',
     ...Object.fromEntries(HUES.map((hue) => [`--mantine-color-${hue}-light-color`, made.colors[hue]?.[3] ?? '#d7dde2'])),
   },
 });

@@ -100,7 +100,7 @@ export const EventTable = memo(function EventTable(props: Props) {
   const template = ['30px', ...(timeField === null ? [] : ['196px']), ...(columns.length === 0 ? ['minmax(300px, 1fr)'] : shares)].join(' ');
   const minWidth = 30 + (timeField === null ? 0 : 196) + (columns.length === 0 ? 300 : columns.reduce((sum, { width }) => sum + Math.max(COLUMN_PX_MIN, width ?? COLUMN_PX_SHARED), 0));
   return (
-    <div ref={scroll} className={classes.scroll} data-stale={stale || undefined}>
+    <div ref={scroll} className={classes.scroll}>
       <div
         ref={grid}
         className={classes.inner}
@@ -116,7 +116,7 @@ export const EventTable = memo(function EventTable(props: Props) {
         onBlur={(event) => event.target === grid.current && setActive(null)}
       >
         <EventHead columns={columns} sort={sort} timeField={timeField} fields={fields} onColumns={onColumns} onSort={onSort} />
-        <div className={classes.body} role="rowgroup" style={{ height: virtual.getTotalSize() }}>
+        <div className={classes.body} data-stale={stale || undefined} role="rowgroup" style={{ height: virtual.getTotalSize() }}>
           {items.map((item) => {
             const hit = hits[item.index];
             const key = keys[item.index];

@@ -70,6 +70,14 @@ it('draws the numbers of an answer and not its rows anew', () => {
   expect(drawn.rows).toBe(rows);
 });
 
+it('marks counts of the question before', () => {
+  const marked = () => [document.querySelector('ul[aria-label=Fields]')?.getAttribute('aria-busy'), document.querySelectorAll('[data-count][data-stale]').length];
+  const { rerender } = render(list(counted(7)));
+  expect(marked()).toEqual(['false', 0]);
+  rerender(list({ ...LOADING, result: counted(7).result, stale: true }));
+  expect(marked()).toEqual(['true', 3]);
+});
+
 it('lists main fields before others, in their own order', () => {
   render(list(counted(7), ['c', 'b', 'not here']));
   expect([...document.querySelectorAll('ul[aria-label=Fields] > li')].map((row) => row.textContent)).toEqual(['Main fields 2', 'c7', 'b7', 'Fields 1', 'a7']);

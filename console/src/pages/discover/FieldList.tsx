@@ -62,6 +62,7 @@ export const FieldList = memo(function FieldList(props: Props) {
     return row && 'field' in row && !row.unused && row.field.aggregatable ? row.field.name : [];
   });
   const { byName, incomplete } = useCounts(counts, question, inSight);
+  const shown = useMemo(() => ({ byName, stale: counts.stale }), [byName, counts.stale]);
   const loading = counts.status === 'loading' || counts.status === 'partial';
   return (
     <section className={classes.root} aria-label="Fields" aria-busy={loading}>
@@ -83,8 +84,8 @@ export const FieldList = memo(function FieldList(props: Props) {
       {!counts.incomplete && <LeftOut name="Counting further fields" incomplete={incomplete} />}
       {known.length === 0 && loading && <Loading label="Fields" />}
       <div ref={scroll} className={classes.scroll}>
-        <CountsContext value={byName}>
-          <ul className={classes.list} style={{ height: virtual.getTotalSize() }} aria-label="Fields">
+        <CountsContext value={shown}>
+          <ul className={classes.list} style={{ height: virtual.getTotalSize() }} aria-label="Fields" aria-busy={loading}>
             {items.map((item) => {
               const row = rows[item.index];
               if (!row) return null;

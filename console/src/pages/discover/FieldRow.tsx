@@ -12,8 +12,8 @@ import type { Condition } from './filters';
 
 const TopValues = lazy(() => import('./TopValues'));
 
-/** Counts by the name of their field. They change with each answer: only the numbers are drawn anew then, not the rows. */
-export const CountsContext = createContext<Map<string, FieldCount>>(new Map());
+/** Counts by the name of their field, `stale` if of the question before. They change with each answer: only the numbers are drawn anew then, not the rows. */
+export const CountsContext = createContext<{ byName: Map<string, FieldCount>; stale: boolean }>({ byName: new Map(), stale: false });
 
 interface Props {
   field: Field;
@@ -92,13 +92,14 @@ function Name({ name }: { name: string }) {
 
 function Count({ name }: { name: string }) {
   const format = useFormat();
-  const count = useContext(CountsContext).get(name);
+  const { byName, stale } = useContext(CountsContext);
+  const count = byName.get(name);
   if (!count || count.cardinality === null) return null;
   const text = `${count.exact ? '' : '~'}${format.compact(count.cardinality)}`;
   const values = `${count.exact ? '' : 'about '}${format.number(count.cardinality)} values`;
   const title = count.documents === null ? values : `${values} in ${format.number(count.documents)} events`;
   return (
-    <span className={classes.count} title={title} aria-label={title} role="img">
+    <span className={classes.count} title={title} aria-label={title} role="img" data-count data-stale={stale || undefined}>
       {text}
     </span>
   );

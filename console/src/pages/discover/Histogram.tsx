@@ -52,12 +52,13 @@ export const Histogram = memo(function Histogram(props: Props) {
   const { result } = stage;
   const series = useMemo(() => seriesOf(result, dark), [result, dark]);
   const loading = stage.status === 'loading' || stage.status === 'partial';
+  const stale = (stage.stale && loading) || undefined;
   const splitName = splitBy === undefined ? (result?.split_by ?? null) : splitBy;
   return (
     <section className={classes.root} aria-label="Events over time" aria-busy={loading}>
       <div className={classes.tools}>
         {result && series.length > 0 && (
-          <ul className={classes.legend} aria-label="Legend">
+          <ul className={classes.legend} aria-label="Legend" aria-busy={loading} data-stale={stale}>
             {series.map((one) => (
               <li key={one.label}>
                 <LegendItem label={one.label} color={one.color} named={one.named} text={format.compact(one.sum)} field={result.split_by} onFilter={onFilter} />
@@ -81,12 +82,16 @@ export const Histogram = memo(function Histogram(props: Props) {
       <StageState name="The histogram" {...props} />
       {result && !asTable && (
         <Part lost="The chart is not there" fallback={<div className={classes.space} />}>
-          <div className={classes.chart} data-stale={(stage.stale && loading) || undefined}>
+          <div className={classes.chart} data-stale={stale}>
             <HistogramChart result={result} series={series} onRange={onRange} />
           </div>
         </Part>
       )}
-      {result && asTable && <BucketTable result={result} series={series} onRange={onRange} />}
+      {result && asTable && (
+        <div data-stale={stale}>
+          <BucketTable result={result} series={series} onRange={onRange} />
+        </div>
+      )}
       {!result && loading && (
         <div className={classes.space}>
           <Loading label="Counting events over time" />
@@ -148,7 +153,7 @@ const LegendItem = memo(function LegendItem({ label, color, named, text, field, 
     <>
       <span className={classes.swatch} style={{ background: color }} aria-hidden />
       <bdi className={classes.name}>{label === '' ? '(empty)' : label}</bdi>
-      <span className={classes.sum}>{text}</span>
+      <span className={classes.sum} data-count>{text}</span>
     </>
   );
   if (!named || !field) return <span className={classes.item}>{body}</span>;
