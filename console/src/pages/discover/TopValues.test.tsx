@@ -3,7 +3,7 @@ import { MantineProvider } from '@mantine/core';
 import { cleanup, fireEvent, render, screen } from '@testing-library/react';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Condition } from './filters';
-import TopValues from './TopValues';
+import TopValues, { conditionOf } from './TopValues';
 
 const asked = vi.fn();
 
@@ -58,4 +58,14 @@ it('offers to filter by a value, to leave it out, and to copy it', async () => {
   expect(onFilter.mock.calls).toEqual([[condition, false], [condition, false], [condition, true]]);
   fireEvent.click(screen.getByRole('button', { name: 'Copy =1+1' }));
   expect(copied).toHaveBeenCalledExactlyOnceWith('=1+1');
+});
+
+it('filters by what was counted', () => {
+  const conditionFor = (type: string, value: string | number | boolean, text = String(value)) => conditionOf('f', type, { value, text, count: 1, percent: 100 });
+  expect(conditionFor('boolean', true)).toEqual({ op: 'is', field: 'f', value: true });
+  expect(conditionFor('long', 7)).toEqual({ op: 'is', field: 'f', value: 7 });
+  expect(conditionFor('date', 1000, '1970-01-01T00:00:01.000Z')).toEqual({ op: 'is', field: 'f', value: '1970-01-01T00:00:01.000Z' });
+  // Nanoseconds of the same millisecond are counted as one value.
+  expect(conditionFor('date_nanos', 1123, '1970-01-01T00:00:01.123Z')).toEqual({ op: 'range', field: 'f', gte: '1970-01-01T00:00:01.123Z', lte: '1970-01-01T00:00:01.123999999Z' });
+  expect(conditionFor('date_nanos', 86_400_000, '02.01.1970')).toEqual({ op: 'is', field: 'f', value: '02.01.1970' });
 });

@@ -73,7 +73,7 @@ export default function TopValues({ field, question, isColumn, onFilter, onColum
         <>
           <ul className={classes.list} aria-label={`Top values of ${name}`} aria-busy={loading}>
             {result.values.map((value) => (
-              <Value key={`${typeof value.value} ${value.text}`} field={name} value={value} onFilter={onFilter} />
+              <Value key={`${typeof value.value} ${value.text}`} field={name} type={field.type} value={value} onFilter={onFilter} />
             ))}
             {result.values.length === 0 && <li className={classes.none}>No event has a value.</li>}
           </ul>
@@ -115,11 +115,20 @@ export function whyNotCounted(type: string): string {
     : `Values of type ${type} are kept without a column (doc values), so they are not counted.`;
 }
 
-function Value({ field, value, onFilter }: { field: string; value: TopValue; onFilter: Props['onFilter'] }) {
+/** A date to the ms, as those of nanoseconds are counted. */
+const MS = /\.\d{3}(?=Z$)/;
+
+/** What finds the events that a value was counted of. */
+export function conditionOf(field: string, type: string, { value, text }: TopValue): Condition {
+  if (type === 'date_nanos' && MS.test(text)) return { op: 'range', field, gte: text, lte: text.replace(MS, '$&999999') };
+  // As text where that is how it is written: dates come as numbers.
+  return { op: 'is', field, value: isNumber(value) && String(value) !== text ? text : value };
+}
+
+function Value({ field, type, value, onFilter }: { field: string; type: string; value: TopValue; onFilter: Props['onFilter'] }) {
   const format = useFormat();
   const text = value.text === '' ? '(empty)' : textOf(value.text, VALUE_CHARS_MAX);
-  // As text where that is how it is written: dates and booleans come as numbers, too.
-  const condition: Condition = { op: 'is', field, value: isNumber(value.value) && String(value.value) !== value.text ? value.text : value.value };
+  const condition = conditionOf(field, type, value);
   const only = `Only events where ${field} is ${text}`;
   const without = `Without events where ${field} is ${text}`;
   return (

@@ -94,7 +94,7 @@ impl Told<'_> {
         let values = counted.buckets.iter().map(|bucket| {
             let count = number(&bucket["doc_count"]);
             let mut value = Map::new();
-            value.insert("value".to_owned(), bucket["key"].clone());
+            value.insert("value".to_owned(), asked_as(bucket));
             value.insert("text".to_owned(), text(bucket).into());
             value.insert("count".to_owned(), count.into());
             value.insert("percent".to_owned(), percent(count, with_value).into());
@@ -111,6 +111,15 @@ impl Told<'_> {
             "exact_choice": counted.exact_choice,
             "values": values.collect::<Vec<_>>(),
         })
+    }
+}
+
+/// What a filter asks for the events of a bucket with. The keys of booleans are numbers, which their fields do not know.
+fn asked_as(bucket: &Value) -> Value {
+    match (&bucket["key"], bucket["key_as_string"].as_str()) {
+        (Value::Number(_), Some("true")) => true.into(),
+        (Value::Number(_), Some("false")) => false.into(),
+        (key, _) => key.clone(),
     }
 }
 
@@ -140,7 +149,7 @@ mod tests {
                     "sum_other_doc_count": 1,
                     "buckets": [
                         {"key": 1, "key_as_string": "true", "doc_count": 4},
-                        {"key": "x", "doc_count": 2},
+                        {"key": 1000, "key_as_string": "1970-01-01T00:00:01.000Z", "doc_count": 2},
                     ],
                 },
                 "with": {"doc_count": 6},
@@ -149,16 +158,16 @@ mod tests {
         };
         let told = Told {
             field: "f",
-            field_type: Some("keyword"),
+            field_type: Some("conflict"),
             size: 10,
             asked: 30,
         };
         let expect = json!({
-            "field": "f", "type": "keyword", "total": 10, "with_value": 6, "missing": 4, "other": 1,
+            "field": "f", "type": "conflict", "total": 10, "with_value": 6, "missing": 4, "other": 1,
             "exact": true, "exact_choice": true,
             "values": [
-                {"value": 1, "text": "true", "count": 4, "percent": 66.67},
-                {"value": "x", "text": "x", "count": 2, "percent": 33.33},
+                {"value": true, "text": "true", "count": 4, "percent": 66.67},
+                {"value": 1000, "text": "1970-01-01T00:00:01.000Z", "count": 2, "percent": 33.33},
             ],
         });
         assert_eq!(told.result(&response, None, true), expect);

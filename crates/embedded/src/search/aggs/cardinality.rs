@@ -11,7 +11,7 @@ use tantivy::{DocId, SegmentReader};
 
 use super::super::column::{self, NumColumn, Number, ValueBlock};
 use super::super::compile::Compiler;
-use super::super::field::Numeric;
+use super::super::field::{NANOS, Numeric};
 use super::super::memory::Memory;
 use super::super::texts::Texts;
 use super::source::{self, Source};
@@ -119,9 +119,11 @@ impl CardinalityPlan {
     }
 }
 
-/// Hashes a stored number alike whatever type its column has.
+/// Hashes a stored number alike whatever type its column has. Aggregations know dates to the ms, as in Elasticsearch: what
+/// `terms` puts into one bucket is one value.
 fn hash_number(numeric: &Numeric, number: Number) -> u64 {
     match (numeric, number) {
+        (Numeric::DateNanos(_), Number::Int(nanos)) => hash_u64(nanos.div_euclid(NANOS.into()) as u64),
         (Numeric::Float { .. } | Numeric::Scaled(_), number) => hash_u64((number.as_f64() + 0.0).to_bits()),
         (_, Number::Int(value)) => hash_u64(value as u64),
         (_, Number::Float(value)) => hash_u64(value as i64 as u64),

@@ -55,6 +55,33 @@ fn extended_stats() {
 }
 
 #[test]
+fn dates_of_nanoseconds_are_counted_as_terms_tells_them() {
+    let at = |fraction: &str| json!({"id": fraction, "nanos": format!("2024-06-15T10:00:00.{fraction}Z")});
+    let documents = ["123456789", "123999999", "124"].map(at);
+    let body = json!({"size": 0, "aggs": {
+        "terms": {"terms": {"field": "nanos"}},
+        "all": {"cardinality": {"field": "nanos"}},
+        "missing": {"cardinality": {"field": "nanos", "missing": "2024-06-15T10:00:00.124Z"}},
+        // Not of whole segments, and not of a first bucket.
+        "some": {"filters": {"filters": [{"term": {"id": "124"}}, {"exists": {"field": "nanos"}}]}, "aggs": {
+            "n": {"cardinality": {"field": "nanos"}},
+        }},
+    }});
+    let mut one = Shard::new(&mapping());
+    one.segment(&documents, &[]);
+    let mut two = Shard::new(&mapping());
+    two.segment(&documents[..1], &[]);
+    two.segment(&documents[1..], &[]);
+    for shard in [one, two] {
+        let answer = run(vec![shard.ready()], &body).unwrap().aggregations.unwrap();
+        assert_eq!(answer["terms"]["buckets"].as_array().unwrap().len(), 2, "{answer}");
+        let some = &answer["some"]["buckets"];
+        let counts = [&answer["all"], &answer["missing"], &some[1]["n"], &some[0]["n"]].map(|n| n["value"].clone());
+        assert_eq!(counts, [2, 2, 2, 1].map(|n| json!(n)));
+    }
+}
+
+#[test]
 fn ranks() {
     // status: 200, 404, 500, 503, 201
     check(
