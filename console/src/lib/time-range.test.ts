@@ -68,7 +68,18 @@ describe('date math', () => {
 
   it('reads instants, and leaves the rest to the server', () => {
     check('2026-03-29T02:30:00.000Z', 'Europe/Berlin', '2026-03-29T02:30:00.000Z');
-    for (const text of ['2026-03-29', 'now-1h+1m', 'tomorrow', '']) expect(resolveBound(text, 'from', now, 'UTC')).toBeNull();
+    for (const text of ['2026-02-30', '2026-13', '2026-03-29T24:00', '2026-03T10:00', '29.03.2026', 'now-1h+1m', 'tomorrow', '']) expect(resolveBound(text, 'from', now, 'UTC')).toBeNull();
+  });
+
+  it('reads dates as the server does', () => {
+    check('2026-03-29', 'Europe/Berlin', '2026-03-28T23:00:00.000Z', '2026-03-29T21:59:59.999Z');
+    // Of what is left out above the hour the end is the first, too.
+    check('2026-03', 'UTC', '2026-03-01T00:00:00.000Z', '2026-03-01T23:59:59.999Z');
+    check('2026', 'Asia/Kathmandu', '2025-12-31T18:15:00.000Z', '2026-01-01T18:14:59.999Z');
+    check('2026-03-29T10:15', 'Asia/Kolkata', '2026-03-29T04:45:00.000Z', '2026-03-29T04:45:59.999Z');
+    check('2026-03-29T10:15:07.5', 'UTC', '2026-03-29T10:15:07.500Z');
+    check('2026-03-29T10:15Z', 'Asia/Kolkata', '2026-03-29T10:15:00.000Z', '2026-03-29T10:15:59.999Z');
+    check('2026-03-29T10:15:00-02:30', 'Asia/Kolkata', '2026-03-29T12:45:00.000Z', '2026-03-29T12:45:00.999Z');
   });
 
   it('reads what it writes', () => {
@@ -106,7 +117,7 @@ describe('ranges', () => {
   it('may begin and end at ms since the epoch', () => {
     const noon = Date.UTC(2026, 10, 22, 6, 30);
     expect(describeRange({ from: String(noon), to: 'now' }, format)).toBe('Nov 22, 2026, 12:00 – now');
-    expect(resolveBound('2026', 'from', 0, 'UTC')).toBeNull();
+    expect(resolveBound('2026', 'from', 0, 'UTC')).toBe(Date.UTC(2026, 0, 1));
     expect(resolveBound('9999999999999999', 'from', 0, 'UTC')).toBeNull();
   });
 
@@ -114,6 +125,7 @@ describe('ranges', () => {
     const now = Date.UTC(2026, 10, 22);
     expect(isReversed({ from: 'now', to: 'now-7d' }, now, 'UTC')).toBe(true);
     expect(isReversed({ from: 'now/d', to: 'now/d' }, now, 'UTC')).toBe(false);
+    expect(isReversed({ from: '2026-12-31', to: '2021-01-01' }, now, 'UTC')).toBe(true);
     expect(isReversed({ from: '2026-13-45', to: 'now' }, now, 'UTC')).toBeNull();
   });
 

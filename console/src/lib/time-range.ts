@@ -1,5 +1,5 @@
 import { type Format, isInstant } from './format';
-import { fromWall, toWall, type Wall } from './zoned-time';
+import { fromWall, toWall, type Wall, wallAsUtc } from './zoned-time';
 
 /** Both ends belong to it: date math from now (`now-15m`, `now/d`), or instants in ISO 8601. */
 export interface TimeRange {
@@ -58,13 +58,40 @@ export function resolveBound(text: string, end: 'from' | 'to', nowMs: number, zo
   const relative = parseRelative(text);
   if (!relative) {
     if (EPOCH_MS.test(text)) return isInstant(Number(text)) ? Number(text) : null;
-    const ms = /^\d{4}-\d{2}-\d{2}T.*(Z|[+-]\d{2}:\d{2})$/.test(text) ? Date.parse(text) : Number.NaN;
-    return Number.isNaN(ms) ? null : ms;
+    return resolveDate(text, end, zone);
   }
   const moved = add(nowMs, relative.amount, relative.unit, zone);
   if (!relative.round) return moved;
   const start = floor(moved, relative.round, zone);
   return end === 'from' ? start : add(start, 1, relative.round, zone) - 1;
+}
+
+const DATE = /^(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:(?<=-\d{2}-\d{2})T(\d{2})(?::(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?(Z|[+-]\d{2}:?\d{2})?)?$/;
+
+/** Reads a date of ISO 8601 as the server does: of an end, hours and less that it leaves out are the last ones, but a month is its first day. */
+function resolveDate(text: string, end: 'from' | 'to', zone: string): number | null {
+  const found = DATE.exec(text.trim());
+  if (!found) return null;
+  const last = end === 'to';
+  const part = (at: number, otherwise: number) => (found[at] === undefined ? otherwise : Number(found[at]));
+  const wall: Wall = {
+    year: part(1, 1970),
+    month: part(2, 1),
+    day: part(3, 1),
+    hour: part(4, last ? 23 : 0),
+    minute: part(5, last ? 59 : 0),
+    second: part(6, last ? 59 : 0),
+    ms: found[7] === undefined ? (last ? 999 : 0) : Number(found[7].padEnd(3, '0').slice(0, 3)),
+  };
+  const utc = wallAsUtc(wall);
+  // The 30th of February has carried over.
+  const read = toWall(utc, 'UTC');
+  if ((Object.keys(wall) as (keyof Wall)[]).some((name) => read[name] !== wall[name])) return null;
+  const offset = found[8];
+  if (offset === undefined) return fromWall(wall, zone);
+  if (offset === 'Z') return utc;
+  const minutes = Number(offset.slice(1, 3)) * 60 + Number(offset.slice(-2));
+  return utc - (offset.startsWith('-') ? -minutes : minutes) * 60_000;
 }
 
 function add(ms: number, amount: number, unit: Unit, zone: string): number {
@@ -124,6 +151,9 @@ export function isReversed(range: TimeRange, nowMs: number, zone: string): boole
   return from === null || to === null ? null : from > to;
 }
 
+/** What is wrong with a range that ends before it begins. */
+export const REVERSED = 'The beginning is after the end.';
+
 /** How a range is named: "Last 15 minutes", or its two ends. */
 export function describeRange(range: TimeRange, format: Format): string {
   const quick = QUICK_RANGES.find((known) => known.range.from === range.from && known.range.to === range.to);
@@ -141,7 +171,9 @@ function describeBound(text: string, format: Format): string {
     const when = amount === 0 ? 'now' : amount < 0 ? `${counted(-amount, unit)} ago` : `in ${counted(amount, unit)}`;
     return round ? `${when}, whole ${UNIT_NAMES[round]}` : when;
   }
-  const ms = resolveBound(text, 'from', 0, format.zone);
+  const date = DATE.exec(text);
+  // What was typed is read as it is.
+  const ms = date && date[8] === undefined ? null : resolveBound(text, 'from', 0, format.zone);
   if (ms === null) return text;
   return ms % 60_000 === 0 ? format.minute(ms) : format.time(ms);
 }

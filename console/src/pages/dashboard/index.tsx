@@ -9,7 +9,7 @@ import { Answer } from '../../components/Answer';
 import { Empty } from '../../components/Empty';
 import { PageFrame } from '../../components/PageFrame';
 import { kqlAnd, kqlIs } from '../../lib/query-dsl';
-import { resolveBound } from '../../lib/time-range';
+import { isReversed, resolveBound, REVERSED } from '../../lib/time-range';
 import { SourcePicker } from '../discover/SourcePicker';
 import { TimePicker } from '../discover/TimePicker';
 import { useSources } from '../discover/use-source';
@@ -47,13 +47,14 @@ export default function Dashboard() {
   );
   const setPanels = (next: Panel[]) => update({ panels: next });
   const shown = { from: resolveBound(range.from, 'from', context.nowMs, format.zone), to: resolveBound(range.to, 'to', context.nowMs, format.zone) };
+  const reversed = isReversed(range, context.nowMs, format.zone);
 
   return (
     <PageFrame title="Dashboard">
       <div className={classes.bar}>
         <SourcePicker source={source} sources={sources.data ?? null} error={sources.error} onRetry={() => void sources.refetch()} onPick={(name) => update({ source: name })} />
         <QueryField key={text} text={text} onQuery={(next) => update({ text: next })} />
-        <TimePicker range={range} refreshMs={state.refreshMs} shown={shown} onChange={(next) => update({ range: next })} onRefresh={(ms) => update({ refreshMs: ms })} />
+        <TimePicker range={range} refreshMs={state.refreshMs} error={reversed ? REVERSED : null} shown={shown} onChange={(next) => update({ range: next })} onRefresh={(ms) => update({ refreshMs: ms })} />
         <Button size="xs" h={32} leftSection={<IconRefresh size={14} aria-hidden />} onClick={again}>
           Refresh
         </Button>

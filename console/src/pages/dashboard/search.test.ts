@@ -42,6 +42,12 @@ test('bars are as wide as the range needs, also where nothing happened', () => {
   expect(body).toMatchObject({ aggs: { values: { date_histogram: { min_doc_count: 0, extended_bounds: { min: CONTEXT.nowMs - 86_400_000, max: CONTEXT.nowMs } } } } });
 });
 
+test('bars between plain dates are as wide, too', () => {
+  const { intervalMs, body } = panelSearch(TIME, '', { ...CONTEXT, range: { from: '2021-01-01', to: '2026-12-31' } });
+  expect(intervalMs).toBeGreaterThan(7 * 86_400_000);
+  expect(body).toMatchObject({ aggs: { values: { date_histogram: { extended_bounds: { min: Date.UTC(2021, 0, 1), max: Date.UTC(2027, 0, 1) - 1 } } } } });
+});
+
 test('statuses are added up by class, and what is left has a series', () => {
   const bucket = (key: number, doc_count: number, values: [number, number][]) => ({ key, doc_count, values: { buckets: values.map(([key, doc_count]) => ({ key, doc_count })) } });
   const answer = response(12, { values: { buckets: [bucket(0, 9, [[200, 4], [404, 2], [403, 1]]), bucket(60, 3, [[500, 3]])] } });

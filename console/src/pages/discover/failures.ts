@@ -1,5 +1,5 @@
 import { ApiError } from '../../api/errors';
-import { isReversed, type TimeRange } from '../../lib/time-range';
+import { isReversed, REVERSED, type TimeRange } from '../../lib/time-range';
 
 /** Where what went wrong is said: at the query, at the time, or of the page as a whole. */
 export interface Failures {
@@ -19,5 +19,5 @@ export function failuresOf(failure: unknown, range: TimeRange, nowMs: number, zo
   // A query may hold dates, too: the range is to blame only if there is something wrong with it.
   const reversed = isReversed(range, nowMs, zone);
   if (reversed === false || !OF_TIME.test(failure.message)) return { ...nothing, query: failure };
-  return { ...nothing, time: reversed ? 'The beginning is after the end.' : failure.message };
+  return { ...nothing, time: reversed ? REVERSED : failure.message };
 }
