@@ -297,8 +297,11 @@ fn a_crowd_that_waits_for_a_store_delays_nobody_who_does_not() {
         );
         let since = Instant::now();
         let timed = bed.ask("POST", "/far,near/_search?timeout=1s", &json!({"size": 3}));
+        // One that has little time is told what is here.
+        let found = timed.json();
+        let is_said = found["timed_out"] == true || found["_shards"]["failed"] != 0;
         assert!(
-            [200, 429].contains(&timed.status) && since.elapsed() < Duration::from_secs(6),
+            timed.status == 200 && is_said && since.elapsed() < Duration::from_secs(6),
             "{} after {:?}",
             timed.text(),
             since.elapsed()
