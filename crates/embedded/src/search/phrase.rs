@@ -3,7 +3,8 @@
 //! Tantivy's own scorer reads a list of postings for each place of a phrase and puts their positions together with nothing
 //! between: one document of 300,000 words against a phrase of 20,000 equal ones takes it half a minute, in which nobody
 //! else has a turn. Here equal words share one list, whose positions are read once a document, and the work looks inside a
-//! document whether to stop. What is found and how often is the same.
+//! document whether to stop. What is found and how often is the same, but for phrases with slop: of those Tantivy adds up the
+//! moves from one word to the next, and without scores forgets them.
 
 mod near;
 mod places;
@@ -22,7 +23,7 @@ use tantivy::query::{Bm25Weight, EmptyScorer, Explanation, Scorer, Weight};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, Term};
 
-use self::near::Near;
+use self::near::{Near, PLACE_BYTES};
 use self::places::Exact;
 use super::column::into_tantivy;
 use super::guard::{LastingPace, Stop};
@@ -39,7 +40,7 @@ const OCCURRENCES_PER_STEP: usize = 16;
 const MISSES_AT_ONCE: usize = 1024;
 /// What so many take is not counted as memory: buffers of a few kilobytes.
 const OCCURRENCES_UNCOUNTED: usize = 1024;
-/// What an occurrence takes at most: itself as it is read, moved, and as one found so far, in buffers that may be twice
+/// What an occurrence takes at most: itself as it is read, moved, and as a start found so far, in buffers that may be twice
 /// as large; or bits in place of the latter.
 const OCCURRENCE_BYTES: usize = 24;
 /// What looking at a document's positions costs more than looking at its id, as Tantivy has it.
@@ -155,11 +156,14 @@ impl Weight for Phrase {
         let times = POSITIONS_COST.saturating_mul(self.places.len() as u32);
         let search = match self.slop {
             0 => Search::Exact(Exact::new(&self.places)),
-            slop => Search::Near(Near::new(&self.places, &words, slop)),
+            slop => {
+                pace.take(self.places.len() * PLACE_BYTES).map_err(into_tantivy)?;
+                Search::Near(Near::new(&self.places, &words, slop))
+            }
         };
         let mut docs = PhraseDocs {
             doc: 0,
-            count: 0,
+            count: 0.0,
             occurrences: OCCURRENCES_UNCOUNTED,
             size: docs_max / times,
             cost: u64::from(docs_max) * u64::from(times),
@@ -206,8 +210,8 @@ enum Search {
 
 struct PhraseDocs {
     doc: DocId,
-    /// How often the phrase occurs in it, if scores are wanted.
-    count: u32,
+    /// How often the phrase occurs in it, if scores are wanted. With slop a match may count less than one.
+    count: f32,
     /// The most in one document so far, for which memory is taken.
     occurrences: usize,
     /// Documents, roughly.
@@ -272,10 +276,10 @@ impl PhraseDocs {
         }
         let counting = self.scores.is_some();
         self.count = match &mut self.search {
-            Search::Exact(exact) => exact.count(&mut self.words, counting, &mut self.pace)?,
+            Search::Exact(exact) => exact.count(&mut self.words, counting, &mut self.pace)? as f32,
             Search::Near(near) => near.count(&mut self.words, counting, &mut self.pace)?,
         };
-        Ok(self.count > 0)
+        Ok(self.count > 0.0)
     }
 
     /// Whether a document has the phrase; else before which one none has.
@@ -355,8 +359,21 @@ impl DocSet for PhraseDocs {
 impl Scorer for PhraseDocs {
     fn score(&mut self) -> Score {
         match &self.scores {
-            Some((bm25, norms)) => bm25.score(norms.fieldnorm_id(self.doc), self.count),
+            Some((bm25, norms)) => score(bm25, norms.fieldnorm_id(self.doc), self.count),
             None => 1.0,
         }
     }
+}
+
+/// The score of a count that may be no whole number, which Tantivy knows nothing of. What is 1 divided by it goes in a straight
+/// line with 1 divided by the count, here from once to as often as can be.
+fn score(bm25: &Bm25Weight, norm_id: u8, count: f32) -> Score {
+    let once = bm25.score(norm_id, 1);
+    if count.fract() == 0.0 || once <= 0.0 {
+        return bm25.score(norm_id, count as u32);
+    }
+    let least = 1.0 / f64::from(u32::MAX);
+    let (once, most) = (1.0 / f64::from(once), 1.0 / f64::from(bm25.score(norm_id, u32::MAX)));
+    let share = (1.0 / f64::from(count) - least) / (1.0 - least);
+    (1.0 / (most + (once - most) * share)) as Score
 }

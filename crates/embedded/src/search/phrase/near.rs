@@ -1,89 +1,51 @@
-//! A phrase with slop in one document.
+//! A phrase with slop in one document, as Lucene's `SloppyPhraseMatcher` finds and counts it.
 //!
-//! Finds and counts what Tantivy's `PhraseScorer` does: one list of positions after the other, the rarest first, is put
-//! together with what was found so far, and moves add up. Lucene's count differs (see the compatibility page).
+//! Each place of the phrase is put to an occurrence of its word; so many moves as those are farther from each other than the
+//! places are is the length of the match, which is `slop` at most. The place that is left behind goes on to the next
+//! occurrence, again and again, so that each goes once through those of its word. Places of the same word never share an
+//! occurrence, and stand in the order of the phrase: in another one they are no closer.
 
-use std::mem::swap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use firn_model::Result;
 use tantivy::postings::Postings;
 
 use super::super::guard::LastingPace;
-use super::{OCCURRENCES_UNCOUNTED, Word};
+use super::Word;
 
-/// A position with its moves, twice while they are put in order.
-const FOUND_BYTES: usize = 16;
-/// So many positions are kept as Tantivy keeps them, which finds some again and again: where many words are near many, they
-/// would become more with every word, by as much as there are moves. More are kept once each.
-const FOUND_AGAIN_MAX: usize = 4096;
+/// What a place of a phrase takes here, in the queue as well.
+pub(super) const PLACE_BYTES: usize = 64;
 
 /// Finds words that are near their places.
 pub(super) struct Near {
     slop: u32,
-    /// How far each place is before the end of the phrase, with the word there among the scorer's; the rarest first.
-    places: Vec<(u32, usize)>,
-    /// Positions of those of the words that have several places, once they are read: no word is without.
-    read: Vec<Vec<u32>>,
-    left: Found,
-    /// The next `left`, while it is made.
-    next: Found,
-    right: Vec<u32>,
-}
-
-/// Positions, mostly ascending, and the moves so far of each; none were made where those are missing.
-#[derive(Default)]
-struct Found {
+    /// In the order of the phrase.
+    places: Vec<Place>,
+    /// Positions of the words in the document at hand, one word after the other.
     positions: Vec<u32>,
-    moves: Vec<u32>,
-    /// Positions for which memory is taken.
-    room: usize,
-    /// When there are so many, each is kept once.
-    limit: usize,
+    /// Where those of each word are.
+    of_words: Vec<Range<usize>>,
+    /// Places, the one that is left behind first and of several the first in the phrase, each with where it stood when it
+    /// came here: it may have gone on since.
+    queue: BinaryHeap<Reverse<(u32, usize)>>,
+    /// Where the place stands that is farthest on.
+    end: u32,
 }
 
-impl Found {
-    fn clear(&mut self) {
-        self.positions.clear();
-        self.moves.clear();
-        self.limit = FOUND_AGAIN_MAX;
-    }
-
-    /// Adds a position, or fewer moves to the last one.
-    fn push(&mut self, moves: u32, position: u32, pace: &mut LastingPace) -> Result<()> {
-        pace.step(1)?;
-        if let (Some(last), Some(fewest)) = (self.positions.last(), self.moves.last_mut())
-            && *last == position
-        {
-            *fewest = moves.min(*fewest);
-            return Ok(());
-        }
-        if self.positions.len() >= self.limit {
-            self.keep_once(pace)?;
-        }
-        if self.positions.len() >= self.room {
-            let more = self.room.max(OCCURRENCES_UNCOUNTED);
-            pace.take(more * FOUND_BYTES)?;
-            self.room += more;
-        }
-        self.positions.push(position);
-        self.moves.push(moves);
-        Ok(())
-    }
-
-    /// Keeps each position once, with the fewest moves, ascending.
-    fn keep_once(&mut self, pace: &mut LastingPace) -> Result<()> {
-        pace.step(self.positions.len())?;
-        let mut found: Vec<(u32, u32)> = self.positions.drain(..).zip(self.moves.drain(..)).collect();
-        found.sort_unstable();
-        found.dedup_by_key(|(position, _)| *position);
-        (self.positions, self.moves) = found.into_iter().unzip();
-        self.limit = (2 * self.positions.len()).max(FOUND_AGAIN_MAX + 1);
-        Ok(())
-    }
-
-    fn moves(&self, number: usize) -> u32 {
-        self.moves.get(number).copied().unwrap_or(0)
-    }
+/// A place of the phrase.
+struct Place {
+    /// How far it is before the end of the phrase.
+    shift: u32,
+    /// Its word among the scorer's.
+    word: usize,
+    /// How many places of the same word are before it.
+    before: usize,
+    /// The next place of the same word.
+    next: Option<usize>,
+    /// Its occurrence among the positions of all words.
+    at: usize,
 }
 
 impl Near {
@@ -93,165 +55,146 @@ impl Near {
         for (index, word) in words.iter().enumerate() {
             opened[word.number] = index;
         }
-        let shift = |&(place, number): &(u32, usize)| (last - place, opened[number]);
-        let mut places: Vec<_> = places.iter().map(shift).collect();
-        places.sort_by_key(|&(_, word)| words[word].postings.doc_freq());
+        let mut own: Vec<Place> = Vec::with_capacity(places.len());
+        let mut latest: Vec<Option<usize>> = vec![None; words.len()];
+        for (number, &(place, word)) in places.iter().enumerate() {
+            let before = latest[word].replace(number);
+            if let Some(before) = before {
+                own[before].next = Some(number);
+            }
+            own.push(Place {
+                shift: last - place,
+                word: opened[word],
+                before: before.map_or(0, |before| own[before].before + 1),
+                next: None,
+                at: 0,
+            });
+        }
         Self {
             slop,
-            places,
-            read: vec![Vec::new(); words.len()],
-            left: Found::default(),
-            next: Found::default(),
-            right: Vec::new(),
+            places: own,
+            positions: Vec::new(),
+            of_words: vec![0..0; words.len()],
+            queue: BinaryHeap::with_capacity(places.len()),
+            end: 0,
         }
     }
 
-    /// How often words, all on the same document, are the phrase there; without `counting`, whether they are.
-    pub(super) fn count(&mut self, words: &mut [Word], counting: bool, pace: &mut LastingPace) -> Result<u32> {
-        self.read.iter_mut().for_each(Vec::clear);
-        self.left.clear();
-        let last = self.places.len() - 1;
-        for number in 0..=last {
-            self.read_place(number, words, pace)?;
-            if number == 0 {
-                swap(&mut self.left.positions, &mut self.right);
-            } else if number < last {
-                self.join(pace)?;
-                if self.left.positions.is_empty() {
-                    return Ok(0);
-                }
+    /// How often words, all on the same document, are the phrase there: a match counts the less the longer it is. Without
+    /// `counting` it is the first one alone that counts.
+    pub(super) fn count(&mut self, words: &mut [Word], counting: bool, pace: &mut LastingPace) -> Result<f32> {
+        let mut count = 0.0;
+        if !self.start(words, pace)? {
+            return Ok(count);
+        }
+        while let Some(length) = self.next_match(pace)? {
+            count += 1.0 / (1.0 + length as f32);
+            if !counting {
+                break;
             }
         }
-        match (counting, last) {
-            (true, 1) => self.count_pairs(pace),
-            (true, _) => self.join(pace),
-            (false, _) => Ok(u32::from(self.are_near())),
-        }
+        Ok(count)
     }
 
-    /// Reads the positions of a place's word to `right`, moved to the end of the phrase.
-    fn read_place(&mut self, number: usize, words: &mut [Word], pace: &mut LastingPace) -> Result<()> {
-        let (shift, at) = self.places[number];
-        let word = &mut words[at];
-        if word.places.len() == 1 {
-            word.postings.positions_with_offset(shift, &mut self.right);
-            return Ok(());
+    /// Puts all places to the first occurrences; false: some word is not there as often as in the phrase.
+    fn start(&mut self, words: &mut [Word], pace: &mut LastingPace) -> Result<bool> {
+        let is_enough = |word: &Word| word.postings.term_freq() as usize >= word.places.len();
+        if !words.iter().all(is_enough) {
+            return Ok(false);
         }
-        let read = &mut self.read[at];
-        if read.is_empty() {
-            word.postings.positions(read);
+        self.positions.clear();
+        for (word, own) in words.iter_mut().zip(&mut self.of_words) {
+            let start = self.positions.len();
+            word.postings.append_positions_with_offset(0, &mut self.positions);
+            *own = start..self.positions.len();
+            if own.len() < word.places.len() {
+                return Ok(false);
+            }
         }
-        pace.step(1 + read.len() / super::OCCURRENCES_PER_STEP)?;
-        self.right.clear();
-        self.right.extend(read.iter().map(|position| position + shift));
-        Ok(())
+        pace.step(self.places.len())?;
+        for place in &mut self.places {
+            place.at = self.of_words[place.word].start + place.before;
+        }
+        self.queue.clear();
+        let stands = |(number, place): (usize, &Place)| Reverse((place.stands(&self.positions), number));
+        self.queue.extend(self.places.iter().enumerate().map(stands));
+        let all = self.queue.iter().map(|Reverse((position, _))| *position);
+        self.end = all.max().unwrap_or(0);
+        Ok(true)
     }
 
-    /// Puts `right` together with what was found so far, and says how often they met. Of two that meet, both go on: which
-    /// one fits better is for the next to tell.
-    fn join(&mut self, pace: &mut LastingPace) -> Result<u32> {
-        let Self {
-            slop,
-            left,
-            next,
-            right,
-            ..
-        } = self;
-        next.clear();
-        let mut count = 0;
-        let (mut at_left, mut at_right) = (0, 0);
-        while at_left < left.positions.len() && at_right < right.len() {
-            pace.step(1)?;
-            let (from, to, before) = (left.positions[at_left], right[at_right], left.moves(at_left));
-            let moves = before.saturating_add(from.abs_diff(to));
-            if moves > *slop {
-                match from < to {
-                    true => at_left += 1,
-                    false => at_right += 1,
-                }
+    /// The length of the next match. As long as a place that goes on stays behind all others it is the same match, which
+    /// becomes shorter.
+    fn next_match(&mut self, pace: &mut LastingPace) -> Result<Option<u32>> {
+        let Some((mut from, mut number)) = self.take_first() else {
+            return Ok(None);
+        };
+        let mut length = self.end - from;
+        let mut next = self.first();
+        while self.go_on(number, pace)? {
+            let position = self.places[number].stands(&self.positions);
+            if next.is_none_or(|next| position <= next) {
+                length = length.min(self.end - position);
                 continue;
             }
-            let (smaller, larger, rest) = match from < to {
-                true => (from, to, &left.positions[at_left + 1..]),
-                false => (to, from, &right[at_right + 1..]),
+            self.queue.push(Reverse((position, number)));
+            if length <= self.slop {
+                return Ok(Some(length));
+            }
+            (from, number) = match self.take_first() {
+                Some(first) => first,
+                None => return Ok(None),
             };
-            next.push(moves, smaller, pace)?;
-            let mut fewest = moves;
-            for &closer in rest.iter().take_while(|&&closer| closer <= larger) {
-                fewest = before.saturating_add(larger - closer);
-                next.push(fewest, closer, pace)?;
-            }
-            next.push(fewest, larger, pace)?;
-            count += 1;
-            at_left += 1;
-            at_right += 1;
+            length = self.end - from;
+            next = self.first();
         }
-        if at_left >= left.positions.len() {
-            let last = left.positions.len().saturating_sub(1);
-            if let Some(&from) = left.positions.last() {
-                for &to in &right[at_right..] {
-                    pace.step(1)?;
-                    let moves = left.moves(last).saturating_add(from.abs_diff(to));
-                    if moves <= *slop {
-                        next.push(moves, to, pace)?;
-                    }
-                }
-            }
-        } else if let Some(&to) = right.last() {
-            for number in at_left..left.positions.len() {
-                pace.step(1)?;
-                let from = left.positions[number];
-                let moves = left.moves(number).saturating_add(from.abs_diff(to));
-                if moves <= *slop {
-                    next.push(moves, from, pace)?;
-                }
-            }
-        }
-        // Some were, so that all are to be.
-        if next.limit > FOUND_AGAIN_MAX {
-            next.keep_once(pace)?;
-        }
-        swap(left, next);
-        Ok(count)
+        // No other match has a place for this one.
+        self.queue.clear();
+        Ok(Some(length).filter(|length| *length <= self.slop))
     }
 
-    /// How often two words are near each other; none counts twice.
-    fn count_pairs(&self, pace: &mut LastingPace) -> Result<u32> {
-        let (left, right) = (&self.left.positions, &self.right);
-        let mut count = 0;
-        let (mut at_left, mut at_right) = (0, 0);
-        while at_left < left.len() && at_right < right.len() {
+    /// Puts a place to the next occurrence of its word, and each other whose occurrence is taken by that; false: there are no
+    /// more.
+    fn go_on(&mut self, mut number: usize, pace: &mut LastingPace) -> Result<bool> {
+        loop {
             pace.step(1)?;
-            let (from, to) = (left[at_left], right[at_right]);
-            if from.abs_diff(to) <= self.slop {
-                // The last one before `to` is the nearest.
-                while left.get(at_left + 1).is_some_and(|&closer| closer <= to) {
-                    at_left += 1;
-                }
-                count += 1;
-                at_left += 1;
-                at_right += 1;
-            } else if from < to {
-                at_left += 1;
-            } else {
-                at_right += 1;
+            let place = &mut self.places[number];
+            place.at += 1;
+            let (at, next) = (place.at, place.next);
+            if at >= self.of_words[place.word].end {
+                return Ok(false);
+            }
+            self.end = self.end.max(place.stands(&self.positions));
+            match next {
+                Some(next) if self.places[next].at == at => number = next,
+                _ => return Ok(true),
             }
         }
-        Ok(count)
     }
 
-    /// Whether the last word is near anything found so far.
-    fn are_near(&self) -> bool {
-        let (left, right) = (&self.left.positions, &self.right);
-        let (mut at_left, mut at_right) = (0, 0);
-        while at_left < left.len() && at_right < right.len() {
-            let (from, to) = (left[at_left], right[at_right]);
-            if from.abs_diff(to) <= self.slop {
-                return true;
+    /// Where the place stands that is left behind, of those in the queue.
+    fn first(&mut self) -> Option<u32> {
+        while let Some(mut first) = self.queue.peek_mut() {
+            let Reverse((position, number)) = *first;
+            let stands = self.places[number].stands(&self.positions);
+            if stands == position {
+                return Some(position);
             }
-            at_left += usize::from(from < to);
-            at_right += usize::from(to < from);
+            *first = Reverse((stands, number));
         }
-        false
+        None
+    }
+
+    /// Takes that place out of the queue.
+    fn take_first(&mut self) -> Option<(u32, usize)> {
+        self.first()?;
+        self.queue.pop().map(|Reverse(first)| first)
+    }
+}
+
+impl Place {
+    /// Where it stands, moved to the end of the phrase.
+    fn stands(&self, positions: &[u32]) -> u32 {
+        positions[self.at].saturating_add(self.shift)
     }
 }

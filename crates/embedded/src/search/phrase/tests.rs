@@ -1,4 +1,4 @@
-//! Held against Tantivy's own phrases, and how it stops.
+//! Held against Tantivy's own phrases, with slop against Lucene's rule, and how it stops.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ impl Texts {
         })
     }
 
-    fn of_tantivy(&self, words: &[(usize, &str)], slop: u32, scoring: bool) -> Box<dyn Weight> {
+    fn of_tantivy(&self, words: &[(usize, &str)], scoring: bool) -> Box<dyn Weight> {
         let terms = words
             .iter()
             .map(|(place, word)| (*place, Term::from_field_text(self.field, word)))
@@ -72,9 +72,7 @@ impl Texts {
             true => EnableScoring::enabled_from_searcher(&self.searcher),
             false => EnableScoring::disabled_from_searcher(&self.searcher),
         };
-        PhraseQuery::new_with_offset_and_slop(terms, slop)
-            .weight(scoring)
-            .unwrap()
+        PhraseQuery::new_with_offset(terms).weight(scoring).unwrap()
     }
 }
 
@@ -165,24 +163,11 @@ fn finds_and_scores_as_tantivy_does() {
                     place += 1 + usize::from(numbers.below(9) == 0);
                 }
             }
-            let slop = match numbers.below(3) {
-                0 => {
-                    // Small enough for Tantivy, see `a_wide_slop_takes_little`.
-                    words.truncate(4);
-                    1 + numbers.below(4) as u32
-                }
-                _ => 0,
-            };
             for scoring in [false, true] {
-                let what = format!("seed {seed}: {words:?}~{slop}, scoring {scoring}");
-                let phrase = texts.phrase(&words, slop, scoring, &unbounded());
+                let what = format!("seed {seed}: {words:?}, scoring {scoring}");
+                let phrase = texts.phrase(&words, 0, scoring, &unbounded());
                 let open = || phrase.scorer(texts.reader(), 1.5).unwrap();
-                let wanted = read(
-                    texts
-                        .of_tantivy(&words, slop, scoring)
-                        .scorer(texts.reader(), 1.5)
-                        .unwrap(),
-                );
+                let wanted = read(texts.of_tantivy(&words, scoring).scorer(texts.reader(), 1.5).unwrap());
                 assert_eq!(read(open()), wanted, "{what}");
                 for step in [1, 3] {
                     let wanted: Vec<_> = wanted
@@ -195,6 +180,130 @@ fn finds_and_scores_as_tantivy_does() {
             }
         }
     }
+}
+
+/// How far from each other words stand at least, moved to the start of the phrase, of all ways to find each at an occurrence of
+/// its own; `None`: there is no way.
+fn shortest(text: &[&str], words: &[(usize, &str)]) -> Option<u64> {
+    fn place(text: &[&str], words: &[(usize, &str)], taken: &mut Vec<usize>) -> Option<u64> {
+        let Some((_, word)) = words.get(taken.len()) else {
+            let starts = || {
+                words
+                    .iter()
+                    .zip(&*taken)
+                    .map(|((place, _), at)| *at as i64 - *place as i64)
+            };
+            return Some(starts().max()?.abs_diff(starts().min()?));
+        };
+        let mut shortest = None;
+        for at in (0..text.len()).filter(|at| text[*at] == *word) {
+            if !taken.contains(&at) {
+                taken.push(at);
+                let length = place(text, words, taken);
+                shortest = shortest.into_iter().chain(length).min();
+                taken.pop();
+            }
+        }
+        shortest
+    }
+    place(text, words, &mut Vec::new())
+}
+
+#[test]
+fn finds_what_is_no_longer_than_the_slop() {
+    const WORDS: [&str; 4] = ["a", "b", "c", "d"];
+    let mut found = 0;
+    for seed in 1..=30u64 {
+        let mut numbers = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let kinds = 2 + numbers.below(WORDS.len() as u64 - 1);
+        let texts: Vec<Vec<&str>> = (0..40)
+            .map(|_| {
+                let length = 1 + numbers.below(11);
+                (0..length).map(|_| WORDS[numbers.below(kinds) as usize]).collect()
+            })
+            .collect();
+        let index = Texts::new(&texts.iter().map(|text| text.join(" ")).collect::<Vec<_>>());
+        for _ in 0..20 {
+            let mut place = 0;
+            let words: Vec<(usize, &str)> = (0..2 + numbers.below(4))
+                .map(|_| {
+                    let word = (place, WORDS[numbers.below(kinds) as usize]);
+                    place += 1 + usize::from(numbers.below(5) == 0);
+                    word
+                })
+                .collect();
+            let slop = 1 + numbers.below(7) as u32;
+            let is_near =
+                |doc: &DocId| shortest(&texts[*doc as usize], &words).is_some_and(|length| length <= u64::from(slop));
+            let wanted: Vec<DocId> = (0..40).filter(is_near).collect();
+            found += wanted.len();
+            for scoring in [false, true] {
+                let what = format!("seed {seed}: {words:?}~{slop}, scoring {scoring}");
+                let phrase = index.phrase(&words, slop, scoring, &unbounded());
+                let open = || phrase.scorer(index.reader(), 1.5).unwrap();
+                let all = read(open());
+                assert_eq!(all.iter().map(|(doc, _)| *doc).collect::<Vec<_>>(), wanted, "{what}");
+                assert!(all.iter().all(|(_, score)| *score > 0.0), "{what}: {all:?}");
+                for step in [1, 3] {
+                    let wanted: Vec<DocId> = wanted.iter().copied().filter(|doc| doc % step == 0).collect();
+                    assert_eq!(asked(open(), step, 40), wanted, "{what} by steps of {step}");
+                }
+            }
+        }
+    }
+    assert!(found > 3000, "{found}");
+}
+
+/// What Lucene adds up: 1 / (1 + length) for each match.
+#[test]
+fn counts_matches_as_lucene_does() {
+    let check = |text: &str, words: &str, slop: u32, wanted: f64| {
+        let texts = Texts::new(&[text.to_owned()]);
+        let words: Vec<(usize, &str)> = words.split(' ').enumerate().collect();
+        let what = format!("{words:?}~{slop} in {text:?}");
+        let phrase = texts.phrase(&words, slop, true, &unbounded());
+        let unscored = texts.phrase(&words, slop, false, &unbounded());
+        let found = read(phrase.scorer(texts.reader(), 1.0).unwrap());
+        let is_found = !read(unscored.scorer(texts.reader(), 1.0).unwrap()).is_empty();
+        assert_eq!(is_found, wanted > 0.0, "{what}");
+        let Some((_, score)) = found.first() else {
+            assert!(wanted == 0.0, "{what}");
+            return;
+        };
+        // The text is as long as the mean, so that the score is the weight times count / (count + 1.2).
+        let norms = texts.reader().get_fieldnorms_reader(texts.field).unwrap();
+        let bm25 = &phrase.scores.as_ref().unwrap().bm25;
+        let weight = f64::from(bm25.score(norms.fieldnorm_id(0), 1)) * 2.2;
+        let wanted = weight * wanted / (wanted + 1.2);
+        let off = (f64::from(*score) / wanted - 1.0).abs();
+        assert!(off < 1e-5, "{what}: {score} is not {wanted}");
+    };
+    check("a b", "a b", 2, 1.0);
+    check("b a", "a b", 1, 0.0);
+    check("b a", "a b", 2, 1.0 / 3.0);
+    check("a x b", "a b", 1, 0.5);
+    check("a x x b", "a b", 1, 0.0);
+    check("a b c", "a b c", 1, 1.0);
+    check("a x b x c", "a b c", 1, 0.0);
+    check("a x b x c", "a b c", 2, 1.0 / 3.0);
+    check("a x x b x x c", "a b c", 3, 0.0);
+    check("a x x b x x c", "a b c", 4, 0.2);
+    check("c b a", "a b c", 3, 0.0);
+    check("c b a", "a b c", 4, 0.2);
+    check("a c b", "a b c", 2, 1.0 / 3.0);
+    // Of what stays behind the nearest one counts.
+    check("a a b", "a b", 1, 1.0);
+    check("a b a b", "a b", 1, 2.0);
+    check("a b c a b c", "a b c", 1, 2.0);
+    check("a b c a b c", "a b c", 3, 2.25);
+    // Each place has an occurrence of its own.
+    check("a b", "a b a", 5, 0.0);
+    check("a b a", "a b a", 1, 1.0);
+    check("a x a", "a a", 1, 0.5);
+    check("a a a", "a a", 1, 2.0);
+    check("a", "a a", 9, 0.0);
+    check("b a a", "a b a", 1, 0.0);
+    check("b a a", "a b a", 2, 1.0 / 3.0);
 }
 
 /// "a" so many times.
@@ -255,7 +364,7 @@ fn positions_of_a_long_document_are_counted_as_memory() {
     assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::CircuitBreaking));
 }
 
-/// Tantivy keeps what it has found again and again, so that it takes gigabytes for this.
+/// Tantivy keeps what it has found again and again, so that it takes gigabytes for this. Here it takes what the positions do.
 #[test]
 fn a_wide_slop_takes_little() {
     let texts = Texts::new(&["a ".repeat(1000) + &"b ".repeat(1000)]);

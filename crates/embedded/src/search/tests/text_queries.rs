@@ -385,12 +385,60 @@ fn a_word_in_too_many_places_is_refused() {
     }
 }
 
+#[test]
+fn a_sloppy_phrase_finds_the_same_whatever_is_asked_of_it() {
+    const WORDS: [&str; 4] = ["aa", "bb", "cc", "dd"];
+    for seed in 1..=5u64 {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut below = |end: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % end
+        };
+        let mut words = |count: u64| {
+            let words: Vec<&str> = (0..count).map(|_| WORDS[below(4) as usize]).collect();
+            words.join(" ")
+        };
+        let mut documents = |from: usize| -> Vec<Value> {
+            let document = |id: usize| json!({"id": format!("{id:03}"), "message": words(2 + id as u64 % 9)});
+            (from..from + 40).map(document).collect()
+        };
+        let mut shard = Shard::new(&json!({"properties": {"id": {"type": "keyword"}, "message": {"type": "text"}}}));
+        shard.segment(&documents(0), &[3]).segment(&documents(40), &[]);
+        for phrase in (2..14).map(|number| words(2 + number % 3)) {
+            for slop in 1..5 {
+                let phrase = json!({"match_phrase": {"message": {"query": phrase, "slop": slop}}});
+                let find = |query: &Value, more: Value| {
+                    let mut body = json!({"query": query, "size": 100, "track_total_hits": true});
+                    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+                    let response = run(vec![shard.ready()], &body).unwrap();
+                    let mut ids: Vec<String> = response.hits.iter().map(|hit| hit.id.clone()).collect();
+                    ids.sort_unstable();
+                    (ids, response.total.unwrap().value)
+                };
+                let (scored, total) = find(&phrase, json!({}));
+                let what = format!("seed {seed}: {phrase}");
+                assert_eq!(scored.len() as u64, total, "{what}");
+                let filtered = json!({"bool": {"filter": [phrase]}});
+                for (query, more) in [(&filtered, json!({})), (&phrase, json!({"sort": ["id"]}))] {
+                    assert_eq!(find(query, more), (scored.clone(), total), "{what}");
+                }
+                assert_eq!(find(&phrase, json!({"size": 0})).1, total, "{what}");
+                let missed = json!({"bool": {"must_not": [phrase]}});
+                assert_eq!(find(&missed, json!({"size": 0})).1, 79 - total, "{what}");
+            }
+        }
+    }
+}
+
 /// Of a phrase of many words against a text of far more; what was found before stays.
 #[test]
 fn the_time_of_a_search_is_over_in_the_middle_of_a_phrase() {
     let mut shard = Shard::new(&json!({"properties": {"id": {"type": "keyword"}, "message": {"type": "text"}}}));
     let short = json!({"id": "short", "message": "aa bb ".repeat(200)});
-    let long = json!({"id": "long", "message": "aa bb ".repeat(100_000)});
+    // Wherever it is looked for, the words are too far from each other.
+    let long = json!({"id": "long", "message": "aa cc bb ".repeat(100_000)});
     shard.segment(&[short], &[]).segment(&[long.clone(), long], &[]);
     let phrase = json!({"match_phrase": {"message": {"query": "aa bb ".repeat(200), "slop": 3}}});
     for (query, aggs, found) in [
