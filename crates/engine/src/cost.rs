@@ -13,7 +13,7 @@ pub struct SearchCost {
     pub shards: u32,
     /// Of them those that hold no match for certain, told without a request.
     pub skipped: u32,
-    /// Splits that a run would look at.
+    /// Splits that a run would look at, but for those of which whole copies are here.
     pub splits: u64,
     /// Of them those that were looked into; the others count as their mean.
     pub sampled: u64,

@@ -123,11 +123,12 @@ impl Core {
             }
         }
         let footer = |closed: &Closed| {
+            closed.bytes.io()?;
             let footer = (PartKind::Footer, closed.segment.split.footer_logical());
-            match sampling::is_alike() {
+            Some(match sampling::is_alike() {
                 true => cold(|| closed.bytes.missing(&[footer])),
                 false => closed.bytes.missing(&[footer]),
-            }
+            })
         };
         let mut closed = sampling::leave_out(closed, footer, &mut segments);
         closed.retain(|key, _| match self.mounts.open.get(key, now_ms) {

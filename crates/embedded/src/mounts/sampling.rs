@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use firn_model::{Error, ErrorKind};
 
-/// Closed splits that are opened for an estimate: their mean is near that of all, and they come in one or two rounds.
+/// Closed splits far away that are opened for an estimate: their mean is near that of all, and they come in one or two rounds.
 pub(crate) const SPLITS_MAX: usize = 64;
 
 /// What a sample left out.
@@ -48,21 +48,27 @@ pub(super) fn is_alike() -> bool {
 }
 
 /// Takes what is beyond the sample out of the splits that are to be opened, evenly, and says so in `outcomes`; nothing where
-/// this thread does not sample. `cost` says what a footer costs.
+/// this thread does not sample. `cost` says what a footer costs; `None`: nothing is ever fetched of the split, as a whole copy is
+/// here. Such splits stand for none that is far, and are no part of the sample.
 pub(super) fn leave_out<K: Clone + Eq + std::hash::Hash + Ord, C, T>(
     closed: HashMap<K, C>,
-    cost: impl Fn(&C) -> (u64, u64),
+    cost: impl Fn(&C) -> Option<(u64, u64)>,
     outcomes: &mut HashMap<K, firn_model::Result<T>>,
 ) -> HashMap<K, C> {
     let Some(mut left_out) = SAMPLE.with_borrow(|sample| *sample) else {
         return closed;
     };
-    let mut sorted: Vec<(K, C)> = closed.into_iter().collect();
-    sorted.sort_by(|left, right| left.0.cmp(&right.0));
-    let step = sorted.len().div_ceil(SPLITS_MAX).max(1);
     let mut chosen = HashMap::new();
-    for (place, (key, split)) in sorted.into_iter().enumerate() {
-        let (requests, bytes) = cost(&split);
+    let mut far = Vec::new();
+    for (key, split) in closed {
+        match cost(&split) {
+            Some(footer) => far.push((key, split, footer)),
+            None => drop(chosen.insert(key, split)),
+        }
+    }
+    far.sort_by(|left, right| left.0.cmp(&right.0));
+    let step = far.len().div_ceil(SPLITS_MAX).max(1);
+    for (place, (key, split, (requests, bytes))) in far.into_iter().enumerate() {
         left_out.footers.0 += requests;
         left_out.footers.1 += bytes;
         if place.is_multiple_of(step) {
@@ -81,25 +87,37 @@ pub(super) fn leave_out<K: Clone + Eq + std::hash::Hash + Ord, C, T>(
 mod tests {
     use super::*;
 
-    fn choose(count: u32) -> (usize, HashMap<u32, firn_model::Result<()>>) {
-        let closed: HashMap<u32, ()> = (0..count).map(|key| (key, ())).collect();
+    fn choose(far: u32, here: u32) -> (usize, HashMap<u32, firn_model::Result<()>>) {
+        let closed: HashMap<u32, bool> = (0..far + here).map(|key| (key, key < far)).collect();
         let mut outcomes = HashMap::new();
-        let chosen = leave_out(closed, |()| (1, 10), &mut outcomes);
-        (chosen.len(), outcomes)
+        let chosen = leave_out(closed, |is_far| is_far.then_some((1, 10)), &mut outcomes);
+        assert_eq!(chosen.values().filter(|is_far| !**is_far).count(), here as usize);
+        (chosen.len() - here as usize, outcomes)
     }
 
     #[test]
     fn only_who_samples_leaves_anything_out() {
-        assert_eq!(choose(1000).0, 1000);
-        let ((chosen, outcomes), left_out) = sampled(|| choose(1000));
+        assert_eq!(choose(1000, 0).0, 1000);
+        let ((chosen, outcomes), left_out) = sampled(|| choose(1000, 0));
         assert!((32..=SPLITS_MAX).contains(&chosen), "{chosen}");
         assert_eq!(outcomes.len() + chosen, 1000);
         assert_eq!(
             (left_out.splits, left_out.footers),
             (1000 - chosen as u64, (1000, 10_000))
         );
-        let ((few, _), left_out) = sampled(|| choose(5));
+        let ((few, _), left_out) = sampled(|| choose(5, 0));
         assert_eq!((few, left_out.splits, left_out.footers), (5, 0, (5, 50)));
-        assert_eq!(choose(1000).0, 1000, "it ends with the work");
+        assert_eq!(choose(1000, 0).0, 1000, "it ends with the work");
+    }
+
+    #[test]
+    fn what_is_here_is_no_part_of_a_sample() {
+        let ((chosen, outcomes), left_out) = sampled(|| choose(0, 1000));
+        assert_eq!((chosen, outcomes.len(), left_out), (0, 0, LeftOut::default()));
+        for far in [5, 100] {
+            let mixed = sampled(|| choose(far, 1000));
+            let alone = sampled(|| choose(far, 0));
+            assert_eq!((mixed.0.0, mixed.1), (alone.0.0, alone.1));
+        }
     }
 }

@@ -25,7 +25,7 @@ use crate::splits::reads::{Reads, collect};
 /// What a search would fetch of some splits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SearchReads {
-    /// Splits that have to be looked at.
+    /// Splits that have to be looked at, but for those of which whole copies are here.
     pub splits: u64,
     /// Requests and bytes by kind, in the order of [`PartKind::ALL`]; neighbours are one request.
     pub kinds: [(u64, u64); PartKind::ALL.len()],
@@ -141,7 +141,7 @@ impl SearchReads {
     /// terms are looked up: several may be in the same place.
     fn of(first: Reads, candidates: &[Candidates], asked: u64) -> Self {
         let mut found = Self {
-            splits: candidates.len() as u64,
+            splits: candidates.iter().filter(|split| split.is_far()).count() as u64,
             ..Self::default()
         };
         for (bytes, wanted) in first.into_wanted() {

@@ -2,18 +2,19 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fastrand::Rng;
 use firn_embedded::EmbeddedConfig;
 use firn_engine::cost::SearchCost;
-use firn_engine::mounts::{SearchableSnapshots as _, Storage};
+use firn_engine::mounts::{MountSnapshot, SearchableSnapshots as _, Storage};
 use firn_engine::search::SearchRequest;
 use firn_engine::{Engine as _, ErrorKind, RequestContext, Result, Scope};
 use firn_model::tenant::TenantId;
 use firn_storage::RealDisk;
 use serde_json::{Value, json};
 
-use crate::mounts::{mount_as, node_of, use_cache};
+use crate::mounts::{mount_as, node_of, shards, use_cache};
 use crate::node::{Node, ctx, index, target};
 use crate::snapshots::snapshot;
 
@@ -378,4 +379,134 @@ fn a_tenant_cannot_tell_which_terms_others_have() {
         error.details().unwrap()["estimate"].clone()
     };
     assert_eq!(refused(&limited)["bytes"], last.bytes);
+}
+
+/// More than are looked into of an estimate.
+const MOUNTS: u64 = 70;
+const OWN_EVENTS: u64 = 20;
+
+/// A split of two tenants that is mounted as `frozen` and, copied as a whole, as `copied-0` to `copied-69`; and `wide`, which
+/// has as many splits that are far.
+fn copied(repositories: &Path) -> Node {
+    let writer = node_of(repositories);
+    let mappings = json!({"properties": {"user": {"type": "keyword"}, "n": {"type": "long"}}});
+    let settings = json!({"number_of_shards": 1, "index.tenant.field": "tenant"});
+    let body = json!({"settings": settings, "mappings": mappings});
+    writer.create("logs", body).unwrap();
+    let body = json!({"settings": {"number_of_shards": MOUNTS}, "mappings": mappings});
+    writer.create("wide", body).unwrap();
+    let mut events = Vec::new();
+    for number in 0..OWN_EVENTS {
+        for tenant in ["acme", "globex"] {
+            let event = json!({"tenant": tenant, "user": format!("{tenant}-{number}"), "n": number});
+            events.push(index("logs", &format!("{tenant}-{number}"), event));
+        }
+    }
+    events
+        .extend((0..MOUNTS * 20).map(|number| index("wide", &format!("{number}"), json!({"user": "u", "n": number}))));
+    assert!(writer.bulk(events).iter().all(|outcome| outcome.result.is_ok()));
+    for name in ["logs", "wide"] {
+        writer.flush(name);
+    }
+    snapshot(&writer, "first", "logs,wide").unwrap();
+    let node = node_of(repositories);
+    mount_as(&node, "frozen", Storage::SharedCache).unwrap();
+    let request = MountSnapshot {
+        repository: "r".to_owned(),
+        snapshot: "first".to_owned(),
+        index: "wide".to_owned(),
+        renamed_index: None,
+        storage: Storage::SharedCache,
+        index_settings: Value::Null,
+        ignore_index_settings: Vec::new(),
+    };
+    node.run(node.engine.mount_snapshot(&ctx(), request)).unwrap();
+    let is_here = |node: &Node, names: &str| {
+        let copied = shards(node, names);
+        let mut splits = copied.iter().map(|shard| shard.splits);
+        splits.all(|splits| splits.is_some_and(|splits| splits.local_bytes == splits.bytes))
+    };
+    mount_as(&node, "copied-0", Storage::FullCopy).unwrap();
+    for _ in 0..600 {
+        if is_here(&node, "copied-0") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // A node copies two shards every few seconds: the others have the same file.
+    let copies: Vec<_> = std::fs::read_dir(node.shard_dir("copied-0", 0)).unwrap().collect();
+    for number in 1..MOUNTS {
+        let name = format!("copied-{number}");
+        mount_as(&node, &name, Storage::FullCopy).unwrap();
+        let own = node.shard_dir(&name, 0);
+        std::fs::create_dir_all(&own).unwrap();
+        for copy in copies.iter().flatten() {
+            std::fs::copy(copy.path(), own.join(copy.file_name())).unwrap();
+        }
+    }
+    let node = limited(node, repositories, None);
+    // What they read is known once somebody asked.
+    let request = SearchRequest::parse(target("copied-*"), Some(&json!({"size": 0}))).unwrap();
+    node.run(node.engine.search(&ctx(), request)).unwrap();
+    let copied = shards(&node, "copied-*");
+    assert_eq!(copied.len() as u64, MOUNTS);
+    assert!(is_here(&node, "copied-*"), "{copied:?}");
+    node
+}
+
+#[test]
+fn splits_that_are_copied_as_a_whole_cost_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = copied(folder.path());
+    let body =
+        json!({"query": {"range": {"n": {"gte": 0}}}, "sort": [{"n": "desc"}], "size": 10, "track_total_hits": true});
+    let cost = |node: &Node, ctx: &RequestContext, names: &str| {
+        let request = SearchRequest::parse(target(names), Some(&body)).unwrap();
+        let cost = node.run(node.engine.search_cost(ctx, request)).unwrap();
+        assert!(cost.sampled <= cost.splits, "{cost:?}");
+        (cost.splits, cost.requests, cost.bytes, cost.rounds, cost.kinds)
+    };
+    let limited_to = |bytes: u64| RequestContext {
+        repository_bytes_max: Some(bytes),
+        ..acme()
+    };
+    let search = |node: &Node, ctx: &RequestContext, names: &str| {
+        let request = SearchRequest::parse(target(names), Some(&body)).unwrap();
+        let response = node.run(node.engine.search(ctx, request))?;
+        Ok::<_, firn_engine::Error>(response.total.unwrap().value)
+    };
+
+    // All of them are here.
+    for ctx in [acme(), ctx()] {
+        let told = cost(&node, &ctx, "copied-*");
+        assert_eq!((told.0, told.1, told.2, told.3), (0, 0, 0, 0), "{told:?}");
+    }
+    let asked = limited_to(0);
+    assert_eq!(search(&node, &asked, "copied-*").unwrap(), MOUNTS * OWN_EVENTS);
+    assert_eq!(asked.work.done().repository_bytes, 0);
+
+    // What is far is told as if it were alone, whatever is copied beside it, and whatever others read.
+    let alone = cost(&node, &acme(), "frozen");
+    assert!(alone.0 == 1 && alone.2 > 0, "{alone:?}");
+    let mixed = "copied-*,frozen";
+    assert_eq!(cost(&node, &acme(), mixed), alone);
+    assert!(search(&node, &limited_to(alone.2 - 1), mixed).is_err());
+    assert_eq!(cost(&node, &acme(), mixed), alone);
+    search(&node, &ctx(), mixed).unwrap();
+    assert_eq!(cost(&node, &acme(), mixed), alone);
+    let hits = search(&node, &limited_to(alone.2), mixed).unwrap();
+    assert_eq!(hits, (MOUNTS + 1) * OWN_EVENTS);
+
+    let mut node = Some(node);
+    // So it is where the far ones are told from some of them.
+    let [alone, mixed] = ["wide", "wide,copied-*"].map(|names| {
+        // Nothing is open any more.
+        let own = node.take().unwrap();
+        let own = node.insert(limited(own, folder.path(), None));
+        let told = cost(own, &ctx(), names);
+        clear(own);
+        told
+    });
+    assert!(alone.0 == MOUNTS && alone.2 > 0, "{alone:?}");
+    assert_eq!(mixed, alone);
 }

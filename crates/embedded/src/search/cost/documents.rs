@@ -63,6 +63,11 @@ impl Candidates {
         self.segment.derived.split().is_some_and(|split| split.reads(bytes))
     }
 
+    /// Whether anything of it may have to be fetched.
+    pub(super) fn is_far(&self) -> bool {
+        self.segment.derived.split().is_some_and(OpenSplit::is_far)
+    }
+
     /// Bytes that all its lists of documents would fetch, and how many documents it has.
     pub(super) fn postings(&self) -> (u64, u64) {
         let all = self.segment.derived.split().map_or(0, OpenSplit::missing_postings);
