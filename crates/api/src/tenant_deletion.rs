@@ -116,7 +116,10 @@ fn print(id: &TenantId, deletion: &Deletion) -> Value {
                 "index": index.index,
                 "documents": index.documents,
                 "segments": index.segments,
-                "state": state(index.state),
+                "state": match index.uncounted && index.state == IndexState::Dropped {
+                    true => "closed index removed, its events were not counted",
+                    false => state(index.state),
+                },
             })
         })
         .collect();

@@ -62,6 +62,12 @@ pub struct IndexDeletion {
     pub index: String,
     /// Events found in it.
     pub documents: u64,
+    /// Those of them that had been removed before more were found.
+    #[serde(default)]
+    pub earlier: u64,
+    /// Whether it was closed, so that nobody knows how many events are in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncounted: bool,
     /// Segments that held such events, deleted ones too, and were written anew or dropped.
     #[serde(default)]
     pub segments: u32,
@@ -93,20 +99,40 @@ impl Deletion {
         done.map(|index| index.documents).sum()
     }
 
-    /// Notes that an index holds so many events; those that were removed from it before count too.
+    /// Notes that an index holds so many events; those that were removed from it before count too. Once more it changes
+    /// nothing: where they wait to be removed, the most that were ever found count.
     pub fn note_found(&mut self, name: &str, documents: u64) {
-        match self.indices.iter_mut().find(|index| index.index == name) {
-            Some(index) => {
-                index.documents += documents;
-                index.state = IndexState::Waiting;
-            }
-            None => self.indices.push(IndexDeletion {
+        let Some(index) = self.indices.iter_mut().find(|index| index.index == name) else {
+            self.indices.push(IndexDeletion {
                 index: name.to_owned(),
                 documents,
+                earlier: 0,
+                uncounted: false,
                 segments: 0,
                 state: IndexState::Waiting,
-            }),
+            });
+            return;
+        };
+        if index.state != IndexState::Waiting {
+            index.earlier = index.documents;
+            index.state = IndexState::Waiting;
         }
+        index.documents = index.documents.max(index.earlier + documents);
+    }
+
+    /// Notes that an index is the tenant's own and closed: it goes with all that it holds.
+    pub fn note_uncounted(&mut self, name: &str) {
+        let is_new = !self.indices.iter().any(|index| index.index == name);
+        self.note_found(name, 0);
+        for index in self.indices.iter_mut().filter(|index| is_new && index.index == name) {
+            index.uncounted = true;
+        }
+    }
+
+    /// Events found in an index.
+    pub(crate) fn found_in(&self, name: &str) -> u64 {
+        let index = self.indices.iter().find(|index| index.index == name);
+        index.map_or(0, |index| index.documents)
     }
 
     /// Notes what has become of an index.
@@ -297,6 +323,9 @@ mod tests {
         // A write that was on its way when the tenant was closed.
         deletion.note_found("a", 1);
         assert_eq!(deletion.documents_removed(), 0, "not all of it is gone");
+        // Counted again as long as something holds it up.
+        deletion.note_found("a", 1);
+        deletion.note_found("a", 0);
         deletion.note_done("a", IndexState::Purged, 1);
         deletion.note_done("b", IndexState::Purged, 1);
         deletion.note_done("c", IndexState::Purged, 0);
@@ -311,6 +340,24 @@ mod tests {
             .collect();
         // Nothing could be found in `b`, but its files held deleted events.
         assert_eq!(named, [("a", 3), ("b", 1), ("own", 0)]);
+        let text = serde_json::to_string(&deletion).unwrap();
+        assert_eq!(serde_json::from_str::<Deletion>(&text).unwrap(), deletion);
+    }
+
+    #[test]
+    fn an_index_that_was_not_counted_says_so() {
+        let mut deletion = Deletion::default();
+        deletion.note_found("counted", 3);
+        // Closed later.
+        deletion.note_uncounted("counted");
+        deletion.note_uncounted("closed");
+        deletion.note_uncounted("closed");
+        let uncounted: Vec<(u64, bool)> = deletion
+            .indices
+            .iter()
+            .map(|index| (index.documents, index.uncounted))
+            .collect();
+        assert_eq!(uncounted, [(3, false), (0, true)]);
         let text = serde_json::to_string(&deletion).unwrap();
         assert_eq!(serde_json::from_str::<Deletion>(&text).unwrap(), deletion);
     }

@@ -5,6 +5,7 @@
 //! what is there, decide by pure functions, and take steps that do no harm when they are taken twice;
 //! what fails is logged and tried again at the next call.
 
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use firn_engine::admin::PurgeRequest;
@@ -14,7 +15,7 @@ use firn_engine::{Engine, RequestContext};
 use firn_model::metadata::{Command, IndexMetadata, Metadata, RolloverFacts};
 use firn_model::names::IndicesOptions;
 use firn_model::tenant::TenantId;
-use firn_model::{Error, Result};
+use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -26,6 +27,17 @@ use crate::retention::{Due, TenantRetention, due};
 /// A write that was on its way when its tenant was closed has ended after this. Only then it is looked
 /// whether anything is left.
 const WRITES_END_AFTER_MS: i64 = 5_000;
+
+/// Closed indices that one error names.
+const CLOSED_NAMED_MAX: usize = 20;
+
+/// What a look for events of a tenant found.
+struct Found {
+    /// How many there are; an index of its own counts as one at least.
+    events: u64,
+    /// Why some indices could not be looked at.
+    held_up: Result<()>,
+}
 
 /// Carries out lifecycles, retention and deletions.
 pub struct Life {
@@ -110,31 +122,62 @@ impl Life {
                 Some((record.id.clone(), settings.retention_ms?))
             })
             .collect();
-        let due = self.tenant_retention.lock().due(&tenants, now_ms);
+        if tenants.is_empty() {
+            return;
+        }
+        let metadata = match self.engine.metadata(&RequestContext::new()).await {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for events that are older than their tenants keep them");
+                return;
+            }
+        };
+        let is_open = |name: &str| metadata.indices.get(name).is_some_and(|index| !index.closed);
+        let due = self.tenant_retention.lock().due(&tenants, &is_open, now_ms);
         for (tenant, before_ms) in due {
             let request = PurgeRequest {
                 before_ms: Some(before_ms),
                 ..PurgeRequest::all_of(tenant.clone())
             };
-            let purged = self.engine.purge_tenant(&RequestContext::new(), request).await;
-            match purged {
-                Ok(outcome) if outcome.is_complete() => {
-                    self.tenant_retention.lock().note_purged(&tenant, now_ms);
-                    if outcome.documents > 0 {
-                        tracing::info!(
-                            %tenant,
-                            documents = outcome.documents,
-                            older_than = firn_model::period::print_instant(before_ms),
-                            "removed events that are older than their tenant keeps them"
-                        );
-                    }
+            let outcome = match self.engine.purge_tenant(&RequestContext::new(), request).await {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    tracing::warn!(%tenant, %error, "cannot remove old events of a tenant");
+                    continue;
                 }
-                Ok(outcome) => {
-                    let why = outcome.shards.failures.first().map(|(_, _, error)| error.to_string());
-                    tracing::warn!(%tenant, error = why, "cannot remove old events of a tenant from every shard");
-                }
-                Err(error) => tracing::warn!(%tenant, %error, "cannot remove old events of a tenant"),
+            };
+            if outcome.documents > 0 {
+                tracing::info!(
+                    %tenant,
+                    documents = outcome.documents,
+                    older_than = firn_model::period::print_instant(before_ms),
+                    "removed events that are older than their tenant keeps them"
+                );
             }
+            let is_closed = |error: &Error| error.kind() == ErrorKind::IndexClosed;
+            let failures = &outcome.shards.failures;
+            if let Some((_, _, error)) = failures.iter().find(|(_, _, error)| !is_closed(error)) {
+                tracing::warn!(%tenant, %error, "cannot remove old events of a tenant from every shard");
+                continue;
+            }
+            let is_foreign = |name: &str| {
+                let index = metadata.indices.get(name);
+                index.is_some_and(|index| is_foreign(index, &tenant))
+            };
+            // Their turn comes when they are opened.
+            let closed = failures
+                .iter()
+                .map(|(index, _, _)| index)
+                .filter(|name| !is_foreign(name));
+            let closed: BTreeSet<String> = closed.cloned().collect();
+            if !closed.is_empty() {
+                tracing::warn!(
+                    %tenant,
+                    indices = ?closed,
+                    "closed indices keep events of a tenant that are too old until they are opened or deleted"
+                );
+            }
+            self.tenant_retention.lock().note_purged(&tenant, closed, now_ms);
         }
     }
 
@@ -174,25 +217,33 @@ impl Life {
             closed: true,
         };
         self.engine.execute(&ctx, closed).await?;
+        let before = deletion.clone();
+        let known = self.find_events(&ctx, tenant, deletion, true).await?.held_up;
         if deletion.started_ms.is_none() {
-            // Deleted events stay in files until a merge, so no index is left out because nothing can be
-            // found in it.
-            self.find_events(&ctx, tenant, deletion, true).await?;
             self.find_snapshots(&ctx, tenant, deletion).await?;
             deletion.started_ms = Some(now_ms);
+        }
+        // What was found is written down before any of it is removed, or a crash would lose the count.
+        if *deletion != before {
             self.control.note_deletion(tenant, deletion.clone())?;
         }
         // Mounted indices hold what their snapshots do, so they come after those.
         let written = self.remove_found(&ctx, tenant, deletion, false).await;
         let snapshots = self.remove_from_snapshots(&ctx, tenant, deletion, now_ms).await;
         let mounted = self.remove_from_mounts(&ctx, tenant, deletion, now_ms).await;
-        written.and(snapshots).and(mounted)?;
-        let started_ms = deletion.started_ms.unwrap_or(now_ms);
+        let outcome = written.and(snapshots).and(mounted).and(known);
+        let since_ms = now_ms.saturating_sub(deletion.started_ms.unwrap_or(now_ms));
         // A clock that went back makes it wait once more, not for ever.
-        if (started_ms..started_ms.saturating_add(WRITES_END_AFTER_MS)).contains(&now_ms) {
-            return Ok(());
+        if (0..WRITES_END_AFTER_MS).contains(&since_ms) {
+            return outcome;
         }
-        if self.find_events(&ctx, tenant, deletion, false).await? == 0 {
+        // What holds it up may do so for days. Late writes do not wait for that, and are not looked for all the time.
+        if outcome.is_err() && !(0..2 * WRITES_END_AFTER_MS).contains(&since_ms) {
+            return outcome;
+        }
+        let found = self.find_events(&ctx, tenant, deletion, false).await?;
+        outcome.and(found.held_up)?;
+        if found.events == 0 {
             self.engine.clear_cache(&ctx, everything()).await?;
             deletion.clean_ms = deletion.clean_ms.or(Some(now_ms));
             self.check_snapshots(&ctx, tenant, deletion, now_ms).await?;
@@ -206,33 +257,66 @@ impl Life {
         Ok(())
     }
 
-    /// Counts a tenant's events by index and notes where there are any, and which indices are its own;
-    /// or all that may hold any. How many there are.
+    /// Counts a tenant's events by index and notes where there are any, and which indices are its own. With `new_only`:
+    /// only in indices that were not looked at yet, and all of those are noted, because deleted events stay in files until
+    /// a merge and are found by nobody.
+    ///
+    /// An index that cannot be looked at holds up no other. What is another tenant's own is not waited for.
     async fn find_events(
         &self,
         ctx: &RequestContext,
         tenant: &TenantId,
         deletion: &mut Deletion,
-        note_all: bool,
-    ) -> Result<u64> {
+        new_only: bool,
+    ) -> Result<Found> {
         let metadata = self.engine.metadata(ctx).await?;
-        let mut found = 0;
+        let looked_at: HashSet<String> = match new_only {
+            true => deletion.indices.iter().map(|index| index.index.clone()).collect(),
+            false => HashSet::new(),
+        };
+        let mut events = 0;
+        let mut closed = Vec::new();
+        let mut failure = None;
         for index in metadata.indices.values() {
             let Some(field) = &index.settings.tenant_field else {
                 continue;
             };
+            let (is_own, is_foreign) = (is_own(index, tenant), is_foreign(index, tenant));
+            if index.closed && !is_own {
+                if !is_foreign {
+                    closed.push(index.name.as_str());
+                }
+                continue;
+            }
+            if looked_at.contains(&index.name) {
+                continue;
+            }
+            if index.closed {
+                deletion.note_uncounted(&index.name);
+                events += 1;
+                continue;
+            }
             let documents = match self.count_events(ctx, tenant, index, field).await {
-                // Its repository does not answer, which holds up no other index.
-                Err(_) if note_all && index.settings.is_mounted() => 0,
-                counted => counted?,
+                Ok(documents) => documents,
+                Err(_) if is_foreign => continue,
+                // Its repository does not answer; its snapshot is looked at by itself.
+                Err(_) if new_only && index.settings.is_mounted() => 0,
+                Err(error) => {
+                    failure = failure.or(Some(error));
+                    continue;
+                }
             };
-            let is_there = documents > 0 || is_own(index, tenant);
-            if is_there || note_all {
+            let is_there = documents > 0 || is_own;
+            if is_there || new_only {
                 deletion.note_found(&index.name, documents);
             }
-            found += if is_there { documents.max(1) } else { 0 };
+            events += if is_there { documents.max(1) } else { 0 };
         }
-        Ok(found)
+        let held_up = match failure.or_else(|| are_closed(&closed)) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        };
+        Ok(Found { events, held_up })
     }
 
     async fn count_events(
@@ -242,15 +326,6 @@ impl Life {
         index: &IndexMetadata,
         field: &str,
     ) -> Result<u64> {
-        if index.closed {
-            return Err(Error::new(
-                firn_model::ErrorKind::IndexClosed,
-                format!(
-                    "index [{}] is closed and may hold events of the tenant: open or delete it",
-                    index.name
-                ),
-            ));
-        }
         let target = IndexTarget {
             expression: vec![index.name.clone()],
             options: IndicesOptions::default(),
@@ -283,6 +358,10 @@ impl Life {
             let index = metadata.indices.get(name);
             index.is_some_and(|index| index.settings.is_mounted())
         };
+        let is_empty_foreign = |deletion: &Deletion, name: &str| {
+            let index = metadata.indices.get(name);
+            index.is_some_and(|index| is_foreign(index, tenant)) && deletion.found_in(name) == 0
+        };
         let waiting: Vec<String> = deletion
             .indices
             .iter()
@@ -296,6 +375,8 @@ impl Life {
                     deletion.note_done(&name, state, segments);
                     self.control.note_deletion(tenant, deletion.clone())?;
                 }
+                // What is another's own is not waited for, unless something was found in it.
+                Err(_) if is_empty_foreign(deletion, &name) => deletion.note_done(&name, IndexState::Purged, 0),
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
@@ -309,7 +390,10 @@ impl Life {
         let indices = metadata.indices.values();
         let restored = indices.filter(|index| index.ids_of() != index.uuid && !index.settings.is_mounted());
         for index in restored.filter(|index| index.settings.tenant_field.is_some()) {
-            let (state, segments) = self.remove_from(ctx, tenant, &index.name).await?;
+            let (state, segments) = match self.remove_from(ctx, tenant, &index.name).await {
+                Err(_) if is_foreign(index, tenant) => continue,
+                removed => removed?,
+            };
             deletion.note_found(&index.name, 0);
             deletion.note_done(&index.name, state, segments);
         }
@@ -346,6 +430,31 @@ impl Life {
 
 fn is_own(index: &IndexMetadata, tenant: &TenantId) -> bool {
     index.settings.tenant_owner.as_deref() == Some(tenant.as_str())
+}
+
+/// Whether it is another tenant's own.
+fn is_foreign(index: &IndexMetadata, tenant: &TenantId) -> bool {
+    index.settings.tenant_owner.is_some() && !is_own(index, tenant)
+}
+
+/// Why nobody knows what is in some indices.
+fn are_closed(names: &[&str]) -> Option<Error> {
+    let first = names.first()?;
+    let named = names
+        .iter()
+        .copied()
+        .take(CLOSED_NAMED_MAX)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let more = match names.len().saturating_sub(CLOSED_NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let error = Error::new(
+        ErrorKind::IndexClosed,
+        format!("closed indices may hold events of the tenant: open or delete [{named}]{more}"),
+    );
+    Some(error.with_index(*first))
 }
 
 /// Removes an index, or the data stream whose write index it is.

@@ -1,7 +1,7 @@
 //! What is too old: whole backing indices of data streams with a lifecycle, and events of tenants with
 //! a retention of their own. Pure; [`crate::Life`] carries it out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use firn_model::metadata::{DataStream, Metadata};
 use firn_model::tenant::TenantId;
@@ -117,26 +117,43 @@ fn rollover_conditions(retention_ms: Option<u64>) -> IndexMap<String, Value> {
 /// Remembers which tenant's events were purged when.
 #[derive(Debug, Default)]
 pub(crate) struct TenantRetention {
-    purged_ms: BTreeMap<TenantId, i64>,
+    purged: BTreeMap<TenantId, Purged>,
+}
+
+#[derive(Debug)]
+struct Purged {
+    at_ms: i64,
+    /// Indices that were closed then, by name.
+    closed: BTreeSet<String>,
 }
 
 impl TenantRetention {
     /// The tenants whose turn it is, and before when their events are too old. Each comes once a day,
-    /// and after a start. A clock that went back makes nobody wait for more than that.
-    pub(crate) fn due(&mut self, tenants: &[(TenantId, u64)], now_ms: i64) -> Vec<(TenantId, i64)> {
-        self.purged_ms
+    /// after a start, and when an index `is_open` that was closed when it was its turn. A clock that went back makes
+    /// nobody wait for more than that.
+    pub(crate) fn due(
+        &mut self,
+        tenants: &[(TenantId, u64)],
+        is_open: &dyn Fn(&str) -> bool,
+        now_ms: i64,
+    ) -> Vec<(TenantId, i64)> {
+        self.purged
             .retain(|tenant, _| tenants.iter().any(|(other, _)| other == tenant));
-        let waits = |last_ms: &i64| (*last_ms..last_ms.saturating_add(PURGE_EVERY_MS)).contains(&now_ms);
+        let waits = |last: &Purged| {
+            let day_ms = last.at_ms..last.at_ms.saturating_add(PURGE_EVERY_MS);
+            day_ms.contains(&now_ms) && !last.closed.iter().any(|name| is_open(name))
+        };
         tenants
             .iter()
-            .filter(|(tenant, _)| !self.purged_ms.get(tenant).is_some_and(waits))
+            .filter(|(tenant, _)| !self.purged.get(tenant).is_some_and(waits))
             .map(|(tenant, retention_ms)| (tenant.clone(), now_ms.saturating_sub_unsigned(*retention_ms)))
             .collect()
     }
 
-    /// A tenant's old events are gone.
-    pub(crate) fn note_purged(&mut self, tenant: &TenantId, now_ms: i64) {
-        self.purged_ms.insert(tenant.clone(), now_ms);
+    /// A tenant's old events are gone, except from indices that are closed.
+    pub(crate) fn note_purged(&mut self, tenant: &TenantId, closed: BTreeSet<String>, now_ms: i64) {
+        let purged = Purged { at_ms: now_ms, closed };
+        self.purged.insert(tenant.clone(), purged);
     }
 }
 
@@ -283,17 +300,21 @@ mod tests {
         let tenant = |name| TenantId::parse(name).unwrap();
         let all = [(tenant("a"), 1000), (tenant("b"), 5)];
         let mut retention = TenantRetention::default();
+        let none_open = |_: &str| false;
         assert_eq!(
-            retention.due(&all, NOW_MS),
+            retention.due(&all, &none_open, NOW_MS),
             [(tenant("a"), NOW_MS - 1000), (tenant("b"), NOW_MS - 5)]
         );
-        retention.note_purged(&tenant("a"), NOW_MS);
-        assert_eq!(retention.due(&all, NOW_MS + 1).len(), 1);
-        assert_eq!(retention.due(&all, NOW_MS + DAY_MS).len(), 2);
+        retention.note_purged(&tenant("a"), BTreeSet::from(["x".to_owned(), "y".to_owned()]), NOW_MS);
+        assert_eq!(retention.due(&all, &none_open, NOW_MS + 1).len(), 1);
+        assert_eq!(retention.due(&all, &none_open, NOW_MS + DAY_MS).len(), 2);
+        // One that could not be looked at was opened; others do not matter.
+        assert_eq!(retention.due(&all, &|name| name == "z", NOW_MS + 1).len(), 1);
+        assert_eq!(retention.due(&all, &|name| name == "y", NOW_MS + 1).len(), 2);
         // The clock went back to before the last purge.
-        assert_eq!(retention.due(&all, NOW_MS - 1).len(), 2);
+        assert_eq!(retention.due(&all, &none_open, NOW_MS - 1).len(), 2);
         // Who has no retention any more is forgotten.
-        retention.due(&all[1..], NOW_MS + 1);
-        assert_eq!(retention.due(&all, NOW_MS + 2).len(), 2);
+        retention.due(&all[1..], &none_open, NOW_MS + 1);
+        assert_eq!(retention.due(&all, &none_open, NOW_MS + 2).len(), 2);
     }
 }

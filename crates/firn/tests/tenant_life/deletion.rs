@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use firn_testkit::seed;
+use firn_testkit::{Client, seed};
 use serde_json::{Value, json};
 
-use crate::{ask, count, eventually, put_template, start, try_to, write};
+use crate::{ask, count, eventually, fill, put_shared, put_template, start, try_to, write};
 
 /// Weeks that have events.
 const WEEKS: u64 = 6;
@@ -108,4 +108,93 @@ fn what_is_not_there_cannot_be_deleted() {
     assert_eq!(delete("nobody").status, 404);
     assert_eq!(delete("no%20name").status, 400);
     assert_eq!(node.client().get("/_firn/tenants/nobody/deletion").unwrap().status, 404);
+}
+
+/// Closed indices that are in nobody's way, one that is, and what the statement says of them.
+#[test]
+fn a_closed_index_holds_up_only_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = start(folder.path());
+    let client = node.client();
+    // `a` comes before and `z` after what is closed, whatever they are looked at by.
+    for index in ["a-shared", "m-closed", "n-empty", "z-shared"] {
+        put_shared(client, index, None);
+    }
+    for (index, owner) in [("m-own", "acme"), ("m-own-closed", "acme"), ("m-other", "zeta")] {
+        put_shared(client, index, Some(owner));
+    }
+    for (index, events) in [("a-shared", 70), ("m-closed", 20), ("z-shared", 30)] {
+        fill(client, index, "acme", events, 0);
+        fill(client, index, "zeta", 10, 0);
+    }
+    fill(client, "m-own", "acme", 50, 0);
+    fill(client, "m-own-closed", "acme", 40, 0);
+    fill(client, "m-other", "zeta", 5, 0);
+    for index in ["m-closed", "n-empty", "m-own-closed", "m-other"] {
+        ask(client, "POST", &format!("/{index}/_close"), Value::Null);
+    }
+
+    ask(client, "DELETE", "/_firn/tenants/acme", Value::Null);
+    let look = |client: &Client| ask(client, "GET", "/_firn/tenants/acme/deletion", Value::Null);
+    let is_gone = |client: &Client, index: &str| count(client, index, "acme") == 0;
+    eventually("removal from what is open", || {
+        is_gone(client, "a-shared") && is_gone(client, "z-shared") && client.get("/m-own").unwrap().status == 404
+    });
+    assert_eq!(client.get("/m-own-closed").unwrap().status, 404);
+    let mut running = Value::Null;
+    eventually("a statement of what holds it up", || {
+        running = look(client);
+        running["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("[m-closed, n-empty]"))
+    });
+    assert!(running["started"].is_u64(), "{running}");
+    let mut killed = false;
+    for _ in 0..2 {
+        // Until after the time in which writes end that were on their way.
+        std::thread::sleep(Duration::from_secs(6));
+        let now = look(node.client());
+        assert_eq!(now, running, "killed: {killed}");
+        node.kill9().unwrap();
+        node = start(folder.path());
+        killed = true;
+    }
+    let client = node.client();
+    assert_eq!(running["documents_removed"], json!(70 + 30 + 50), "{running}");
+
+    ask(client, "POST", "/m-closed/_open", Value::Null);
+    eventually("removal from what was opened", || {
+        running = look(client);
+        running["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("[n-empty]"))
+    });
+    assert_eq!(count(client, "m-closed", "acme"), 0);
+    ask(client, "DELETE", "/n-empty", Value::Null);
+    let mut done = Value::Null;
+    eventually("the end of the deletion", || {
+        done = look(client);
+        done["status"] == "done"
+    });
+    assert_eq!(done["documents_removed"], json!(70 + 20 + 30 + 50), "{done}");
+    let mut said: Vec<(&str, u64, &str)> = (done["indices"].as_array().unwrap().iter())
+        .map(|index| {
+            let text = |key: &str| index[key].as_str().unwrap();
+            (text("index"), index["documents"].as_u64().unwrap(), text("state"))
+        })
+        .collect();
+    said.sort_unstable();
+    let uncounted = "closed index removed, its events were not counted";
+    assert_eq!(
+        said,
+        [
+            ("a-shared", 70, "events removed"),
+            ("m-closed", 20, "events removed"),
+            ("m-own", 50, "index removed"),
+            ("m-own-closed", 0, uncounted),
+            ("z-shared", 30, "events removed"),
+        ]
+    );
+    ask(client, "POST", "/m-other/_open", Value::Null);
+    eventually("opening", || count(client, "m-other", "zeta") == 5);
 }

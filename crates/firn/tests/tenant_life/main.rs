@@ -79,6 +79,32 @@ fn write<'a>(client: &Client, events: impl IntoIterator<Item = (&'a str, u64)>) 
     answer.json()
 }
 
+/// An index that holds events by tenant; `owner`: its only one.
+fn put_shared(client: &Client, index: &str, owner: Option<&str>) {
+    let settings = match owner {
+        Some(owner) => json!({"index.tenant.field": "tenant", "index.tenant.owner": owner}),
+        None => json!({"index.tenant.field": "tenant"}),
+    };
+    let mappings = json!({"properties": {"tenant": {"type": "keyword"}, "@timestamp": {"type": "date"}}});
+    ask(
+        client,
+        "PUT",
+        &format!("/{index}"),
+        json!({"settings": settings, "mappings": mappings}),
+    );
+}
+
+/// Writes so many events of a tenant that are so old.
+fn fill(client: &Client, index: &str, tenant: &str, events: u64, days_old: u64) {
+    let at = now_ms() - days_old * 86_400_000;
+    let event = json!({"@timestamp": at, "tenant": tenant});
+    let body = format!("{{\"index\":{{}}}}\n{event}\n").repeat(usize::try_from(events).unwrap());
+    let answer = client
+        .bulk(&format!("/{index}/_bulk?refresh=true"), body.as_bytes())
+        .unwrap();
+    assert_eq!(answer.json()["errors"], json!(false), "{}", answer.text());
+}
+
 fn count(client: &Client, index: &str, tenant: &str) -> u64 {
     ask(client, "POST", &format!("/{index}/_refresh"), Value::Null);
     let query = json!({"query": {"term": {"tenant": tenant}}});

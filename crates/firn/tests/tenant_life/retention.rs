@@ -1,6 +1,8 @@
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::{ask, count, eventually, put_template, start, write};
+use crate::{ask, count, eventually, fill, put_shared, put_template, start, write};
 
 #[test]
 fn a_data_stream_drops_indices_of_days_that_are_too_old() {
@@ -42,4 +44,30 @@ fn a_data_stream_drops_indices_of_days_that_are_too_old() {
         .json("PUT", "/_data_stream/nothing/_lifecycle", &json!({}))
         .unwrap();
     assert_eq!(missing.status, 404);
+}
+
+#[test]
+fn a_closed_index_makes_no_tenant_come_more_than_once_a_day() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    put_shared(client, "open", None);
+    put_shared(client, "closed", None);
+    put_shared(client, "others", Some("zeta"));
+    fill(client, "open", "acme", 3, 5);
+    fill(client, "open", "acme", 1, 0);
+    fill(client, "closed", "acme", 2, 5);
+    ask(client, "POST", "/closed,others/_close", Value::Null);
+    ask(client, "PUT", "/_firn/tenants/acme", json!({"retention": "2d"}));
+    eventually("removal from what is open", || count(client, "open", "acme") == 1);
+    // It had its turn: what is as old and comes later waits for the next one.
+    std::thread::sleep(Duration::from_secs(1));
+    fill(client, "open", "acme", 1, 5);
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(count(client, "open", "acme"), 2);
+    // Or until there is something to do that could not be done.
+    ask(client, "POST", "/closed/_open", Value::Null);
+    eventually("removal from what was opened", || {
+        count(client, "closed", "acme") == 0 && count(client, "open", "acme") == 1
+    });
 }
