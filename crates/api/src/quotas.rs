@@ -31,6 +31,15 @@ pub(crate) struct Accounts {
     usage: Mutex<Option<(Instant, Arc<UsageByName>)>>,
 }
 
+impl Accounts {
+    /// Begins anew for a tenant.
+    pub(crate) async fn forget(&self, tenant: &TenantId) {
+        self.meters.forget(tenant);
+        // What is known of all is asked for again.
+        *self.usage.lock().await = None;
+    }
+}
+
 impl Edge {
     /// Whether operators declared a tenant.
     pub(crate) fn knows_tenant(&self, tenant: &TenantId) -> bool {

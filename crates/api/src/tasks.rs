@@ -150,6 +150,18 @@ impl Tasks {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Cancels what a tenant runs, and forgets the results of what it ran: it is deleted.
+    pub(crate) fn forget(&self, tenant: &TenantId) {
+        for task in self
+            .lock()
+            .values()
+            .filter(|task| task.asker.tenant_id() == Some(tenant))
+        {
+            task.cancel.cancel();
+        }
+        self.done().retain(|_, done| done.asker.tenant_id() != Some(tenant));
+    }
+
     /// How many tasks of an action there are.
     pub(crate) fn count(&self, action: &str) -> usize {
         self.lock().values().filter(|task| task.action == action).count()

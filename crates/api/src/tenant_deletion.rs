@@ -32,12 +32,22 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         closed: true,
     };
     edge.engine.execute(&call.ctx, closed).await?;
-    edge.discovers.forget(&id);
-    edge.async_searches.forget(&id);
+    edge.forget_tenant(&id).await;
     Ok(Reply::ok(&json!({
         "acknowledged": true,
         "deletion": format!("/_firn/tenants/{id}/deletion"),
     })))
+}
+
+impl Edge {
+    /// Lets go what is kept in memory of a tenant: when it is deleted, and when another one of its name is declared, because
+    /// a request that was on its way may have left something in between.
+    pub(crate) async fn forget_tenant(&self, id: &TenantId) {
+        self.discovers.forget(id);
+        self.async_searches.forget(id);
+        self.tasks.forget(id);
+        self.accounts.forget(id).await;
+    }
 }
 
 /// `GET /_firn/tenants/{id}/deletion`: how far it is, and at its end what was removed.

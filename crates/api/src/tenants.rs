@@ -83,10 +83,14 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         closed: false,
     };
     let changed = Arc::clone(&control);
-    let created = change(move || changed.put_tenant(&id, settings)).await?;
+    let declared = id.clone();
+    let created = change(move || changed.put_tenant(&declared, settings)).await?;
     set_cache_quotas(&control, &*edge.engine);
     // One of this name may have been deleted before; from now on its events are taken again.
     edge.engine.execute(&call.ctx, reopen).await?;
+    if created {
+        edge.forget_tenant(&id).await;
+    }
     Ok(Reply::ok(&json!({"acknowledged": true, "created": created})))
 }
 

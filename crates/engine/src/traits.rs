@@ -106,7 +106,7 @@ pub trait Engine: Snapshots + SearchableSnapshots + Send + Sync + 'static {
 
     /// Removes a tenant's events from every index that holds events by tenant, for ever: when this
     /// returns, no file holds them, and they come back after no crash. What is written meanwhile may
-    /// stay, and so does what points in time and scrolls hold until they end. Rewrites the segments
+    /// stay, and so does what points in time and scrolls of others hold until they end. Rewrites the segments
     /// that hold such events, so it takes long; asking again after an error goes on with the rest.
     /// [`crate::ErrorKind::Forbidden`] unless the scope is unlimited.
     async fn purge_tenant(&self, ctx: &RequestContext, request: PurgeRequest) -> Result<PurgeOutcome>;

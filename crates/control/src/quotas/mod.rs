@@ -195,6 +195,11 @@ impl Meters {
             .map_or_else(Ingest::default, |meter| meter.ingest(now))
     }
 
+    /// Begins anew for a tenant. Searches of it that run end uncounted.
+    pub fn forget(&self, tenant: &TenantId) {
+        self.tenants.lock().remove(tenant);
+    }
+
     /// What each tenant sent that sent anything.
     pub fn all_ingest(&self, now: Instant) -> Vec<(TenantId, Ingest)> {
         let tenants = self.tenants.lock();
@@ -223,6 +228,29 @@ mod tests {
 
     fn tenant(name: &str) -> TenantId {
         TenantId::parse(name).unwrap()
+    }
+
+    #[test]
+    fn a_tenant_that_is_forgotten_begins_anew() {
+        let (meters, now) = (Meters::default(), Instant::now());
+        let quotas = Quotas {
+            concurrent_searches: Some(1),
+            ..Quotas::default()
+        };
+        for name in ["a", "b"] {
+            meters.admit_ingest(&tenant(name), &quotas, 0, (3, 30), now).unwrap();
+        }
+        let running = meters.admit_search(&tenant("a"), &quotas).unwrap();
+        meters.forget(&tenant("a"));
+        assert_eq!(meters.ingest(&tenant("a"), now), Ingest::default());
+        assert_eq!(meters.ingest(&tenant("b"), now).events, 3);
+        let anew = meters.admit_search(&tenant("a"), &quotas).unwrap();
+        drop(running);
+        assert!(
+            meters.admit_search(&tenant("a"), &quotas).is_err(),
+            "another one's has ended"
+        );
+        drop(anew);
     }
 
     #[test]

@@ -209,6 +209,12 @@ impl Core {
                 Some(_) => {}
             }
         }
+        // Both ways: what somebody of a deleted tenant began before and opened after it is not there for the next of its name.
+        let (closed, closed_now) = (&before.metadata.closed_tenants, &next.metadata.closed_tenants);
+        for tenant in closed.symmetric_difference(closed_now) {
+            self.contexts.forget_tenant(tenant);
+            self.search_pool.forget_tenant(tenant);
+        }
         if before.metadata.cluster_settings != next.metadata.cluster_settings
             && let Err(error) = self.use_cluster_settings(&next.metadata.cluster_settings)
         {

@@ -298,6 +298,21 @@ impl Contexts {
         });
     }
 
+    /// A tenant is deleted, or another one of its name begins: nothing that it opened is there any more. Searches that read
+    /// from it now finish.
+    pub(super) fn forget_tenant(&self, tenant: &str) {
+        let is_own = |context: &Arc<Context>| context.scope.tenant_id().is_some_and(|own| own.as_str() == tenant);
+        let gone: Vec<Arc<Context>> = {
+            let mut open = self.open.lock();
+            open.by_id
+                .extract_if(|_, context| is_own(context))
+                .map(|(_, context)| context)
+                .collect()
+        };
+        // What they hold is let go of outside of the lock.
+        drop(gone);
+    }
+
     /// The indices that a context holds shards of, by uuid.
     pub(super) fn indices_of(&self, kind: ContextKind, id: &str) -> Vec<String> {
         let open = self.open.lock();
@@ -580,6 +595,23 @@ mod tests {
         assert_eq!(contexts.close(&other, kind, &ids).unwrap()[0].shard_count, 0);
         assert!(found(&own), "still there");
         assert_eq!(contexts.close(&own, kind, &CloseContexts::All).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_a_deleted_tenant_opened_goes() {
+        let contexts = Contexts::new(7);
+        let scope = |name: &str| Arc::new(Scope::tenant(firn_model::tenant::TenantId::parse(name).unwrap()));
+        for scope in [
+            scope("a"),
+            Arc::new(Scope::clone(&scope("a")).of("API key id [x]")),
+            scope("ab"),
+            Arc::new(Scope::operator()),
+        ] {
+            contexts.open(&scope, Vec::new(), 1000, 0, None).unwrap();
+        }
+        contexts.forget_tenant("a");
+        assert!(contexts.points_in_time(&scope("a")).is_empty());
+        assert_eq!(contexts.points_in_time(&Scope::operator()).len(), 2);
     }
 
     #[test]

@@ -231,6 +231,11 @@ impl Pool {
     pub fn tenants_cpu_time(&self) -> Vec<(TenantId, Duration)> {
         self.threads.workers.tenants_cpu_time(self.lane)
     }
+
+    /// Counts the CPU time of a tenant anew, here and in the pools that share threads with this one.
+    pub fn forget_tenant(&self, tenant: &str) {
+        self.threads.workers.forget_tenant(tenant);
+    }
 }
 
 fn lane_of(config: PoolConfig) -> Lane {

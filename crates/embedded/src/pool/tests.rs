@@ -236,7 +236,10 @@ fn a_long_job_is_interrupted_and_goes_on() {
     assert!(search.close_within(Duration::from_secs(10)));
     assert_eq!(search.stats().completed, 2);
     let cpu = search.tenants_cpu_time();
-    assert!(cpu.iter().any(|(tenant, _)| tenant.as_str() == "heavy"), "{cpu:?}");
+    let is_heavy = |(tenant, _): &(TenantId, Duration)| tenant.as_str() == "heavy";
+    assert!(cpu.iter().any(is_heavy), "{cpu:?}");
+    write.forget_tenant("heavy");
+    assert!(!search.tenants_cpu_time().iter().any(is_heavy), "they share threads");
 }
 
 #[test]

@@ -516,6 +516,13 @@ impl Workers {
         .collect()
     }
 
+    /// Counts the CPU time of a tenant anew.
+    pub(super) fn forget_tenant(&self, tenant: &str) {
+        let mut state = self.state.lock();
+        let is_own = |flow: &FlowKey| matches!(flow, FlowKey::Tenant(own) if own.as_str() == tenant);
+        state.cpu.retain(|flow, _| !is_own(flow));
+    }
+
     /// Whether a job of this lane runs on the calling thread.
     pub(super) fn runs_here(self: &Arc<Self>, lane: usize) -> bool {
         let is_here = |current: &Current| Arc::ptr_eq(&current.workers, self) && current.place.lane == lane;

@@ -1,7 +1,9 @@
 //! Indices that hold events by tenant: where documents lie, and which shards are asked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use firn_engine::context::OpenPointInTime;
 use firn_engine::document::{BulkItem, GetRequest};
 use firn_engine::search::SearchRequest;
 use firn_engine::{Engine, ErrorKind, RequestContext, Scope};
@@ -179,4 +181,43 @@ fn nothing_is_written_for_a_tenant_that_is_being_deleted() {
     node.write(event("other", 1));
     node.execute(close(false)).unwrap();
     node.write(event("acme", 3));
+}
+
+#[test]
+fn what_was_opened_for_a_tenant_that_is_being_deleted_is_not_there_for_the_next_one() {
+    let node = with_tenants();
+    node.write(event("acme", 1));
+    node.refresh("logs");
+    let acme = RequestContext {
+        scope: Arc::new(Scope::tenant(TenantId::parse("acme").unwrap())),
+        ..RequestContext::new()
+    };
+    let open = |ctx: &RequestContext| {
+        let request = OpenPointInTime {
+            target: target("logs"),
+            routing: Vec::new(),
+            keep_alive: Duration::from_secs(60),
+            index_filter: None,
+            allow_partial_results: false,
+        };
+        node.run(node.engine.open_point_in_time(ctx, request)).unwrap();
+    };
+    let count = |ctx: &RequestContext| node.run(node.engine.points_in_time(ctx)).unwrap().len();
+    let close = |closed| {
+        let command = Command::SetTenantClosed {
+            tenant: "acme".to_owned(),
+            closed,
+        };
+        node.execute(command).unwrap()
+    };
+    open(&acme);
+    open(&ctx());
+    close(true);
+    assert_eq!(count(&ctx()), 1);
+    // By a request that was on its way.
+    open(&acme);
+    close(true);
+    assert_eq!(count(&acme), 1);
+    close(false);
+    assert_eq!((count(&acme), count(&ctx())), (0, 1));
 }

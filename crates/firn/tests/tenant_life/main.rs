@@ -1,6 +1,7 @@
 //! What happens to events by time and by tenant, in the real process: old ones are dropped, tenants are
 //! placed and deleted.
 
+mod anew;
 mod deletion;
 mod placement;
 mod retention;
@@ -9,6 +10,8 @@ mod snapshots;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use firn_testkit::{Answer, Client, Node, NodeOptions};
 use serde_json::{Value, json};
 
@@ -19,18 +22,38 @@ fn start(folder: &Path) -> Node {
 
 /// One that may also have repositories in a folder.
 fn start_with(folder: &Path, repositories: Option<&Path>) -> Node {
-    let repositories = repositories.map(|path| ("path.repo".to_owned(), path.display().to_string()));
+    let repositories = repositories.map(|path| ("path.repo", path.display().to_string()));
+    start_set(folder, repositories)
+}
+
+/// One that knows who asks, and its operator.
+fn start_secure(folder: &Path) -> (Node, Client) {
+    let password = folder.join("password");
+    std::fs::write(&password, "correct horse\n").unwrap();
+    let settings = [
+        ("xpack.security.enabled", "true".to_owned()),
+        ("operator.password_file", password.display().to_string()),
+    ];
+    let node = start_set(folder, settings);
+    let operator = format!("Basic {}", STANDARD.encode("elastic:correct horse"));
+    let operator = node.client().authorized(operator);
+    (node, operator)
+}
+
+fn start_set(folder: &Path, settings: impl IntoIterator<Item = (&'static str, String)>) -> Node {
+    let usual = [
+        ("data_streams.lifecycle.poll_interval", "1s".to_owned()),
+        // The machine that runs the tests may have a full disk.
+        (
+            "cluster.routing.allocation.disk.watermark.flood_stage",
+            "100mb".to_owned(),
+        ),
+    ];
     let options = NodeOptions {
-        settings: repositories
+        settings: settings
             .into_iter()
-            .chain([
-                ("data_streams.lifecycle.poll_interval".into(), "1s".into()),
-                // The machine that runs the tests may have a full disk.
-                (
-                    "cluster.routing.allocation.disk.watermark.flood_stage".into(),
-                    "100mb".into(),
-                ),
-            ])
+            .chain(usual)
+            .map(|(name, value)| (name.to_owned(), value))
             .collect(),
     };
     Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &options).unwrap()
