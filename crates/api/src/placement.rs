@@ -197,6 +197,7 @@ impl Measured {
         json!({
             "number_of_shards": self.number_of_shards,
             "placement": proposal.placement.print(),
+            "weighed_by": proposal.weighed_by,
             "moves": moved,
             "before": print_balance(&proposal.before),
             "after": print_balance(&proposal.after),

@@ -18,7 +18,7 @@ pub struct Balance {
 /// What lies on one shard.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ShardLoad {
-    /// Its part of all load, 0 to 1: half of it by bytes, half by the cost of searches.
+    /// Its part of all load, 0 to 1, as [`super::Proposal::weighed_by`] says.
     pub share: f64,
     /// Bytes.
     pub bytes: f64,
@@ -28,21 +28,47 @@ pub struct ShardLoad {
     pub tenants: usize,
 }
 
-/// The part of all load that each tenant is, 0 to 1: half of it by bytes, half by the cost of searches;
-/// by bytes alone where nothing was searched, and the other way round. Where there is nothing at all
-/// everybody weighs the same.
-pub(super) fn shares(volumes: &[TenantVolume]) -> Vec<f64> {
-    let bytes: f64 = volumes.iter().map(|volume| volume.bytes as f64).sum();
-    let searches: f64 = volumes.iter().map(|volume| volume.search_cost as f64).sum();
-    let of = |part: u64, all: f64| if all > 0.0 { part as f64 / all } else { 0.0 };
-    let measures = f64::from(u8::from(bytes > 0.0) + u8::from(searches > 0.0));
-    volumes
+/// CPU time of all searches together, in microseconds, from which on they count. It is counted from the start of a process: soon
+/// after that a few milliseconds would make half of all load of whoever asked first.
+pub(super) const SEARCH_COST_MIN: u64 = 10_000_000;
+
+/// What part of everything each tenant is.
+pub(super) struct Shares {
+    /// Of all load, 0 to 1: half of it by bytes, half by the cost of searches; by bytes alone as long as those took less
+    /// than [`SEARCH_COST_MIN`], and the other way round where there are none. Where there is nothing at all everybody weighs
+    /// the same.
+    pub(super) load: Vec<f64>,
+    /// Of all bytes, 0 to 1.
+    pub(super) bytes: Vec<f64>,
+    /// What load was weighed by.
+    pub(super) by: &'static str,
+}
+
+pub(super) fn shares(volumes: &[TenantVolume]) -> Shares {
+    let part = |of: &dyn Fn(&TenantVolume) -> u64| -> Vec<f64> {
+        let all: f64 = volumes.iter().map(|volume| of(volume) as f64).sum();
+        let all = if all > 0.0 { all } else { 1.0 };
+        volumes.iter().map(|volume| of(volume) as f64 / all).collect()
+    };
+    let bytes = part(&|volume| volume.bytes);
+    let searches = part(&|volume| volume.search_cost);
+    let search_cost = volumes
         .iter()
-        .map(|volume| match measures > 0.0 {
-            true => (of(volume.bytes, bytes) + of(volume.search_cost, searches)) / measures,
-            false => 1.0 / volumes.len() as f64,
-        })
-        .collect()
+        .fold(0u64, |sum, volume| sum.saturating_add(volume.search_cost));
+    let has_bytes = volumes.iter().any(|volume| volume.bytes > 0);
+    let (load, by) = match (has_bytes, search_cost >= SEARCH_COST_MIN) {
+        (true, true) => {
+            let halves = bytes
+                .iter()
+                .zip(&searches)
+                .map(|(bytes, searches)| (bytes + searches) / 2.0);
+            (halves.collect(), "by bytes and search time")
+        }
+        (true, false) => (bytes.clone(), "by bytes"),
+        (false, true) => (searches, "by search time"),
+        (false, false) => (vec![1.0 / volumes.len() as f64; volumes.len()], "by number"),
+    };
+    Shares { load, bytes, by }
 }
 
 /// How tenants fill shards; a tenant on several fills them evenly.

@@ -24,7 +24,7 @@ pub struct TenantVolume {
     pub documents: u64,
     /// Its bytes on disk.
     pub bytes: u64,
-    /// What its searches cost so far; any unit, the same for all.
+    /// Time that its searches took so far, microseconds.
     pub search_cost: u64,
 }
 
@@ -35,6 +35,8 @@ pub struct Proposal {
     pub placement: Placement,
     /// Tenants that lie elsewhere than before, the heaviest first.
     pub moves: Vec<Move>,
+    /// What tenants were weighed by, and why if searches did not count, in words.
+    pub weighed_by: String,
     /// Shards as they would fill with the present table.
     pub before: Balance,
     /// Shards as they fill with the proposed one.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use firn_model::placement::{Placement, TENANTS_MAX};
 use firn_model::routing::shard_for;
 
-use super::balance::{measure, shares};
+use super::balance::{SEARCH_COST_MIN, Shares, measure, shares};
 use super::{Move, Proposal, TenantVolume};
 
 /// A tenant heavier than this, in shards of mean load, is spread over several: however it is placed its
@@ -13,6 +13,9 @@ use super::{Move, Proposal, TenantVolume};
 const SPLIT_FROM: f64 = 1.1;
 /// A spread tenant stays as it is while each of its parts is at least this heavy.
 const PART_MIN: f64 = 0.4;
+/// A tenant gets no more shards than leave each at least so many of its bytes, in shards of mean bytes, however much it is asked:
+/// where there is little to read several shards take longer than one.
+const PART_BYTES_MIN: f64 = 0.4;
 /// Shards this even are left alone.
 const EVEN_ENOUGH: f64 = 1.05;
 /// A move has to take at least this much, in shards of mean load, from the fullest shard: the cost of
@@ -50,7 +53,7 @@ pub fn propose(volumes: &[TenantVolume], number_of_shards: u32, present: Option<
         if to != from {
             moves.push(Move {
                 volume: volumes[tenant].clone(),
-                share: shares[tenant],
+                share: shares.load[tenant],
                 from: from.clone(),
                 to: to.clone(),
                 reason: packing.reasons.remove(&tenant).unwrap_or_default(),
@@ -62,17 +65,32 @@ pub fn propose(volumes: &[TenantVolume], number_of_shards: u32, present: Option<
         by_share.then_with(|| left.volume.tenant.cmp(&right.volume.tenant))
     });
     Proposal {
-        before: measure(&volumes, &shares, &before, number_of_shards),
-        after: measure(&volumes, &shares, &packing.places, number_of_shards),
+        before: measure(&volumes, &shares.load, &before, number_of_shards),
+        after: measure(&volumes, &shares.load, &packing.places, number_of_shards),
+        weighed_by: weighed_by(&volumes, &shares),
         placement: packing.table(),
         moves,
+    }
+}
+
+fn weighed_by(volumes: &[TenantVolume], shares: &Shares) -> String {
+    let sum: f64 = volumes.iter().map(|volume| volume.search_cost as f64).sum();
+    let seconds = |cost: f64| cost / 1e6;
+    match sum < SEARCH_COST_MIN as f64 {
+        true => format!(
+            "{}: searches took {:.1} s since the start, and count from {:.0} s on",
+            shares.by,
+            seconds(sum),
+            seconds(SEARCH_COST_MIN as f64)
+        ),
+        false => shares.by.to_owned(),
     }
 }
 
 /// Tenants on shards, being moved.
 struct Packing<'a> {
     volumes: &'a [TenantVolume],
-    shares: &'a [f64],
+    shares: &'a Shares,
     /// By tenant: its shards, ascending.
     places: Vec<Vec<u32>>,
     before: Vec<Vec<u32>>,
@@ -87,7 +105,7 @@ struct Packing<'a> {
 impl<'a> Packing<'a> {
     fn new(
         volumes: &'a [TenantVolume],
-        shares: &'a [f64],
+        shares: &'a Shares,
         places: Vec<Vec<u32>>,
         number_of_shards: u32,
         present: Option<&'a Placement>,
@@ -112,7 +130,12 @@ impl<'a> Packing<'a> {
 
     /// A tenant's load, in shards of mean load.
     fn load(&self, tenant: usize) -> f64 {
-        self.shares[tenant] * self.shard_count() as f64
+        self.shares.load[tenant] * self.shard_count() as f64
+    }
+
+    /// A tenant's bytes, in shards of mean bytes.
+    fn bytes(&self, tenant: usize) -> f64 {
+        self.shares.bytes[tenant] * self.shard_count() as f64
     }
 
     /// Counts anew what lies where: sums that only ever grew and shrank would drift.
@@ -144,7 +167,8 @@ impl<'a> Packing<'a> {
             if part <= SPLIT_FROM && (have == 1 || part >= PART_MIN) {
                 continue;
             }
-            let wanted = (load.ceil() as usize).clamp(1, self.shard_count());
+            let by_bytes = (self.bytes(tenant) / PART_BYTES_MIN).floor();
+            let wanted = (load.ceil().min(by_bytes) as usize).clamp(1, self.shard_count());
             if wanted == have || !self.may_move(tenant) {
                 continue;
             }
@@ -159,9 +183,10 @@ impl<'a> Packing<'a> {
                 continue;
             }
             let reason = format!(
-                "it is {load:.2} times what one of {} shards carries on average, so it gets {wanted} of them instead of \
+                "it is {load:.2} times what one of {} shards carries on average {}, so it gets {wanted} of them instead of \
                  {have}",
-                self.shard_count()
+                self.shard_count(),
+                self.shares.by
             );
             self.reasons.insert(tenant, reason);
         }
@@ -194,9 +219,10 @@ impl<'a> Packing<'a> {
                 return;
             };
             let reason = format!(
-                "shard {from} carried {:.2} times the average and shard {to} {:.2} times: it takes {:.2} from one to the \
+                "shard {from} carried {:.2} times the average {} and shard {to} {:.2} times: it takes {:.2} from one to the \
                  other",
                 self.loads[from as usize],
+                self.shares.by,
                 self.loads[to as usize],
                 self.load(tenant)
             );

@@ -72,8 +72,8 @@ fn searches_count_as_much_as_bytes() {
     let mut on = |shard: u32| names.find(|name| shard_for(name, 2) == shard).unwrap();
     let (a, b, c, d) = (on(0), on(0), on(1), on(1));
     let volumes = [
-        volume(&a, 1000, 50),
-        volume(&b, 1000, 50),
+        volume(&a, 1000, 50_000_000),
+        volume(&b, 1000, 50_000_000),
         volume(&c, 1000, 0),
         volume(&d, 1000, 0),
     ];
@@ -82,6 +82,42 @@ fn searches_count_as_much_as_bytes() {
     assert_eq!(proposal.before.bytes_max_over_mean, 1.0);
     assert_eq!(proposal.before.search_max_over_mean, 2.0);
     assert_eq!(proposal.after.search_max_over_mean, 1.0);
+    assert_eq!(proposal.weighed_by, "by bytes and search time");
+    assert!(proposal.moves[0].reason.contains("by bytes and search time"));
+}
+
+#[test]
+fn a_few_searches_after_a_start_move_nobody() {
+    let mut volumes = zipf(20);
+    let asked_nothing = propose(&volumes, 4, None);
+    volumes[19].search_cost = 9_999_999;
+    let asked_little = propose(&volumes, 4, None);
+    assert_eq!(asked_little.placement, asked_nothing.placement);
+    assert_eq!(asked_little.before.shards.len(), 4);
+    assert_eq!(
+        asked_little.weighed_by,
+        "by bytes: searches took 10.0 s since the start, and count from 10 s on"
+    );
+    volumes[19].search_cost = 10_000_000;
+    assert_ne!(propose(&volumes, 4, None).placement, asked_nothing.placement);
+}
+
+#[test]
+fn a_small_tenant_is_not_spread_however_much_it_is_asked() {
+    let mut volumes: Vec<TenantVolume> = (0..20)
+        .map(|number| volume(&format!("t{number}"), 1_000_000, 0))
+        .collect();
+    volumes.push(volume("asked", 1000, 60_000_000));
+    let proposal = propose(&volumes, 4, None);
+    let place = proposal.placement.shards_of("asked");
+    assert!(place.is_none_or(|shards| shards.len() == 1), "{place:?}");
+
+    // One that has a third of all bytes gets as many as these fill.
+    volumes[20] = volume("asked", 10_000_000, 600_000_000);
+    let proposal = propose(&volumes, 4, None);
+    let step = &proposal.moves[0];
+    assert_eq!((step.volume.tenant.as_str(), step.to.len()), ("asked", 3));
+    assert!(step.reason.contains("by bytes and search time"), "{}", step.reason);
 }
 
 #[test]
@@ -98,7 +134,7 @@ fn nothing_measured_moves_nothing() {
 }
 
 fn volumes() -> impl Strategy<Value = Vec<TenantVolume>> {
-    let one = (0u64..1_000_000_000, 0u64..4, 0u64..1_000_000).prop_map(|(bytes, scale, searches)| {
+    let one = (0u64..1_000_000_000, 0u64..4, 0u64..2_000_000).prop_map(|(bytes, scale, searches)| {
         // Some are orders of magnitude larger than others.
         (bytes >> (scale * 7), searches >> (scale * 4))
     });
