@@ -142,7 +142,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         .map(|info| ((sort.key(&info), info.name.clone(), info.repository.clone()), info))
         .collect();
     if let Some(policies) = params.list("slm_policy_filter") {
-        keyed.retain(|(_, info)| is_of_policy(info, &policies));
+        keyed.retain(|(_, info)| is_of_policy(policy_of(info), &policies));
     }
     if let Some(from) = params.get("from_sort_value") {
         let from = sort.read_key(from)?;
@@ -194,15 +194,29 @@ async fn all(edge: &Edge, call: &Call) -> Result<Vec<SnapshotInfo>, ApiError> {
     Ok(infos)
 }
 
-fn is_of_policy(info: &SnapshotInfo, policies: &[String]) -> bool {
-    let policy = info
-        .metadata
-        .as_ref()
-        .and_then(|metadata| metadata.get("policy")?.as_str());
-    policies.iter().any(|pattern| match pattern.as_str() {
-        "_none" => policy.is_none(),
-        pattern => policy.is_some_and(|policy| matches_pattern(pattern, policy)),
-    })
+/// The policy that made a snapshot.
+fn policy_of(info: &SnapshotInfo) -> Option<&str> {
+    info.metadata.as_ref()?.get("policy")?.as_str()
+}
+
+/// As for names of indices, `-` before a pattern takes out what follows, once there was a wildcard.
+fn is_of_policy(policy: Option<&str>, policies: &[String]) -> bool {
+    let mut is_wanted = false;
+    let mut was_wild = false;
+    for pattern in policies {
+        match pattern.strip_prefix('-').filter(|_| was_wild) {
+            Some(out) if policy.is_some_and(|policy| matches_pattern(out, policy)) => return false,
+            Some(_) => {}
+            None => {
+                was_wild |= pattern.contains('*');
+                is_wanted |= match pattern.as_str() {
+                    "_none" => policy.is_none(),
+                    pattern => policy.is_some_and(|policy| matches_pattern(pattern, policy)),
+                };
+            }
+        }
+    }
+    is_wanted
 }
 
 /// Opaque to clients: the parts of a place, with their lengths before them.
@@ -305,6 +319,26 @@ pub(crate) fn print(info: &SnapshotInfo, detail: Detail) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn policies_are_taken_out_after_a_wildcard() {
+        for (patterns, policy, is_wanted) in [
+            ("n*,-nightly", Some("nightly"), false),
+            ("n*,-nightly", Some("noon"), true),
+            ("*,-night*", Some("nightly"), false),
+            ("-nightly", Some("nightly"), false),
+            ("-nightly", Some("-nightly"), true),
+            ("*", None, false),
+            ("_none,x", None, true),
+            ("_none", Some("nightly"), false),
+        ] {
+            assert_eq!(
+                is_of_policy(policy, &split_list(patterns)),
+                is_wanted,
+                "{patterns} {policy:?}"
+            );
+        }
+    }
 
     #[test]
     fn a_place_is_read_as_it_was_printed() {

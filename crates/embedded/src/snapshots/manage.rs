@@ -24,6 +24,9 @@ use super::status::{info_of, status_of};
 use super::uses::{Changing, Removal};
 use crate::engine::Core;
 
+/// Times that snapshots are looked for while others delete them.
+const FIND_TRIES: usize = 5;
+
 /// What a snapshot's name stands for: in the log, or among those that are being made.
 type Found = Vec<SnapshotManifest>;
 
@@ -192,7 +195,8 @@ impl Core {
         Ok(statuses)
     }
 
-    /// The manifests of snapshots by name, and which of `also` the names mean too.
+    /// The manifests of snapshots by name, and which of `also` the names mean too. One that was deleted while it was read,
+    /// maybe by another cluster, is looked for again by its name.
     async fn find<'a>(
         &self,
         repository: &Repository,
@@ -200,9 +204,43 @@ impl Core {
         also: impl Iterator<Item = &'a str>,
         ignore_unavailable: bool,
     ) -> Result<(Found, HashSet<String>)> {
-        let state = repository.state().await?;
+        let also: Vec<&str> = also.collect();
+        let mut state = repository.state().await?;
+        for _ in 1..FIND_TRIES {
+            let (found, unread) = self
+                .find_in(&state, repository, names, &also, ignore_unavailable)
+                .await?;
+            if unread.is_empty() {
+                return Ok(found);
+            }
+            let now = repository.state().await?;
+            let is_gone = |entry: &SnapshotEntry| now.snapshots.get(&entry.name) != Some(entry);
+            if let Some((_, error)) = unread.into_iter().find(|(entry, _)| !is_gone(entry)) {
+                return Err(error);
+            }
+            state = now;
+        }
+        let (found, mut unread) = self
+            .find_in(&state, repository, names, &also, ignore_unavailable)
+            .await?;
+        match unread.pop() {
+            Some((_, error)) => Err(error),
+            None => Ok(found),
+        }
+    }
+
+    /// The same among what was there at one time, and the snapshots that cannot be read.
+    async fn find_in(
+        &self,
+        state: &State,
+        repository: &Repository,
+        names: &[String],
+        also: &[&str],
+        ignore_unavailable: bool,
+    ) -> Result<((Found, HashSet<String>), Vec<(SnapshotEntry, Error)>)> {
         // One that has just become part of the repository is still counted among those that are being made, and one that failed may have been made since.
-        let unfinished: Vec<&str> = also.filter(|name| !state.snapshots.contains_key(*name)).collect();
+        let is_unfinished = |name: &&str| !state.snapshots.contains_key(*name);
+        let unfinished: Vec<&str> = also.iter().copied().filter(is_unfinished).collect();
         let existing: Vec<&str> = state
             .snapshots
             .keys()
@@ -222,15 +260,15 @@ impl Core {
             .filter(|name| unfinished.contains(name))
             .map(|name| (*name).to_owned())
             .collect();
-        let mut manifests = Vec::new();
-        for (_, manifest) in repository.manifests(entries).await {
+        let (mut manifests, mut unread) = (Vec::new(), Vec::new());
+        for (entry, manifest) in repository.manifests(entries).await {
             match manifest {
                 Ok(manifest) => manifests.push(manifest),
                 Err(_) if ignore_unavailable => {}
-                Err(error) => return Err(error),
+                Err(error) => unread.push((entry, error)),
             }
         }
-        Ok((manifests, among))
+        Ok(((manifests, among), unread))
     }
 
     /// Removes snapshots; those that are being made are stopped first.

@@ -157,6 +157,9 @@ impl Policy {
                 other => return Err(unknown_field("policy", other)),
             }
         }
+        if value.get("phases").is_none() {
+            return Err(Error::illegal_argument("Required [phases]"));
+        }
         validate::check(&policy)?;
         Ok(policy)
     }

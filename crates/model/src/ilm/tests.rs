@@ -115,6 +115,7 @@ fn what_makes_no_sense_is_refused() {
             hot(json!({"forcemerge": {"max_num_segments": 1}})),
             "without an accompanying [rollover]",
         ),
+        (json!({}), "Required [phases]"),
         (warm(json!({"forcemerge": {}})), "Required [max_num_segments]"),
         (
             warm(json!({"forcemerge": {"max_num_segments": 0}})),
