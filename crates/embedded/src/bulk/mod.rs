@@ -3,7 +3,8 @@
 //! A bulk is admitted by its bytes ([`pressure`]), waits for a write thread, and then runs window
 //! by window ([`WINDOW_ITEMS`]), so that the memory of mapped documents stays bounded: [`plan`]
 //! finds each item's index and shard (by its time in [`periods`], by its tenant in [`tenant`]), [`map_window`] maps its documents in parallel and adds new
-//! fields to mappings, [`apply`] hands them to the shards in order. [`complete`] answers from the
+//! fields to mappings, [`apply`] hands them to the shards in order. Items whose index went meanwhile come a second time, as it may be
+//! made anew. [`complete`] answers from the
 //! thread that made the last shard's WAL durable; no write thread waits for a disk.
 
 mod apply;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 
 use firn_engine::document::{BulkItem, BulkItemResponse, BulkRequest, BulkResponse, Operation};
 use firn_engine::{RequestContext, Scope};
-use firn_model::Result;
+use firn_model::{ErrorKind, Result};
 use firn_storage::wal::Position;
 use tokio::sync::oneshot;
 
@@ -92,15 +93,30 @@ fn run(core: &Arc<Core>, scope: &Arc<Scope>, request: BulkRequest, answer: Answe
         responses: (0..items.len()).map(|_| None).collect(),
         touched: BTreeMap::new(),
     };
-    let targets = plan::Targets::new(core, scope, &items);
+    let mut targets = plan::Targets::new(core, scope, &items);
     let mut rounds = plan::Rounds::new(core);
     let mut start = 0;
     while start < items.len() {
         let window = window_from(&items, start);
         start = window.end;
-        let groups = plan::plan(core, scope, &items, window, &targets, &mut rounds, &mut progress);
-        let works = map_window::map_groups(core, scope, &items, groups);
-        apply::apply_groups(core, scope, &items, works, &mut progress);
+        let mut write = |positions: &[usize], targets: &plan::Targets| {
+            let groups = plan::plan(core, scope, &items, positions, targets, &mut rounds, &mut progress);
+            let works = map_window::map_groups(core, scope, &items, groups);
+            apply::apply_groups(core, scope, &items, works, &mut progress);
+            // An index that was there is gone: unused ones go with the tenant that made them.
+            let is_gone = |position: &usize| {
+                let response = progress.responses[*position].as_ref();
+                let error = response.and_then(|response| response.result.as_ref().err());
+                error.is_some_and(|error| error.kind() == ErrorKind::IndexNotFound)
+                    && targets.may_make(&items[*position])
+            };
+            positions.iter().copied().filter(is_gone).collect::<Vec<_>>()
+        };
+        let gone = write(&window.collect::<Vec<_>>(), &targets);
+        if !gone.is_empty() {
+            targets = plan::Targets::new(core, scope, &items);
+            write(&gone, &targets);
+        }
     }
     core.share_merging(progress.touched.values());
     complete::complete(core, request.refresh, progress, answer);

@@ -1,7 +1,6 @@
 //! Which index and shard each item goes to.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -80,7 +79,7 @@ impl Targets {
         // Most items name the index of the item before them, and there is nothing new to say.
         let mut last: Option<(&str, bool)> = None;
         for item in items {
-            let makes = !item.require_alias && !matches!(item.operation, Operation::Delete);
+            let makes = makes(item);
             if last.is_some_and(|(name, made)| name == item.index && (made || !makes)) {
                 continue;
             }
@@ -101,10 +100,20 @@ impl Targets {
         Ok((target, state.index(&target.index)?))
     }
 
+    /// Whether an item's name led to an index, and one that is missing may be made for it.
+    pub(super) fn may_make(&self, item: &BulkItem) -> bool {
+        makes(item) && self.by_name.get(&item.index).is_some_and(Result::is_ok)
+    }
+
     /// The index of an item that has one by its time.
     fn by_time(&self, position: usize) -> Option<&Result<Arc<str>>> {
         self.by_time.get(position)?.as_ref()
     }
+}
+
+/// Whether an item makes its index if that is missing.
+fn makes(item: &BulkItem) -> bool {
+    !item.require_alias && !matches!(item.operation, Operation::Delete)
 }
 
 fn resolve_or_make(core: &Core, scope: &Scope, name: &str, makes: bool) -> Result<WriteTarget> {
@@ -127,12 +136,12 @@ fn resolve_or_make(core: &Core, scope: &Scope, name: &str, makes: bool) -> Resul
     }
 }
 
-/// Groups a window of items by shard. Items that cannot be planned are answered.
+/// Groups items at some positions by shard. Items that cannot be planned are answered.
 pub(super) fn plan(
     core: &Core,
     scope: &Scope,
     items: &[BulkItem],
-    window: Range<usize>,
+    positions: &[usize],
     targets: &Targets,
     rounds: &mut Rounds,
     progress: &mut Progress,
@@ -144,7 +153,7 @@ pub(super) fn plan(
     let mut table_by_index: HashMap<&str, usize> = HashMap::new();
     // Most bulks name one index many times.
     let mut last: Option<(&str, &WriteTarget, &Arc<IndexState>, usize)> = None;
-    for position in window {
+    for &position in positions {
         let item = &items[position];
         let by_time = targets.by_time(position);
         let found = match (last, by_time) {

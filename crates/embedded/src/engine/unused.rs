@@ -16,8 +16,7 @@ impl Core {
     /// Removes what a tenant's writes made and nobody has a document in; the names of the indices that went. What does
     /// not serve, is closed or is mounted stays: nobody knows what it holds, or somebody wanted it.
     ///
-    /// A write that comes while one of them goes is told that there is no such index, and makes it anew if it comes
-    /// again. None that was acknowledged goes.
+    /// A write that finds that its index went makes it anew. None that was acknowledged goes.
     pub(super) fn drop_unused_of(&self, ctx: &RequestContext, tenant: &TenantId) -> Result<Vec<String>> {
         check_operator(ctx)?;
         let metadata = Arc::clone(&self.state().metadata);

@@ -33,7 +33,7 @@ fn try_serve(shared: &Shared, client: TcpStream) -> io::Result<()> {
         }
         let mut exchange = Exchange::new(shared, &request);
         let goes_on = exchange.run(&request, &client, &mut store);
-        shared.state().stats.add(exchange.asked);
+        exchange.count();
         if !matches!(goes_on, Ok(true)) {
             let _ = client.shutdown(Shutdown::Both);
             return goes_on.map(drop);
@@ -46,6 +46,7 @@ fn try_serve(shared: &Shared, client: TcpStream) -> io::Result<()> {
 struct Exchange<'a> {
     shared: &'a Shared,
     asked: Asked,
+    is_counted: bool,
 }
 
 impl<'a> Exchange<'a> {
@@ -77,6 +78,14 @@ impl<'a> Exchange<'a> {
                 received: 0,
                 fault,
             },
+            is_counted: false,
+        }
+    }
+
+    /// Adds it to what was asked, once. Whoever has a whole answer finds its request counted.
+    fn count(&mut self) {
+        if !std::mem::replace(&mut self.is_counted, true) {
+            self.shared.state().stats.add(self.asked.clone());
         }
     }
 
@@ -126,6 +135,7 @@ impl<'a> Exchange<'a> {
         let mut client = client;
         let is_head = self.asked.method == Method::Head;
         let (len, body) = if is_head { (0, "") } else { (body.len(), body) };
+        self.count();
         write!(
             client,
             "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/xml\r\nContent-Length: {len}\r\n\r\n{body}"
@@ -193,7 +203,6 @@ impl<'a> Exchange<'a> {
     fn send(&mut self, client: &TcpStream, answer: &Message) -> io::Result<bool> {
         let mut client = client;
         let len = (self.asked.method != Method::Head).then_some(answer.body.len());
-        client.write_all(&answer.head_bytes(len))?;
         let is_stalled = self.asked.fault == Some(Fault::Stall);
         let is_cut = self.asked.fault == Some(Fault::Reset) || is_stalled;
         let sent = if is_cut {
@@ -201,10 +210,19 @@ impl<'a> Exchange<'a> {
         } else {
             answer.body.len()
         };
+        if sent == 0 {
+            self.count();
+        }
+        client.write_all(&answer.head_bytes(len))?;
+        let mut rest = sent;
         for piece in answer.body[..sent].chunks(PIECE_BYTES) {
             self.pace(piece.len());
-            client.write_all(piece)?;
+            rest -= piece.len();
             self.asked.received += piece.len() as u64;
+            if rest == 0 {
+                self.count();
+            }
+            client.write_all(piece)?;
         }
         client.flush()?;
         if is_stalled {
