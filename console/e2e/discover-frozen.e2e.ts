@@ -103,7 +103,7 @@ describe('Discover of frozen events', () => {
     await page.getByText('This answer is made in the background').waitFor();
     const stranger = await windows.open(firn, '/discover', { as: STRANGER });
     await stranger.goto(page.url());
-    await stranger.getByRole('alert').filter({ hasText: 'No answer' }).waitFor();
+    await stranger.getByRole('alert').filter({ hasText: 'no longer there, or not yours' }).waitFor();
     expect(await stranger.locator('[data-total]').count()).toBe(0);
     expect(await stranger.getByRole('slider').count()).toBe(0);
   });

@@ -58,7 +58,7 @@ fn find(edge: &Edge, call: &Call, metadata: &Metadata) -> Result<(Map<String, Va
             .aliases
             .iter()
             .filter(|(name, _)| patterns.as_ref().is_none_or(|patterns| selects(patterns, name)))
-            .map(|(name, properties)| (name.clone(), print(properties)))
+            .map(|(name, properties)| (name.clone(), properties.print()))
             .collect();
         // Without names, an index without aliases is listed with none.
         if !matching.is_empty() || patterns.is_none() {
@@ -358,34 +358,12 @@ fn parse(body: &Map<String, Value>) -> Result<AliasMetadata, Error> {
     Ok(alias)
 }
 
-/// One alias as `_alias` prints it.
-pub(crate) fn print(alias: &AliasMetadata) -> Value {
-    let mut object = Map::new();
-    if let Some(filter) = &alias.filter {
-        object.insert("filter".to_owned(), filter.clone());
-    }
-    for (name, value) in [
-        ("index_routing", &alias.index_routing),
-        ("search_routing", &alias.search_routing),
-    ] {
-        if let Some(value) = value {
-            object.insert(name.to_owned(), value.as_str().into());
-        }
-    }
-    for (name, value) in [("is_write_index", alias.is_write_index), ("is_hidden", alias.is_hidden)] {
-        if let Some(value) = value {
-            object.insert(name.to_owned(), value.into());
-        }
-    }
-    Value::Object(object)
-}
-
 /// All aliases of an index.
 pub(crate) fn print_all(index: &IndexMetadata) -> Value {
     let aliases: Map<String, Value> = index
         .aliases
         .iter()
-        .map(|(name, properties)| (name.clone(), print(properties)))
+        .map(|(name, properties)| (name.clone(), properties.print()))
         .collect();
     Value::Object(aliases)
 }

@@ -267,7 +267,7 @@ fn print_content(content: &TemplateContent, flat: bool) -> Map<String, Value> {
         let aliases: Map<String, Value> = content
             .aliases
             .iter()
-            .map(|(name, properties)| (name.clone(), aliases::print(properties)))
+            .map(|(name, properties)| (name.clone(), properties.print()))
             .collect();
         object.insert("aliases".to_owned(), Value::Object(aliases));
     }

@@ -1,13 +1,13 @@
 //! Events of data streams with periods: each goes to the backing index of its own time.
 
 use std::collections::{BTreeSet, HashMap};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use firn_engine::document::BulkItem;
 use firn_model::dates::DateFormat;
 use firn_model::mapping::Resolved;
-use firn_model::metadata::{Command, DataStream, Metadata, TIMESTAMP};
+use firn_model::metadata::{Command, DataStream, Metadata, TIMESTAMP, event_times};
 use firn_model::names::{WriteTarget, resolve_date_math};
 use firn_model::period::print_instant;
 use firn_model::{Error, ErrorKind, Result};
@@ -51,15 +51,18 @@ pub(super) fn place(core: &Core, items: &[BulkItem], targets: &HashMap<String, R
         let Some(ms) = source_of(item).and_then(|source| event_time(source, &stream.format)) else {
             continue;
         };
+        if !stream.limits.contains(&ms)
+            && let Err(error) = metadata.check_event_time(&stream.stream, ms, now_ms)
+        {
+            placed[position] = Some(Err(error));
+            continue;
+        }
         match stream.find(ms) {
             Some(index) => placed[position] = Some(Ok(index)),
-            None => match metadata.check_event_time(&stream.stream, ms, now_ms) {
-                Ok(()) => {
-                    stream.missing.insert(ms.div_euclid(DAY_MS) * DAY_MS);
-                    waiting.push((position, ms));
-                }
-                Err(error) => placed[position] = Some(Err(error)),
-            },
+            None => {
+                stream.missing.insert(ms.div_euclid(DAY_MS) * DAY_MS);
+                waiting.push((position, ms));
+            }
         }
     }
     for stream in streams.values_mut() {
@@ -70,8 +73,8 @@ pub(super) fn place(core: &Core, items: &[BulkItem], targets: &HashMap<String, R
             placed[position] = match (stream.find(ms), &stream.failure) {
                 (Some(index), _) => Some(Ok(index)),
                 (None, Some(error)) => Some(Err(error.clone())),
-                // The stream has given its periods up meanwhile.
-                (None, None) => None,
+                // The stream has given its periods up: its newest index takes whatever has none.
+                (None, None) => stream.newest.clone().map(Ok),
             };
         }
     }
@@ -91,6 +94,10 @@ struct Stream {
     missing: BTreeSet<i64>,
     /// Why they cannot be made.
     failure: Option<Error>,
+    /// Times of events that need no look at the stream's limits, ms.
+    limits: RangeInclusive<i64>,
+    /// The index that takes events of no period, once that was made.
+    newest: Option<Arc<str>>,
 }
 
 impl Stream {
@@ -110,6 +117,8 @@ impl Stream {
             last: 0,
             missing: BTreeSet::new(),
             failure: None,
+            limits: event_times(&newest.settings, now_ms),
+            newest: None,
         })
     }
 
@@ -137,6 +146,12 @@ impl Stream {
         if let Some(stream) = metadata.data_streams.get(name) {
             self.spans = spans_of(metadata, stream);
             self.last = 0;
+            let is_unbound = |name: &String| {
+                let index = metadata.indices.get(name);
+                index.is_some_and(|index| index.settings.time_range_ms.is_none())
+            };
+            let newest = stream.indices.last().filter(|name| is_unbound(name));
+            self.newest = newest.map(|name| Arc::from(name.as_str()));
         }
     }
 }

@@ -306,10 +306,14 @@ impl Engine for Embedded {
         query: Query,
     ) -> Result<Vec<QueryExplanation>> {
         self.core.check_open()?;
-        searching::on_search_pool(&self.core, ctx, move |core, ctx| {
-            core.explain_query(ctx, &target, &query)
-        })
-        .await
+        let explain = move |core: &Core, ctx: &RequestContext| core.explain_query(ctx, &target, &query);
+        let mut explanations = searching::on_search_pool(&self.core, ctx, explain).await?;
+        for explanation in &mut explanations {
+            if let Err(error) = &mut explanation.outcome {
+                *error = searching::told(ctx, error.clone());
+            }
+        }
+        Ok(explanations)
     }
 
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
@@ -353,7 +357,10 @@ impl Engine for Embedded {
 
     async fn open_point_in_time(&self, ctx: &RequestContext, request: OpenPointInTime) -> Result<OpenedPointInTime> {
         self.core.check_open()?;
-        searching::on_search_pool(&self.core, ctx, move |core, ctx| core.open_point_in_time(ctx, &request)).await
+        let open = move |core: &Core, ctx: &RequestContext| core.open_point_in_time(ctx, &request);
+        let mut opened = searching::on_search_pool(&self.core, ctx, open).await?;
+        searching::tell_failures(ctx, &mut opened.shards.failures);
+        Ok(opened)
     }
 
     async fn points_in_time(&self, ctx: &RequestContext) -> Result<Vec<PointInTimeInfo>> {

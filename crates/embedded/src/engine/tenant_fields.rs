@@ -6,17 +6,17 @@ use std::sync::{Arc, Weak};
 
 use firn_engine::RequestContext;
 use firn_engine::search::SearchRequest;
-use firn_model::Result;
 use firn_model::mapping::Mapping;
 use firn_model::metadata::Metadata;
 use firn_model::tenant::TenantId;
+use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 use super::Core;
 use super::addressing::{Addressed, restriction};
 use super::state::{IndexState, Served, ShardSlot};
 use crate::mounts::Conditions;
-use crate::search::{ShardSearch, TenantRestriction, fields_of, search_page};
+use crate::search::{FailedShard, ShardSearch, TenantRestriction, fields_of, search_page};
 use crate::segment::ShardSnapshot;
 
 /// Mappings that are kept, by index and tenant; each shares its fields with the index's own.
@@ -46,6 +46,18 @@ impl Kept {
     }
 }
 
+fn fail_all(addressed: &mut [Addressed], error: &Error) {
+    for shard in addressed {
+        if let Ok(search) = &shard.search {
+            shard.search = Err(FailedShard {
+                index: search.snapshot.index.to_string(),
+                shard: search.snapshot.shard,
+                error: error.clone(),
+            });
+        }
+    }
+}
+
 impl Core {
     /// Gives a tenant's searches the mapping that it knows: any other field is as one that does not exist,
     /// for queries, for wildcards over fields and for errors.
@@ -63,34 +75,52 @@ impl Core {
     ) -> Result<()> {
         let mut shared: Option<Arc<SearchRequest>> = None;
         for of_index in addressed.chunk_by_mut(|left, right| left.uuid == right.uuid) {
-            let searches = of_index.iter().filter_map(|shard| shard.search.as_ref().ok());
-            let Some(first) = searches.clone().next() else {
-                continue;
-            };
-            let Some(restriction) = first.tenant.clone() else {
-                continue;
-            };
-            let whole = Arc::clone(&first.mapping);
-            let snapshots: Vec<_> = searches.map(|search| Arc::clone(&search.snapshot)).collect();
-            let state = self.state();
-            // Not older than the mapping of the search; where another index has the name by now, nothing is known.
-            let index = state.index(&first.snapshot.index).ok();
-            let index = index.filter(|index| index.metadata.uuid == *of_index[0].uuid);
-            let declared = index.and_then(|index| index.metadata.declared_fields.as_deref());
-            let mut narrowed = self.narrowed(&of_index[0].uuid, &whole, declared, &restriction, &snapshots)?;
-            if of_index.iter().any(|shard| shard.is_part) {
-                let request = request.map(|request| shared.get_or_insert_with(|| Arc::new(request.clone())));
-                let is_fine = |mapping: &Arc<Mapping>| match &request {
-                    Some(request) => self.is_answered(ctx, first, mapping, request, now_ms),
-                    None => false,
-                };
-                if !(is_fine(&narrowed) && is_fine(&whole)) {
-                    narrowed = self.known_mapping(ctx, self.state().index(&first.snapshot.index)?)?;
-                }
+            match self.narrow_mapping(ctx, of_index, request, &mut shared, now_ms) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+                // What its documents are cannot be read; others are no worse for it.
+                Err(error) => fail_all(of_index, &error),
             }
-            for search in of_index.iter_mut().filter_map(|shard| shard.search.as_mut().ok()) {
-                search.mapping = Arc::clone(&narrowed);
+        }
+        Ok(())
+    }
+
+    /// The same for the shards of one index.
+    fn narrow_mapping(
+        &self,
+        ctx: &RequestContext,
+        of_index: &mut [Addressed],
+        request: Option<&SearchRequest>,
+        shared: &mut Option<Arc<SearchRequest>>,
+        now_ms: i64,
+    ) -> Result<()> {
+        let searches = of_index.iter().filter_map(|shard| shard.search.as_ref().ok());
+        let Some(first) = searches.clone().next() else {
+            return Ok(());
+        };
+        let Some(restriction) = first.tenant.clone() else {
+            return Ok(());
+        };
+        let whole = Arc::clone(&first.mapping);
+        let snapshots: Vec<_> = searches.map(|search| Arc::clone(&search.snapshot)).collect();
+        let state = self.state();
+        // Not older than the mapping of the search; where another index has the name by now, nothing is known.
+        let index = state.index(&first.snapshot.index).ok();
+        let index = index.filter(|index| index.metadata.uuid == *of_index[0].uuid);
+        let declared = index.and_then(|index| index.metadata.declared_fields.as_deref());
+        let mut narrowed = self.narrowed(&of_index[0].uuid, &whole, declared, &restriction, &snapshots)?;
+        if of_index.iter().any(|shard| shard.is_part) {
+            let request = request.map(|request| shared.get_or_insert_with(|| Arc::new(request.clone())));
+            let is_fine = |mapping: &Arc<Mapping>| match &request {
+                Some(request) => self.is_answered(ctx, first, mapping, request, now_ms),
+                None => false,
+            };
+            if !(is_fine(&narrowed) && is_fine(&whole)) {
+                narrowed = self.known_mapping(ctx, self.state().index(&first.snapshot.index)?)?;
             }
+        }
+        for search in of_index.iter_mut().filter_map(|shard| shard.search.as_mut().ok()) {
+            search.mapping = Arc::clone(&narrowed);
         }
         Ok(())
     }

@@ -31,14 +31,14 @@ impl Core {
         let mut gone = Vec::new();
         for (stream, indices) in alone.chain(streams) {
             ctx.check()?;
-            if self.drop_if_unused(stream, &indices)? {
+            if self.drop_if_unused(tenant, stream, &indices)? {
                 gone.extend(indices);
             }
         }
         Ok(gone)
     }
 
-    fn drop_if_unused(&self, stream: Option<String>, names: &[String]) -> Result<bool> {
+    fn drop_if_unused(&self, tenant: &TenantId, stream: Option<String>, names: &[String]) -> Result<bool> {
         let state = self.state();
         let indices: Vec<&Arc<IndexState>> = names.iter().filter_map(|name| state.index(name).ok()).collect();
         let slots = || indices.iter().flat_map(|index| index.shards.iter());
@@ -52,6 +52,7 @@ impl Core {
             return Ok(false);
         }
         let queued = self.queue_command(Command::DropUnused {
+            tenant: tenant.clone(),
             stream,
             indices: indices
                 .iter()

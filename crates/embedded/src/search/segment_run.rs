@@ -596,6 +596,9 @@ impl Hits {
 
     /// Takes a block of matching documents.
     pub(super) fn collect(&mut self, docs: &[DocId], scores: &[Score]) -> Result<()> {
+        if docs.is_empty() {
+            return Ok(());
+        }
         for &score in scores {
             if self.max_score.is_none_or(|max| score > max) {
                 self.max_score = Some(score);

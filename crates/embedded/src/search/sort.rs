@@ -151,6 +151,14 @@ impl ShardKey {
                 let text = scalar_text(value).unwrap_or_else(|| value.to_string());
                 Error::illegal_argument(format!("For input string: \"{text}\""))
             })?);
+        } else if let Source::Number { kind, .. } = &compiled.source
+            && *kind != Kind::Double
+        {
+            // As in Elasticsearch, documents without a whole number have the most extreme one, and those that really have it
+            // tie with them.
+            let (min, max) = kind.extremes();
+            let extreme = if compiled.missing_is_largest() { max } else { min };
+            compiled.missing = Missing::Value(SortValue::Number(Number::Int(extreme)));
         }
         Ok(compiled)
     }
@@ -226,11 +234,6 @@ impl ShardKey {
             Value::Number(_) => read_number(text),
             _ => None,
         };
-        if let Some(Number::Int(int)) = number
-            && self.prints_missing(int)
-        {
-            return Ok(Some(SortValue::Missing));
-        }
         let infinity = match text {
             "Infinity" => Some(f64::INFINITY),
             "-Infinity" => Some(f64::NEG_INFINITY),
@@ -276,19 +279,6 @@ impl ShardKey {
         matches!(self.missing, Missing::First) == self.descending
     }
 
-    /// Elasticsearch prints documents without an integer as the most extreme one.
-    fn missing_number(&self, kind: Kind) -> i128 {
-        let (min, max) = kind.extremes();
-        if self.missing_is_largest() { max } else { min }
-    }
-
-    fn prints_missing(&self, number: i128) -> bool {
-        match &self.source {
-            Source::Number { kind, .. } if *kind != Kind::Double => number == self.missing_number(*kind),
-            _ => false,
-        }
-    }
-
     /// The value as the answer shows it, to be read back by [`Self::read_after`].
     pub(super) fn print(&self, value: &SortValue) -> Value {
         match (&self.source, value) {
@@ -299,15 +289,15 @@ impl ShardKey {
                     "-Infinity"
                 })
             }
-            (Source::Number { kind, .. }, SortValue::Missing) => {
-                format::number(Number::Int(self.missing_number(*kind)))
-            }
             (_, SortValue::Missing) => Value::Null,
             (Source::Text { is_ip: true, .. }, SortValue::Text(text)) => format::ip(text),
             (_, SortValue::Text(text)) => Value::from(text.as_ref()),
             (Source::Number { numeric, kind, .. }, SortValue::Number(number)) => {
                 let number = kind.fit(*number);
+                let (min, max) = kind.extremes();
                 match (numeric, &self.format, number) {
+                    // No date.
+                    (_, Some(_), Number::Int(extreme)) if extreme == min || extreme == max => format::number(number),
                     (Numeric::Date(_), Some(format), Number::Int(ms)) => {
                         Value::from(format.print_ms(ms as i64, &Zone::utc()))
                     }

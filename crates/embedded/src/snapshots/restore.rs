@@ -303,6 +303,8 @@ impl Core {
         for name in &wanted.data_streams {
             let mut stream = DataStream::from_json(&manifest.data_streams[name])?;
             stream.name = rename.apply(&stream.name);
+            // It is the operator's who wants it back.
+            stream.made_by = None;
             for index in &mut stream.indices {
                 *index = rename.apply(index);
             }
@@ -366,6 +368,7 @@ impl Core {
         index.uuid = self.repositories.fresh_uuid();
         index.closed = false;
         index.execution = None;
+        index.made_by = None;
         if !request.include_aliases {
             index.aliases = BTreeMap::new();
         }

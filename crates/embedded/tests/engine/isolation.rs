@@ -561,6 +561,52 @@ fn nothing_acknowledged_goes_with_what_is_dropped() {
     }
 }
 
+/// An alias with a filter narrows a tenant's searches as it does everybody's; what the filter says is not shown.
+#[test]
+fn a_filtered_alias_narrows_what_a_tenant_sees() {
+    let node = shared();
+    let settings = json!({"index.tenant.field": "tenant"});
+    for (name, alias) in [
+        ("al-1", json!({"mx": {"filter": {"term": {"k": "x"}}}})),
+        ("al-2", json!({"mx": {}})),
+    ] {
+        let mappings = json!({"properties": {"k": {"type": "keyword"}}});
+        node.create(
+            name,
+            json!({"settings": settings, "mappings": mappings, "aliases": alias}),
+        )
+        .unwrap();
+    }
+    let filter = json!({"term": {"k": "nothing"}});
+    let aliases = json!({"narrow": {"filter": filter}});
+    node.create("al-3", json!({"settings": settings, "aliases": aliases}))
+        .unwrap();
+    for tenant in ["a", "b"] {
+        for (index_name, id, k) in [
+            ("al-1", "1", "x"),
+            ("al-1", "2", "y"),
+            ("al-2", "3", "x"),
+            ("al-2", "4", "y"),
+        ] {
+            of(&node, tenant).write(index(index_name, id, json!({"k": k}))).unwrap();
+        }
+    }
+    let a = of(&node, "a");
+    assert_eq!(a.ids("mx", json!({"match_all": {}})), ["1", "3", "4"]);
+    assert_eq!(a.ids("mx", json!({"term": {"k": "y"}})), ["4"]);
+    // It names an index, so no index of the tenant's own is made in its place.
+    a.write(index("narrow", "5", json!({"k": "x"}))).unwrap();
+    assert!(a.get("al-3", "5").is_some());
+    assert_eq!(a.ids("narrow", json!({"match_all": {}})), Vec::<String>::new());
+    let seen = node.run(node.engine.metadata(&a.ctx)).unwrap();
+    assert_eq!(seen.indices["al-3"].aliases["narrow"].print(), json!({}));
+    let whole = node.run(node.engine.metadata(&RequestContext::new())).unwrap();
+    assert_eq!(
+        whole.indices["al-3"].aliases["narrow"].print(),
+        json!({"filter": filter})
+    );
+}
+
 #[test]
 fn names_limit_what_a_tenant_may_use() {
     let node = shared();

@@ -7,13 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use firn_engine::context::OpenPointInTime;
 use firn_engine::mounts::{SearchableSnapshots, SharedCacheStats, Storage};
+use firn_engine::query::Query;
 use firn_engine::search::SearchResponse;
-use firn_engine::{ErrorKind, Result};
+use firn_engine::{Engine, ErrorKind, Result};
 use serde_json::{Value, json};
 
+use crate::isolation::of;
 use crate::mounts::{mount_as, node_of, reopened, shards, use_cache};
-use crate::node::{Node, ctx, index};
+use crate::node::{Node, ctx, index, target};
 use crate::snapshots::{reach, register_unverified, snapshot};
 
 /// So many that their splits are far larger than the smallest caches here.
@@ -340,6 +343,54 @@ fn a_split_that_the_store_lost_is_no_missing_document() {
     );
     let error = ask_for(&node, "frozen", 17).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Repository, "{error}");
+}
+
+/// What an object of the repository is named, and where it lies, is told to no tenant.
+#[test]
+fn tenants_are_not_told_which_objects_are_lost() {
+    let repositories = tempfile::tempdir().unwrap();
+    let node = node_of(repositories.path());
+    node.create("logs", json!({"settings": {"index.tenant.field": "tenant"}}))
+        .unwrap();
+    let tenant = of(&node, "acme");
+    tenant.write(index("logs", "1", json!({"user": "ann"}))).unwrap();
+    tenant.write(index("logs", "2", json!({"user": "bob"}))).unwrap();
+    snapshot(&node, "first", "logs").unwrap();
+    // One that knows nothing of its splits yet.
+    let node = node_with_cache(repositories.path(), 0);
+    mount_as(&node, "frozen", Storage::SharedCache).unwrap();
+    fs::remove_dir_all(repositories.path().join("backups").join("splits")).unwrap();
+    node.create("now", json!({"settings": {"index.tenant.field": "tenant"}}))
+        .unwrap();
+    let tenant = of(&node, "acme");
+    tenant.write(index("now", "3", json!({"user": "cat"}))).unwrap();
+
+    let opened = OpenPointInTime {
+        target: target("frozen,now"),
+        routing: Vec::new(),
+        keep_alive: Duration::from_secs(60),
+        index_filter: None,
+        allow_partial_results: true,
+    };
+    let opened = node.run(node.engine.open_point_in_time(&tenant.ctx, opened)).unwrap();
+    let query = Query::parse(&json!({"term": {"user": "ann"}})).unwrap();
+    let explained = node
+        .run(node.engine.explain_query(&tenant.ctx, target("frozen"), query))
+        .unwrap();
+    let failures = opened.shards.failures.iter().map(|(_, _, error)| error);
+    let errors: Vec<_> = failures
+        .chain(
+            explained
+                .iter()
+                .filter_map(|explained| explained.outcome.as_ref().err()),
+        )
+        .collect();
+    assert_eq!(errors.len(), 2);
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Repository);
+        assert_eq!(error.reason(), "the snapshot repository does not hold what it should");
+        assert!(error.cause().is_none());
+    }
 }
 
 /// Copies wait for room, and leave nothing behind where there is none.

@@ -102,15 +102,44 @@ fn what_has_no_readable_time_is_refused_and_the_rest_written() {
     says(3, "encountered multiple values");
     says(
         4,
-        "the document timestamp [2025-11-01T00:00:00.000Z] is older than data stream [logs-app] makes indices for",
+        "the document timestamp [2025-11-01T00:00:00.000Z] is older than data stream [logs-app] takes events for",
     );
-    says(5, "is later than data stream [logs-app] makes indices for");
+    says(5, "is later than data stream [logs-app] takes events for");
     assert_eq!(
         responses[4].result.as_ref().unwrap_err().kind(),
         ErrorKind::IllegalArgument
     );
     assert_eq!(indices(&node).len(), 2);
     assert_eq!(node.count("logs-app", json!({"match_all": {}})), 2);
+}
+
+#[test]
+fn limits_hold_for_indices_that_are_there() {
+    let node =
+        with_period(json!({"index.period": "month", "index.time.past_limit": "1h", "index.time.future_limit": "1h"}));
+    node.bulk(vec![event("2026-01-01T00:30:00Z")]);
+    for (time, is_taken) in [
+        ("2026-01-01T00:59:59Z", true),
+        ("2026-01-01T01:00:01Z", false),
+        ("2026-01-20T00:00:00Z", false),
+        ("2025-12-31T22:00:00Z", false),
+    ] {
+        let response = node.bulk(vec![event(time)]).remove(0);
+        assert_eq!(response.result.is_ok(), is_taken, "{time}");
+    }
+}
+
+#[test]
+fn a_stream_that_gives_its_periods_up_loses_no_event() {
+    let node = with_period(json!({"index.period": "day"}));
+    node.bulk(vec![event("2026-01-01T00:00:00Z")]);
+    put_template(&node, json!({}));
+    let times = ["2025-08-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-04T00:00:00Z"];
+    for response in node.bulk(times.map(event).to_vec()) {
+        response.result.unwrap();
+    }
+    assert_eq!(indices(&node).len(), 2);
+    assert_eq!(node.count("logs-app", json!({"match_all": {}})), 4);
 }
 
 #[test]

@@ -36,8 +36,12 @@ impl Change<'_> {
                 }
             }
             Command::DeleteIndices { names } => self.delete_indices(names),
-            Command::DropUnused { stream, indices } => {
-                self.drop_unused(stream.as_deref(), indices);
+            Command::DropUnused {
+                tenant,
+                stream,
+                indices,
+            } => {
+                self.drop_unused(tenant, stream.as_deref(), indices);
                 Ok(())
             }
             Command::SetClosed { names, closed } => self.set_closed(names, *closed),

@@ -12,6 +12,7 @@ use super::templates::check_timestamp;
 use super::tenant_indices::add_tenant_field;
 use crate::mapping::Mapping;
 use crate::settings::flatten;
+use crate::tenant::TenantId;
 use crate::{Error, Result};
 
 impl Change<'_> {
@@ -33,14 +34,22 @@ impl Change<'_> {
         Ok(())
     }
 
-    pub(super) fn drop_unused(&mut self, stream: Option<&str>, indices: &BTreeMap<String, String>) {
+    pub(super) fn drop_unused(&mut self, tenant: &TenantId, stream: Option<&str>, indices: &BTreeMap<String, String>) {
+        let is_maker = |made_by: &Option<TenantId>| made_by.as_ref() == Some(tenant);
         let is_same = |name: &String, uuid: &String| {
             let index = self.next.indices.get(name);
-            index.is_some_and(|index| index.uuid == *uuid && index.data_stream.as_deref() == stream)
+            index.is_some_and(|index| {
+                index.uuid == *uuid
+                    && index.data_stream.as_deref() == stream
+                    // Those behind a data stream are its maker's.
+                    && (stream.is_some() || is_maker(&index.made_by))
+            })
         };
         let is_whole = match stream.map(|name| self.next.data_streams.get(name)) {
             None => true,
-            Some(stream) => stream.is_some_and(|stream| stream.indices.iter().all(|name| indices.contains_key(name))),
+            Some(stream) => stream.is_some_and(|stream| {
+                is_maker(&stream.made_by) && stream.indices.iter().all(|name| indices.contains_key(name))
+            }),
         };
         if !is_whole || !indices.iter().all(|(name, uuid)| is_same(name, uuid)) {
             return;

@@ -42,7 +42,7 @@ pub use cluster_commands::cluster_setting_defaults;
 pub use global_state::IDS_OF;
 pub use ilm_commands::IlmCommand;
 pub use indices::{Indices, OpenShards};
-pub use periods::NEW_PERIODS_MAX;
+pub use periods::{NEW_PERIODS_MAX, event_times};
 pub use private_indices::PRIVATE_INDICES_MAX;
 pub use slm_commands::SlmCommand;
 pub use templates::TIMESTAMP;
@@ -137,6 +137,8 @@ pub struct AliasMetadata {
     pub is_write_index: Option<bool>,
     /// Not expanded by wildcards.
     pub is_hidden: Option<bool>,
+    /// The filter narrows, and is not printed: in what a tenant is shown, as it may name others.
+    pub is_filter_untold: bool,
 }
 
 /// A data stream.
@@ -248,9 +250,11 @@ pub enum Command {
         /// Concrete names.
         names: Vec<String>,
     },
-    /// Deletes indices in which nobody has a document, and the data stream whose only ones they are. Nothing changes where
-    /// one of them is another by now, or the data stream has more.
+    /// Deletes indices that a tenant's writes made and in which nobody has a document, and the data stream whose only ones
+    /// they are. Nothing changes where one of them is another or nobody's by now, or the data stream has more.
     DropUnused {
+        /// Whose writes.
+        tenant: TenantId,
         /// The data stream.
         stream: Option<String>,
         /// Concrete names, each with its uuid.

@@ -1,13 +1,14 @@
 //! Backing indices by period (`index.period`): one for each span of time, made when an event needs it.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use super::change::Change;
 use super::data_streams::no_template;
 use super::{DataStream, IndexMetadata, IndexTemplate, Metadata};
 use crate::period::{Period, print_instant};
+use crate::settings::IndexSettings;
 use crate::{Error, ErrorKind, Result};
 
 /// New backing indices of one command. A request whose events lie in more periods that nobody wrote to
@@ -50,15 +51,13 @@ impl Metadata {
         }
     }
 
-    /// Whether an event of this time may make the index of its period, by the settings of the stream's
-    /// newest index; the error says why not.
+    /// Whether a data stream takes an event of this time, by the settings of its newest index; the error says why not.
     pub fn check_event_time(&self, stream: &DataStream, ms: i64, now_ms: i64) -> Result<()> {
         let newest = stream.indices.last().and_then(|index| self.indices.get(index));
         let Some(settings) = newest.map(|index| &index.settings) else {
             return Ok(());
         };
-        let first_ms = now_ms.saturating_sub_unsigned(settings.past_limit_ms);
-        let last_ms = now_ms.saturating_add_unsigned(settings.future_limit_ms);
+        let (first_ms, last_ms) = event_times(settings, now_ms).into_inner();
         let (what, setting) = if ms < first_ms {
             ("older", "index.time.past_limit")
         } else if ms > last_ms {
@@ -68,11 +67,16 @@ impl Metadata {
         };
         let bound = print_instant(first_ms.max(ms.min(last_ms)));
         Err(Error::illegal_argument(format!(
-            "the document timestamp [{}] is {what} than data stream [{}] makes indices for [{bound}]: see [{setting}]",
+            "the document timestamp [{}] is {what} than data stream [{}] takes events for [{bound}]: see [{setting}]",
             print_instant(ms),
             stream.name
         )))
     }
+}
+
+/// The times of events that a data stream with periods takes, ms.
+pub fn event_times(settings: &IndexSettings, now_ms: i64) -> RangeInclusive<i64> {
+    now_ms.saturating_sub_unsigned(settings.past_limit_ms)..=now_ms.saturating_add_unsigned(settings.future_limit_ms)
 }
 
 /// What is mounted never does, nor what a policy has made read-only: an event that comes late for it belongs into

@@ -11,7 +11,7 @@ impl AliasMetadata {
     /// The properties as they stand below the alias's name.
     pub fn print(&self) -> Value {
         let mut out = Map::new();
-        if let Some(filter) = &self.filter {
+        if let Some(filter) = self.filter.as_ref().filter(|_| !self.is_filter_untold) {
             out.insert("filter".into(), filter.clone());
         }
         for (name, routing) in [

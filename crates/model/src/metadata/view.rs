@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{AliasMetadata, DataStream, IndexMetadata, Indices, Metadata, TIMESTAMP};
 use crate::names::{known_as, private_index_name};
 use crate::settings::SettingsMap;
@@ -93,13 +95,25 @@ impl Viewer<'_> {
         within_reach && (own_name() || by_stream())
     }
 
-    fn sees_alias(&self, name: &str, alias: &AliasMetadata) -> bool {
+    fn sees_alias(&self, name: &str, alias: &AliasMetadata, index: &IndexMetadata) -> bool {
         let is_own = |routing: &Option<String>| match (routing, self.tenant) {
             (Some(routing), Some(tenant)) => routing == tenant.as_str(),
             _ => true,
         };
-        let names_nobody_else = self.tenant.is_none() || alias.filter.is_none();
-        names_nobody_else && is_own(&alias.index_routing) && is_own(&alias.search_routing) && (self.allows_name)(name)
+        // Its name alone would tell of them.
+        let is_of_others = || match (self.tenant, index.settings.tenant_field.as_deref(), &alias.filter) {
+            (Some(tenant), Some(field), Some(filter)) => wants_others(filter, field, tenant.as_str()),
+            _ => false,
+        };
+        is_own(&alias.index_routing) && is_own(&alias.search_routing) && (self.allows_name)(name) && !is_of_others()
+    }
+
+    /// What the filter of an alias says may name other tenants; it narrows all the same.
+    fn alias(&self, alias: &AliasMetadata) -> AliasMetadata {
+        AliasMetadata {
+            is_filter_untold: self.tenant.is_some() && alias.filter.is_some(),
+            ..alias.clone()
+        }
     }
 
     /// The same index if nothing of it has to go: most views share most of it.
@@ -107,12 +121,12 @@ impl Viewer<'_> {
         let aliases: BTreeMap<String, AliasMetadata> = index
             .aliases
             .iter()
-            .filter(|(name, alias)| self.sees_alias(name, alias))
-            .map(|(name, alias)| (name.clone(), alias.clone()))
+            .filter(|(name, alias)| self.sees_alias(name, alias, index))
+            .map(|(name, alias)| (name.clone(), self.alias(alias)))
             .collect();
         let tenant_field = index.settings.tenant_field.as_deref().filter(|_| self.tenant.is_some());
         let mapping = tenant_field.map(|field| index.mapping.narrowed(&|path| path == TIMESTAMP || path == field));
-        if aliases.len() == index.aliases.len() && mapping.is_none() {
+        if aliases == index.aliases && mapping.is_none() {
             return Arc::clone(index);
         }
         Arc::new(IndexMetadata {
@@ -146,6 +160,30 @@ impl Viewer<'_> {
     }
 }
 
+/// Whether a filter leaves nothing of this tenant, as it asks for another one in so many words.
+fn wants_others(filter: &Value, field: &str, tenant: &str) -> bool {
+    let Some((kind, part)) = filter.as_object().and_then(|filter| filter.iter().next()) else {
+        return false;
+    };
+    let value = || match &part[field] {
+        Value::Object(value) => value.get("value").or_else(|| value.get("query")),
+        value => Some(value),
+    };
+    let parts = |name: &str| match &part[name] {
+        Value::Array(parts) => parts.iter().any(|part| wants_others(part, field, tenant)),
+        part => wants_others(part, field, tenant),
+    };
+    match kind.as_str() {
+        "term" | "match" | "match_phrase" => value().and_then(Value::as_str).is_some_and(|value| value != tenant),
+        "terms" => part[field]
+            .as_array()
+            .is_some_and(|values| values.iter().all(|value| value != tenant)),
+        "bool" => parts("filter") || parts("must"),
+        "constant_score" => parts("filter"),
+        _ => false,
+    }
+}
+
 impl IndexMetadata {
     /// The name that a tenant gave an index of its own; `None`: it is not one of those.
     pub fn name_of_owner(&self, tenant: &TenantId) -> Option<&str> {
@@ -173,7 +211,8 @@ impl Metadata {
         let is_there = |index: &IndexMetadata| viewer.sees(index) && !is_hidden(index);
         let sees = |name: &str| self.indices.get(name).is_some_and(|index| is_there(index));
         let stream = self.data_streams.get(name);
-        let aliased = |index: &&Arc<IndexMetadata>| is_there(index) && viewer.sees_alias(name, &index.aliases[name]);
+        let aliased =
+            |index: &&Arc<IndexMetadata>| is_there(index) && viewer.sees_alias(name, &index.aliases[name], index);
         sees(name)
             || stream.is_some_and(|stream| stream.indices.iter().any(|backing| sees(backing)))
             || self.indices.with_alias(name).any(|index| aliased(&index))

@@ -128,7 +128,8 @@ impl SegmentKey {
         Ok(match (&self.values, value) {
             (_, SortValue::Missing) => match self.key.missing {
                 Missing::First => RANK_FIRST,
-                _ => RANK_LAST,
+                Missing::Last => RANK_LAST,
+                Missing::Value(_) => self.missing,
             },
             (Values::Score, SortValue::Number(number)) => self.of_raw(number.as_f64().to_u64()),
             (Values::Doc(_), SortValue::Number(Number::Int(order))) => {

@@ -4,6 +4,7 @@
 mod aggregations;
 mod buckets;
 mod combinations;
+mod extremes;
 mod groups;
 mod highlight;
 mod hits;

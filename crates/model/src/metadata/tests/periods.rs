@@ -131,12 +131,12 @@ fn events_too_far_from_now_make_no_index() {
     check(THURSDAY_MS + 3_600_000).unwrap();
     assert_eq!(
         check(THURSDAY_MS - 2 * DAY_MS - 1).unwrap_err().reason(),
-        "the document timestamp [2025-12-29T23:59:59.999Z] is older than data stream [events] makes indices for \
+        "the document timestamp [2025-12-29T23:59:59.999Z] is older than data stream [events] takes events for \
          [2025-12-30T00:00:00.000Z]: see [index.time.past_limit]"
     );
     assert_eq!(
         check(THURSDAY_MS + 3_600_001).unwrap_err().reason(),
-        "the document timestamp [2026-01-01T01:00:00.001Z] is later than data stream [events] makes indices for \
+        "the document timestamp [2026-01-01T01:00:00.001Z] is later than data stream [events] takes events for \
          [2026-01-01T01:00:00.000Z]: see [index.time.future_limit]"
     );
     for ms in [i64::MIN, i64::MAX] {

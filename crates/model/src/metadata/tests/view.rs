@@ -68,7 +68,7 @@ fn a_tenant_sees_what_is_for_it() {
     assert_eq!(names_of(&view_of(&world, "a")), ["everything", "of-a", "shared"]);
     assert_eq!(
         names_of(&view_of(&world, "b")),
-        ["everything", "given-to-b", "of-b", "shared"]
+        ["errors", "everything", "given-to-b", "of-b", "shared"]
     );
     let view = view_of(&world, "a");
     assert!(view.index_templates.is_empty() && view.cluster_settings.is_empty());
@@ -78,6 +78,45 @@ fn a_tenant_sees_what_is_for_it() {
     });
     assert_eq!(names_of(&operator), ["plain"]);
     assert_eq!(operator.index_templates.len(), 1);
+}
+
+#[test]
+fn an_alias_whose_filter_asks_for_others_is_not_there_for_a_tenant() {
+    let mut world = World::new();
+    let of_b = json!({"term": {"tenant": {"value": "b"}}});
+    for (number, filter, is_seen) in [
+        (0, json!({"term": {"tenant": "a"}}), true),
+        (1, json!({"term": {"severity": "b"}}), true),
+        (2, json!({"terms": {"tenant": ["a", "b"]}}), true),
+        (3, json!({"bool": {"must_not": [of_b]}}), true),
+        (4, json!({"bool": {"should": [of_b, {"term": {"tenant": "a"}}]}}), true),
+        (5, of_b.clone(), false),
+        (6, json!({"terms": {"tenant": ["b", "c"]}}), false),
+        (7, json!({"match_phrase": {"tenant": {"query": "b"}}}), false),
+        (
+            8,
+            json!({"bool": {"filter": [{"exists": {"field": "x"}}, of_b]}}),
+            false,
+        ),
+        (
+            9,
+            json!({"bool": {"must": {"constant_score": {"filter": of_b}}}}),
+            false,
+        ),
+    ] {
+        let name = format!("i-{number}");
+        let settings = json!({"index.tenant.field": "tenant"});
+        world.ok(create_with(
+            &name,
+            json!({"settings": settings, "aliases": {"al": {"filter": filter}}}),
+        ));
+        let view = view_of(&world, "a");
+        let alias = view.indices[&*name].aliases.get("al");
+        assert_eq!(alias.is_some(), is_seen, "{filter}");
+        if let Some(alias) = alias {
+            assert_eq!((&alias.filter, alias.print()), (&Some(filter), json!({})));
+        }
+    }
 }
 
 #[test]
