@@ -196,6 +196,13 @@ fn top_values_are_counted_over_all_hits() {
             let list = list.as_array().unwrap().iter();
             list.map(|entry| json!([entry[key], entry[count]])).collect()
         };
+        let mut terms = terms.clone();
+        if field == "ok" {
+            // A filter takes no 1 for true.
+            for bucket in terms["buckets"].as_array_mut().unwrap() {
+                bucket["key"] = json!(bucket["key"] == 1);
+            }
+        }
         assert_eq!(
             pairs(&result["values"], "value", "count"),
             pairs(&terms["buckets"], "key", "doc_count"),

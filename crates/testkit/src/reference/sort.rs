@@ -87,7 +87,20 @@ impl<'j> Key<'j> {
         self.missing == "_first"
     }
 
+    /// The whole number that documents without one have, as Elasticsearch has it; they tie with those that really have it.
+    fn extreme(&self) -> SortValue {
+        let (min, max) = match self.kind() {
+            Kind::Integer("unsigned_long", ..) => (0, u64::MAX.into()),
+            Kind::Integer(..) => (i64::MIN.into(), i64::MAX.into()),
+            _ => return None,
+        };
+        let is_largest = self.missing_first() == self.descending;
+        Some(Value::Int(if is_largest { max } else { min }))
+    }
+
     fn compare(&self, left: &SortValue, right: &SortValue) -> Ordering {
+        let extreme = self.extreme();
+        let (left, right) = (left.as_ref().or(extreme.as_ref()), right.as_ref().or(extreme.as_ref()));
         let missing = |absent: Ordering| if self.missing_first() { absent.reverse() } else { absent };
         match (left, right) {
             (None, None) => Ordering::Equal,

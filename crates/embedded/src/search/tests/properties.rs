@@ -199,7 +199,9 @@ proptest! {
         sorted.sort_by(|(a_id, a), (b_id, b)| {
             let turn = |order: std::cmp::Ordering| if descending { order.reverse() } else { order };
             let by_time = a.ms.is_none().cmp(&b.ms.is_none()).then_with(|| turn(a.ms.cmp(&b.ms)));
-            let by_number = b.number.is_none().cmp(&a.number.is_none()).then_with(|| turn(a.number.cmp(&b.number)));
+            // One without a number ties with one that has the first there is.
+            let first = if descending { i64::MAX } else { i64::MIN };
+            let by_number = turn(a.number.unwrap_or(first).cmp(&b.number.unwrap_or(first)));
             by_time.then(by_number).then(a_id.cmp(b_id))
         });
         let expect: Vec<String> = sorted.iter().take(size).map(|(id, _)| format!("{id:03}")).collect();
