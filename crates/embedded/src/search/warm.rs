@@ -25,7 +25,7 @@ use super::segment_run::ShardPlan;
 use crate::schema::Class;
 use crate::segment::Segment;
 use crate::splits::RUN_ROWS;
-use crate::splits::reads::{Rows, bring, on_rows};
+use crate::splits::reads::{Rows, bring, noted, on_rows};
 
 /// What scoring looks up in every segment before any is searched. `prepare` prepares one shard.
 pub(super) fn statistics(
@@ -152,12 +152,15 @@ pub(super) fn segment(shard: &ShardSearch, plan: &ShardPlan, segment: &Segment, 
         true => newest::first_rows(plan, segment, &reach),
         false => None,
     };
+    let before = noted();
     let opened = on_rows(&in_reach, || {
         let docs = plan.selection.open_reach(segment, reach, plan.scoring)?;
         Ok(docs.is_asked().then(|| docs.few(FEW_DOCS)))
     });
+    // What is not here yet counts as what matches nothing.
+    let is_guess = reading.is_estimate && noted() > before;
     let rows = match opened {
-        Ok(Some(Some(few))) => Rows::Of(few.into()),
+        Ok(Some(Some(few))) if !is_guess => Rows::Of(few.into()),
         Err(_) if segment.max_doc > DOCS_WORTH_A_ROUND && !reading.is_estimate => nothing,
         _ => match first {
             Some(first) => Rows::Of([first].into()),

@@ -33,6 +33,8 @@ thread_local! {
     /// Requests and bytes that the work of this thread had to wait for.
     static FETCHED: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
     static COLLECTED: RefCell<Option<Reads>> = const { RefCell::new(None) };
+    /// See [`noted`].
+    static NOTED: Cell<u64> = const { Cell::new(0) };
     /// What ends the waiting of this thread's work.
     static WAITING: RefCell<Option<Cancel>> = const { RefCell::new(None) };
     /// Nothing counts as cached.
@@ -199,6 +201,11 @@ pub(crate) fn is_collecting() -> bool {
     COLLECTED.with_borrow(Option::is_some)
 }
 
+/// How often this thread found so far that something is not at hand.
+pub(crate) fn noted() -> u64 {
+    NOTED.get()
+}
+
 /// Of a try, what failed counts as this, so that the work goes on with its next part.
 pub(crate) fn or_later<T, E>(result: Result<T, E>, instead: T) -> Result<T, E> {
     match result {
@@ -255,5 +262,6 @@ pub(super) fn note(bytes: &Arc<dyn SplitBytes>, kind: PartKind, range: &Range<u6
             reads.add(bytes, kind, range);
         }
     });
+    NOTED.set(NOTED.get() + 1);
     Err(Error::new(ErrorKind::Unavailable, "bytes of a split are not here yet"))
 }
