@@ -98,7 +98,8 @@ describe('what the query found, and what can be done with a value', () => {
     await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe('plain');
     await expect.poll(() => value.evaluate((element) => element === document.activeElement)).toBe(true);
 
-    // Whoever selects part of it wants to have that.
+    // Whoever selects part of it wants to have that. A menu that still fades away lies over it.
+    await page.getByRole('menu').waitFor({ state: 'hidden' });
     const box = await page.getByRole('cell').getByRole('button', { name: /^Failed password/ }).boundingBox();
     if (!box) throw new Error('there is no message');
     await page.mouse.move(box.x + 3, box.y + 10);
