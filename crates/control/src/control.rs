@@ -146,6 +146,12 @@ impl Control {
         Ok(state.is_some_and(|state| !state.users.is_empty()))
     }
 
+    /// Lets the next start go on although the record of a folder is lost: it begins with no users. A record that is there
+    /// stays.
+    pub fn accept_lost_record(disk: Arc<dyn Disk>, folder: &Path) -> Result<()> {
+        Store::at(disk, folder).accept_loss()
+    }
+
     /// Whether anybody can sign in.
     pub fn has_users(&self) -> bool {
         !self.state().users.is_empty()

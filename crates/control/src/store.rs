@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use firn_model::{Error, Result};
-use firn_storage::Disk;
+use firn_storage::{Disk, checked_file};
 
 use crate::state::{State, Stored};
 
@@ -16,11 +16,18 @@ const NAME: &str = "control";
 const MAGIC: &str = "firn-control";
 const VERSION: u32 = 1;
 
+/// Stands beside the folder once there is a control file, so that a folder that is lost is not taken for one that never was.
+const EXISTS: &str = "control.exists";
+const EXISTS_TEXT: &[u8] =
+    b"This data folder has a record of users, API keys and tenants: control/control. Without it firn does not start.\n";
+
 /// The file in its folder.
 #[derive(Debug)]
 pub(crate) struct Store {
     disk: Arc<dyn Disk>,
     path: PathBuf,
+    /// The marker [`EXISTS`]; `None`: the folder lies nowhere.
+    marker: Option<PathBuf>,
 }
 
 impl Store {
@@ -33,6 +40,9 @@ impl Store {
         }
         let store = Self::at(disk, folder);
         let state = store.read()?;
+        if state.is_some() {
+            store.mark();
+        }
         Ok((store, state))
     }
 
@@ -40,15 +50,53 @@ impl Store {
     pub(crate) fn at(disk: Arc<dyn Disk>, folder: &Path) -> Self {
         Self {
             path: folder.join(NAME),
+            marker: folder.parent().map(|parent| parent.join(EXISTS)),
             disk,
         }
     }
 
-    /// What the file says; `None` if there is none.
+    /// Lets a start go on whose control file is lost: as if there had never been one.
+    pub(crate) fn accept_loss(&self) -> Result<()> {
+        if let Some(marker) = &self.marker
+            && !self.disk.exists(&self.path)?
+            && self.disk.exists(marker)?
+        {
+            self.disk.remove_file(marker)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the marker if it is not there. A full disk is no reason to fail what was done: the next change tries again.
+    fn mark(&self) {
+        let Some(marker) = &self.marker else { return };
+        let is_marked = self.disk.exists(marker).unwrap_or(false);
+        if !is_marked && let Err(error) = self.disk.write_atomic(marker, EXISTS_TEXT) {
+            tracing::warn!(%error, path = %marker.display(), "cannot note that there is a record of users");
+        }
+    }
+
+    fn is_marked(&self) -> Result<bool> {
+        match &self.marker {
+            Some(marker) => Ok(self.disk.exists(marker)?),
+            None => Ok(false),
+        }
+    }
+
+    /// What the file says; `None` if there never was one. Fails if there was one and it is gone.
     pub(crate) fn read(&self) -> Result<Option<State>> {
         let bytes = match self.disk.read(&self.path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return match self.is_marked()? {
+                    false => Ok(None),
+                    true => Err(Error::internal(format!(
+                        "refusing to start: the record of users, API keys and tenants [{}] is missing, and [{EXISTS}] says \
+                         that there was one; without it the server would be open to everybody. Put back a copy of it, or \
+                         start once with --start-without-users to begin with no users",
+                        self.path.display()
+                    ))),
+                };
+            }
             Err(error) => return Err(error.into()),
         };
         let state = parse(&bytes).map_err(|reason| {
@@ -64,55 +112,20 @@ impl Store {
     /// Replaces the file; durable when it returns.
     pub(crate) fn write(&self, state: &State) -> Result<()> {
         self.disk.write_atomic(&self.path, &print(state)?)?;
+        self.mark();
         Ok(())
     }
 }
 
 fn print(state: &State) -> Result<Vec<u8>> {
     let body = serde_json::to_vec(&Stored::of(state)).map_err(|error| Error::internal(error.to_string()))?;
-    Ok(with_head(MAGIC, VERSION, &body))
+    Ok(checked_file::print(MAGIC, VERSION, &body))
 }
 
 fn parse(bytes: &[u8]) -> Result<State, String> {
-    let stored: Stored = serde_json::from_slice(body_of(MAGIC, VERSION, bytes)?).map_err(|error| error.to_string())?;
+    let stored: Stored =
+        serde_json::from_slice(checked_file::parse(MAGIC, VERSION, bytes)?).map_err(|error| error.to_string())?;
     stored.open().map_err(|error| error.to_string())
-}
-
-/// A body after the line that says what it is, and by which its damage is found.
-pub(crate) fn with_head(magic: &str, version: u32, body: &[u8]) -> Vec<u8> {
-    let head = format!("{magic} {version} {:08x} {}\n", crc32c::crc32c(body), body.len());
-    let mut bytes = head.into_bytes();
-    bytes.extend(body);
-    bytes
-}
-
-/// What follows the head, or what is wrong with it.
-pub(crate) fn body_of<'a>(expected_magic: &str, expected_version: u32, bytes: &'a [u8]) -> Result<&'a [u8], String> {
-    let line = bytes.iter().position(|byte| *byte == b'\n').ok_or("it has no head")?;
-    let head = std::str::from_utf8(&bytes[..line]).map_err(|_| "its head is no text")?;
-    let body = &bytes[line + 1..];
-    let [magic, version, checksum, length] = head.split(' ').collect::<Vec<_>>()[..] else {
-        return Err(format!("its head is [{head}]"));
-    };
-    if magic != expected_magic {
-        return Err(format!("it begins with [{magic}]"));
-    }
-    if version != expected_version.to_string() {
-        return Err(format!(
-            "it has version [{version}] and this firn reads [{expected_version}]"
-        ));
-    }
-    if length != body.len().to_string() {
-        return Err(format!(
-            "its head promises [{length}] bytes and [{}] follow",
-            body.len()
-        ));
-    }
-    let found = format!("{:08x}", crc32c::crc32c(body));
-    if found != checksum {
-        return Err(format!("its checksum is [{found}] and its head says [{checksum}]"));
-    }
-    Ok(body)
 }
 
 #[cfg(test)]
@@ -146,6 +159,35 @@ mod tests {
         store.write(&with_tenants(&["a", "b"])).unwrap();
         let (_, state) = Store::open(disk, Path::new("/data/control")).unwrap();
         assert_eq!(state.unwrap().tenants.len(), 2);
+    }
+
+    #[test]
+    fn a_lost_file_is_not_taken_for_one_that_never_was() {
+        let (disk, folder) = (SimDisk::new(), Path::new("/data/control"));
+        let open = || Store::open(Arc::new(disk.clone()), folder);
+        let (store, _) = open().unwrap();
+        assert!(open().unwrap().1.is_none(), "nothing was written");
+        store.write(&with_tenants(&["a"])).unwrap();
+        disk.remove_file(&folder.join(NAME)).unwrap();
+        let reason = open().unwrap_err().reason().to_owned();
+        assert!(reason.contains("[/data/control/control] is missing"), "{reason}");
+        disk.remove_dir_all(folder).unwrap();
+        assert!(open().is_err(), "nor a folder");
+        store.accept_loss().unwrap();
+        assert!(open().unwrap().1.is_none());
+    }
+
+    #[test]
+    fn a_record_that_is_there_is_never_given_up() {
+        let (disk, folder) = (SimDisk::new(), Path::new("/data/control"));
+        let (store, _) = Store::open(Arc::new(disk.clone()), folder).unwrap();
+        store.write(&with_tenants(&["a"])).unwrap();
+        store.accept_loss().unwrap();
+        assert!(store.is_marked().unwrap());
+        // One of an earlier build is marked when it is opened.
+        disk.remove_file(Path::new("/data/control.exists")).unwrap();
+        assert!(Store::open(Arc::new(disk.clone()), folder).unwrap().1.is_some());
+        assert!(store.is_marked().unwrap());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! appended to or replaced as a whole, because those are the only two ways that survive a power
 //! loss without a log of their own. Formats are described in `docs/formats/`.
 
+pub mod checked_file;
 pub mod disk;
 pub mod filters;
 pub mod object;

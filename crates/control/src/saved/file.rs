@@ -4,12 +4,11 @@ use std::path::Path;
 
 use firn_model::tenant::TenantId;
 use firn_model::{Error, Result};
-use firn_storage::Disk;
+use firn_storage::{Disk, checked_file};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Saved, SavedKind};
-use crate::store;
 
 pub(super) const MAGIC: &str = "firn-saved";
 const VERSION: u32 = 1;
@@ -38,7 +37,7 @@ pub(super) fn print(saved: &Saved, state: &Value) -> Result<Vec<u8>> {
         state: state.clone(),
     };
     let body = serde_json::to_vec(&stored).map_err(|error| Error::internal(error.to_string()))?;
-    Ok(store::with_head(MAGIC, VERSION, &body))
+    Ok(checked_file::print(MAGIC, VERSION, &body))
 }
 
 /// What the file says, or what is wrong with it.
@@ -50,7 +49,7 @@ pub(super) fn read(
     id: &str,
 ) -> Result<(Saved, Value), String> {
     let bytes = disk.read(path).map_err(|error| error.to_string())?;
-    let body = store::body_of(MAGIC, VERSION, &bytes)?;
+    let body = checked_file::parse(MAGIC, VERSION, &bytes)?;
     let stored: Stored = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let saved = Saved {
         kind,
