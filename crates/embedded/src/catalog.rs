@@ -10,6 +10,7 @@
 //! | `indices`, `data_streams`, `component_templates`, `index_templates` | name | JSON of the entity |
 //! | `repositories` | name | JSON of the repository |
 //! | `cluster_settings` | flat name | JSON of the value |
+//! | `deleted_indices` | uuid | name of an index whose files may still be there |
 //!
 //! The file is `catalog.redb` in the data folder. A format number higher than
 //! [`FORMAT`] is refused, so that an older firn never rewrites what it does not understand.
@@ -17,7 +18,9 @@
 //! redb refuses everything after one I/O error (a full disk, for example), so after an error the
 //! file is opened anew: what it says then decides whether the change was stored.
 
-use std::collections::BTreeMap;
+mod inspection;
+
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,6 +36,8 @@ use redb::{
     Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction,
 };
 use serde_json::Value;
+
+pub(crate) use self::inspection::Inspection;
 
 /// Of the tables and their JSON.
 pub(crate) const FORMAT: u32 = 1;
@@ -50,6 +55,8 @@ const COMPONENT_TEMPLATES: Table = TableDefinition::new("component_templates");
 const INDEX_TEMPLATES: Table = TableDefinition::new("index_templates");
 const REPOSITORIES: Table = TableDefinition::new("repositories");
 const CLUSTER_SETTINGS: Table = TableDefinition::new("cluster_settings");
+/// The only list by which files of indices are removed at start.
+const DELETED_INDICES: Table = TableDefinition::new("deleted_indices");
 
 /// Opens the store in a file; another one in tests.
 type Opener = Box<dyn Fn(&Path) -> Result<Database, DatabaseError> + Send>;
@@ -123,8 +130,80 @@ impl Catalog {
                 INDEX_TEMPLATES,
                 REPOSITORIES,
                 CLUSTER_SETTINGS,
+                DELETED_INDICES,
             ] {
                 transaction.open_table(table).map_err(failed)?;
+            }
+        }
+        transaction.commit().map_err(failed)
+    }
+
+    /// Reads a catalog's file from a copy in memory, every page against its checksum. The file is not changed.
+    pub(crate) fn inspect(path: &Path) -> Result<Inspection> {
+        inspection::inspect(path)
+    }
+
+    /// Makes a catalog with these contents in a new file; one of that name is replaced.
+    pub(crate) fn write_new(path: &Path, metadata: &Metadata, deleted: &HashSet<String>) -> Result<()> {
+        match std::fs::remove_file(path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+        let catalog = Self::open(path)?;
+        let Some(database) = &catalog.database else {
+            return Err(Error::internal("the new catalog is closed"));
+        };
+        Self::write(database, &Metadata::default(), metadata)?;
+        let transaction = database.begin_write().map_err(failed)?;
+        {
+            let mut table = transaction.open_table(DELETED_INDICES).map_err(failed)?;
+            for uuid in deleted {
+                table.insert(uuid.as_str(), &b""[..]).map_err(failed)?;
+            }
+        }
+        transaction.commit().map_err(failed)
+    }
+
+    /// Holds every page against its checksum, and repairs what can be repaired; whether all was well.
+    pub(crate) fn check_integrity(&mut self) -> Result<bool> {
+        match &mut self.database {
+            Some(database) => database.check_integrity().map_err(failed),
+            None => Ok(true),
+        }
+    }
+
+    /// Uuids of indices that were deleted and whose files may still be there.
+    pub(crate) fn deleted_indices(&self) -> Result<HashSet<String>> {
+        match &self.database {
+            Some(database) => Self::read_deleted(database),
+            None => Self::read_deleted(&self.connect()?),
+        }
+    }
+
+    fn read_deleted(database: &Database) -> Result<HashSet<String>> {
+        let transaction = database.begin_read().map_err(failed)?;
+        let table = match transaction.open_table(DELETED_INDICES) {
+            Ok(table) => table,
+            // Of an earlier build.
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(HashSet::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut deleted = HashSet::new();
+        for entry in table.iter().map_err(failed)? {
+            deleted.insert(entry.map_err(failed)?.0.value().to_owned());
+        }
+        Ok(deleted)
+    }
+
+    /// Takes indices off the list whose files are gone.
+    pub(crate) fn forget_deleted(&mut self, uuids: &[String]) -> Result<()> {
+        let Some(database) = &self.database else { return Ok(()) };
+        let transaction = database.begin_write().map_err(failed)?;
+        {
+            let mut table = transaction.open_table(DELETED_INDICES).map_err(failed)?;
+            for uuid in uuids {
+                table.remove(uuid.as_str()).map_err(failed)?;
             }
         }
         transaction.commit().map_err(failed)
@@ -351,13 +430,22 @@ fn read_indices(transaction: &ReadTransaction) -> Result<Indices> {
 /// Writes what differs, without a look at what does not.
 fn store_indices(transaction: &WriteTransaction, old: &Indices, new: &Indices) -> Result<()> {
     let mut table = transaction.open_table(INDICES).map_err(failed)?;
+    let mut deleted = transaction.open_table(DELETED_INDICES).map_err(failed)?;
     for difference in old.differences(new) {
         match difference {
-            Difference::Removed(name, _) => {
+            Difference::Removed(name, index) => {
                 table.remove(name).map_err(failed)?;
+                deleted.insert(index.uuid.as_str(), name.as_bytes()).map_err(failed)?;
             }
             Difference::Changed(_, before, after) if before == after => {}
             Difference::Added(name, index) | Difference::Changed(name, _, index) => {
+                if let Difference::Changed(_, before, _) = difference
+                    && before.uuid != index.uuid
+                {
+                    deleted.insert(before.uuid.as_str(), name.as_bytes()).map_err(failed)?;
+                }
+                // An index that comes back out of the quarantine.
+                deleted.remove(index.uuid.as_str()).map_err(failed)?;
                 let json = serde_json::to_vec(&index.to_json())?;
                 table.insert(name, json.as_slice()).map_err(failed)?;
             }
@@ -436,164 +524,4 @@ fn unreadable(error: impl std::fmt::Display) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io;
-    use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-
-    use redb::StorageBackend;
-    use redb::backends::FileBackend;
-    use serde_json::json;
-
-    use super::*;
-
-    /// A disk that has no room left after some steps.
-    #[derive(Debug, Clone, Default)]
-    struct Disk {
-        /// Steps that still succeed; negative: they all do.
-        steps_left: Arc<AtomicI64>,
-        /// Whether only one step fails.
-        once: bool,
-        failures: Arc<AtomicU64>,
-    }
-
-    impl Disk {
-        fn step(&self) -> io::Result<()> {
-            let left = self.steps_left.load(Ordering::Relaxed);
-            if left < 0 {
-                return Ok(());
-            }
-            if left > 0 {
-                self.steps_left.store(left - 1, Ordering::Relaxed);
-                return Ok(());
-            }
-            if self.once {
-                self.steps_left.store(-1, Ordering::Relaxed);
-            }
-            self.failures.fetch_add(1, Ordering::Relaxed);
-            Err(io::ErrorKind::StorageFull.into())
-        }
-
-        fn fail_after(&self, steps: i64) {
-            self.steps_left.store(steps, Ordering::Relaxed);
-        }
-
-        fn make_room(&self) {
-            self.steps_left.store(-1, Ordering::Relaxed);
-        }
-
-        fn catalog(&self, path: &Path) -> Catalog {
-            let disk = self.clone();
-            let open: Opener = Box::new(move |path| {
-                let file = std::fs::OpenOptions::new()
-                    .read(true)
-                    .write(true)
-                    .create(true)
-                    .truncate(false)
-                    .open(path)
-                    .unwrap();
-                builder().create_with_backend(Backend {
-                    file: FileBackend::new(file)?,
-                    disk: disk.clone(),
-                })
-            });
-            Catalog::open_with(path, open).unwrap()
-        }
-    }
-
-    #[derive(Debug)]
-    struct Backend {
-        file: FileBackend,
-        disk: Disk,
-    }
-
-    impl StorageBackend for Backend {
-        fn len(&self) -> io::Result<u64> {
-            self.file.len()
-        }
-        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-            self.file.read(offset, out)
-        }
-        fn set_len(&self, len: u64) -> io::Result<()> {
-            self.disk.step()?;
-            self.file.set_len(len)
-        }
-        fn sync_data(&self) -> io::Result<()> {
-            self.disk.step()?;
-            self.file.sync_data()
-        }
-        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-            self.disk.step()?;
-            self.file.write(offset, data)
-        }
-        fn close(&self) -> io::Result<()> {
-            self.file.close()
-        }
-    }
-
-    fn with_setting(before: &Metadata, value: u64) -> Metadata {
-        let mut after = before.clone();
-        after.version += 1;
-        after.cluster_uuid = "uuid".to_owned();
-        after
-            .cluster_settings
-            .insert("search.max_buckets".to_owned(), json!(value));
-        after
-    }
-
-    fn check(once: bool) {
-        for step in 0..60 {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("catalog.redb");
-            let disk = Disk {
-                once,
-                ..Disk::default()
-            };
-            disk.make_room();
-            let mut catalog = disk.catalog(&path);
-            let first = with_setting(&catalog.load().unwrap(), 1);
-            catalog.store(&Metadata::default(), &first).unwrap();
-
-            disk.fail_after(step);
-            let second = with_setting(&first, 2);
-            let outcome = catalog.store(&first, &second);
-            let failed = disk.failures.load(Ordering::Relaxed) > 0;
-            disk.make_room();
-            let now = match &outcome {
-                Ok(()) => &second,
-                Err(failure) => {
-                    assert!(failed);
-                    assert_eq!(
-                        failure.error.kind(),
-                        firn_model::ErrorKind::DiskFull,
-                        "step {step}: {failure:?}"
-                    );
-                    if !failure.maybe_stored {
-                        assert_eq!(catalog.load().unwrap(), first, "step {step}");
-                    }
-                    &first
-                }
-            };
-            // With room again the next change is stored as if nothing had happened.
-            let third = with_setting(now, 3);
-            catalog.store(now, &third).unwrap();
-            assert_eq!(catalog.load().unwrap(), third, "step {step}");
-            drop(catalog);
-            assert_eq!(Catalog::open(&path).unwrap().load().unwrap(), third, "step {step}");
-            if !failed {
-                assert!(step > 2, "some step must have failed");
-                return;
-            }
-        }
-        panic!("a change takes fewer steps");
-    }
-
-    #[test]
-    fn one_error_does_not_end_the_catalog() {
-        check(true);
-    }
-
-    #[test]
-    fn a_full_disk_is_waited_out() {
-        check(false);
-    }
-}
+mod tests;

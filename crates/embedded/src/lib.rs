@@ -12,6 +12,7 @@ mod backoff;
 mod bulk;
 mod catalog;
 mod config;
+mod data_folder;
 mod derived;
 mod disk_watch;
 mod due;
@@ -39,5 +40,6 @@ pub mod tenants;
 mod varint;
 
 pub use crate::config::{Clock, ContextLimits, EmbeddedConfig, SpaceProbe, Watermark};
+pub use crate::data_folder::{CatalogVersion, NotedVersion, RebuildReport, rebuild_catalog};
 pub use crate::engine::{DamagedShard, Embedded, RecoveryReport};
 pub use crate::tiers::TierPaths;

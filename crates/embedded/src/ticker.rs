@@ -81,6 +81,7 @@ impl Core {
             self.move_shards();
             self.bound_segments();
             self.contexts.expire(self.now_ms());
+            self.copy_metadata_in_background();
             if number.is_multiple_of(MOUNTS_EVERY) {
                 self.mounts.tick(self.now_ms());
                 self.follow_rewritten();

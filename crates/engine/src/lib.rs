@@ -17,6 +17,7 @@ pub mod inventory;
 mod json;
 pub mod mounts;
 pub mod progress;
+pub mod quarantine;
 pub mod query;
 pub mod recovery;
 pub mod scope;

@@ -17,6 +17,7 @@ use crate::cost::SearchCost;
 use crate::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use crate::fields::{FieldsInUse, FieldsInUseRequest};
 use crate::mounts::SearchableSnapshots;
+use crate::quarantine::QuarantinedFolders;
 use crate::query::Query;
 use crate::recovery::ShardRecovery;
 use crate::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
@@ -30,7 +31,7 @@ use crate::usage::TenantUsage;
 /// An acknowledged write is durable according to its index's `index.translog.durability`.
 /// Errors are those of the whole request; what fails for one item or one shard is in the answer.
 #[async_trait]
-pub trait Engine: Snapshots + SearchableSnapshots + Send + Sync + 'static {
+pub trait Engine: Snapshots + SearchableSnapshots + QuarantinedFolders + Send + Sync + 'static {
     /// Indices, aliases, templates and data streams at one moment.
     async fn metadata(&self, ctx: &RequestContext) -> Result<Arc<Metadata>>;
 

@@ -287,6 +287,25 @@ impl firn_engine::snapshot::Snapshots for Fake {}
 impl firn_engine::mounts::SearchableSnapshots for Fake {}
 
 #[async_trait]
+impl firn_engine::quarantine::QuarantinedFolders for Fake {
+    fn quarantined_count(&self, _: &RequestContext) -> u64 {
+        0
+    }
+
+    async fn quarantined_folders(&self, _: &RequestContext) -> Result<Vec<firn_engine::quarantine::QuarantinedFolder>> {
+        Ok(Vec::new())
+    }
+
+    async fn adopt_quarantined(&self, _: &RequestContext, id: &str, _: Option<String>) -> Result<String> {
+        Err(Error::new(ErrorKind::ResourceNotFound, id.to_owned()))
+    }
+
+    async fn remove_quarantined(&self, _: &RequestContext, id: &str) -> Result<()> {
+        Err(Error::new(ErrorKind::ResourceNotFound, id.to_owned()))
+    }
+}
+
+#[async_trait]
 impl Engine for Fake {
     async fn metadata(&self, _: &RequestContext) -> Result<Arc<Metadata>> {
         Ok(self.metadata_now())

@@ -94,10 +94,17 @@ impl Core {
             maybe_stored: false,
         };
         let catalog = commands.catalog.as_mut().ok_or_else(|| not_stored(closing_error()))?;
-        match before.metadata.version == after.metadata.version {
-            true => Ok(()),
-            false => catalog.store(&before.metadata, &after.metadata),
+        if before.metadata.version == after.metadata.version {
+            return Ok(());
         }
+        catalog.store(&before.metadata, &after.metadata)?;
+        let version = &self.factory.catalog;
+        version.advance(after.metadata.version);
+        // An older number is harmless: it only tells less of a catalog that goes back.
+        if let Err(error) = version.write(&*self.config.disk, &self.config.path_data) {
+            tracing::debug!(%error, "cannot write [catalog.version]");
+        }
+        Ok(())
     }
 
     /// One command on top of a state; the files of new indices exist, durably, when this returns.
@@ -155,14 +162,15 @@ impl Core {
     }
 
     /// Ends the new indices of a state that is not published. Where it is unknown whether one was stored
-    /// its files stay: if it was not, the next start finds them unreferenced.
+    /// its files stay: if it was not, the next start finds that it was never finished.
     fn abandon(&self, before: &State, next: &State, maybe_stored: bool) {
         for index in created(before, next) {
             take_away(index, || Error::index_not_found(&*index.name));
             for slot in index.shards.iter() {
                 slot.end_retired();
             }
-            if !maybe_stored {
+            let is_adopted = self.adopting.lock().contains(&index.metadata.uuid);
+            if !maybe_stored && !is_adopted {
                 self.factory.remove(&index.metadata.uuid);
             }
         }
@@ -173,6 +181,9 @@ impl Core {
             return self.new_mounted(index, store);
         }
         let now_ms = self.now_ms();
+        if self.adopting.lock().contains(&index.uuid) {
+            return self.adopted(index, now_ms);
+        }
         let shards = match self.factory.is_restored(index)? {
             true => self.factory.open_restored(index)?,
             false => self.factory.create(index)?,
@@ -180,6 +191,18 @@ impl Core {
         let slots = (0..)
             .zip(shards)
             .map(|(number, shard)| ShardSlot::new(number, Ok(shard.into()), now_ms));
+        IndexState::new(index, slots.collect())
+    }
+
+    /// An index whose folder came out of the quarantine. Opening its shards may replay and replaying may need a command, so
+    /// that waits until this command is through: [`Core::open_waiting_shards`].
+    fn adopted(&self, index: &Arc<IndexMetadata>, now_ms: i64) -> Result<Arc<IndexState>> {
+        let slots = (0..index.settings.number_of_shards).map(|number| {
+            let not_yet = Error::new(ErrorKind::ShardDamaged, "the shard is not open yet").with_index(&index.name);
+            let slot = ShardSlot::new(number, Err(not_yet), now_ms);
+            slot.reopen.store(true, Ordering::Release);
+            slot
+        });
         IndexState::new(index, slots.collect())
     }
 

@@ -19,10 +19,12 @@ mod get;
 pub(crate) mod ids;
 pub(crate) mod mapping;
 mod matches;
+mod metadata_copies;
 mod mounting;
 mod open;
 mod paging;
 mod purge;
+mod quarantine;
 mod recoveries;
 mod searching;
 mod snapshots;
@@ -34,6 +36,7 @@ mod unused;
 mod usage;
 mod view;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -48,6 +51,7 @@ use firn_engine::context::{
 use firn_engine::cost::SearchCost;
 use firn_engine::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
+use firn_engine::quarantine::QuarantinedFolder;
 use firn_engine::query::Query;
 use firn_engine::recovery::ShardRecovery;
 use firn_engine::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
@@ -62,6 +66,7 @@ use tokio::sync::oneshot;
 pub(crate) use self::answered::Answered;
 use self::command_queue::CommandQueue;
 use self::contexts::Contexts;
+use self::metadata_copies::IndexRecords;
 pub use self::open::{DamagedShard, RecoveryReport};
 use self::searching::InTime;
 use self::state::{ShardFactory, State};
@@ -70,6 +75,7 @@ use self::view::Views;
 use crate::bulk::pressure::Pressure;
 use crate::catalog::Catalog;
 use crate::config::EmbeddedConfig;
+use crate::data_folder::{CatalogCopy, Quarantine};
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
 use crate::mounts::Mounts;
@@ -100,6 +106,18 @@ pub(crate) struct Core {
     command_queue: CommandQueue,
     /// Held until the engine is closed or dropped.
     lock: Mutex<Option<NodeLock>>,
+    /// Folders that the catalog does not name.
+    quarantine: Quarantine,
+    /// What is in it.
+    quarantined: Mutex<Vec<QuarantinedFolder>>,
+    /// One change of the quarantine at a time.
+    quarantine_lock: Mutex<()>,
+    /// Uuids of indices that come out of it: their folders are there before the catalog names them, and stay if it does not.
+    adopting: Mutex<HashSet<String>>,
+    index_records: IndexRecords,
+    catalog_copy: CatalogCopy,
+    /// Copies of metadata are queued or being written.
+    copying_metadata: AtomicBool,
     pub(crate) write_pool: Pool,
     /// Shared with the search itself, whose segments are tasks of their own.
     pub(crate) search_pool: Arc<Pool>,

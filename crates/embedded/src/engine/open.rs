@@ -1,5 +1,6 @@
 //! Opening a data folder, and closing it.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,13 +15,17 @@ use parking_lot::Mutex;
 use super::command_queue::CommandQueue;
 use super::contexts::Contexts;
 use super::ids::fresh_uuid;
+use super::metadata_copies::IndexRecords;
 use super::state::{IndexState, Served, ShardFactory, ShardSlot, State, closed_error};
 use super::tenant_fields::NarrowedMappings;
 use super::view::Views;
 use super::{Commands, Core};
 use crate::bulk::pressure::Pressure;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Inspection};
 use crate::config::EmbeddedConfig;
+use crate::data_folder::{
+    CATALOG_FILE, CatalogCopy, CatalogVersion, Evidence, Quarantine, refuse_lost_catalog, refuse_old_catalog, sweep,
+};
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
 use crate::merging::SEGMENTS_CALM_MAX;
@@ -41,8 +46,10 @@ pub struct RecoveryReport {
     pub shard_count: usize,
     /// Shards that refuse, each with its reason.
     pub damaged: Vec<DamagedShard>,
-    /// Folders of no index, left by a crash and removed.
+    /// Folders of deleted indices and of unfinished commands, removed.
     pub removed_folder_count: usize,
+    /// Folders that the catalog does not name, set aside at this start.
+    pub quarantined_folder_count: usize,
     /// How long it took, ms.
     pub took_ms: u64,
 }
@@ -85,7 +92,12 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         Error::internal(format!("cannot make the data folder [{}]", path.display())).caused_by(error)
     })?;
     let lock = NodeLock::take(path)?;
-    let mut catalog = Catalog::open(&path.join("catalog.redb"))?;
+    let evidence = Evidence::gather(&*config.disk, path, &config.tiers)?;
+    check_catalog(path, &evidence)?;
+    let mut catalog = Catalog::open(&path.join(CATALOG_FILE))?;
+    if !catalog.check_integrity()? {
+        tracing::warn!("the catalog was repaired; it holds the newest change that the data folder knows of");
+    }
     // The names of a new catalog and a new folder must survive a power loss too.
     for dir in [Some(path.as_path()), path.parent()].into_iter().flatten() {
         let dir = if dir.as_os_str().is_empty() {
@@ -98,11 +110,21 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
 
     let mut random = fastrand::Rng::with_seed(config.seed ^ (config.now_ms)() as u64);
     let metadata = load_metadata(&mut catalog, &mut random)?;
-    let tiers = Tiers::open(&config, &metadata.cluster_uuid)?;
-    let factory = shard_factory(&config);
+    let catalog_version = Arc::new(CatalogVersion::new(&metadata.cluster_uuid, metadata.version));
+    let tiers = Tiers::open(&config, &catalog_version.noted())?;
+    let factory = shard_factory(&config, Arc::clone(&catalog_version));
     config.disk.create_dir_all(&factory.indices_dir())?;
     config.disk.sync_dir(path)?;
-    let removed_folder_count = factory.remove_unreferenced(&metadata)?;
+    let quarantine = Quarantine::new(Arc::clone(&config.disk), path, &config.tiers);
+    let deleted = catalog.deleted_indices()?;
+    let swept = sweep(&factory, &metadata, &deleted, &evidence, &quarantine, (config.now_ms)())?;
+    forget_deleted(&mut catalog, &factory, deleted)?;
+    // A full disk must not hold up a start that only reads.
+    if let Err(error) = catalog_version.write(&*config.disk, path) {
+        tracing::warn!(%error, "cannot write [catalog.version]");
+    }
+    let index_records = IndexRecords::new(&metadata, &evidence);
+    let catalog_copy = CatalogCopy::new(evidence.copy.as_ref().map(|copy| copy.version));
     // Splits on their way when the process ended.
     let scratch = scratch_dir(path);
     if scratch.exists() {
@@ -137,6 +159,13 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
             random,
         }),
         lock: Mutex::new(Some(lock)),
+        quarantine,
+        quarantined: Mutex::default(),
+        quarantine_lock: Mutex::default(),
+        adopting: Mutex::default(),
+        index_records,
+        catalog_copy,
+        copying_metadata: AtomicBool::new(false),
         write_pool,
         search_pool: Arc::new(search_pool),
         get_pool: Pool::new("get", GET_THREADS, QUEUE_LIMIT),
@@ -174,9 +203,11 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     core.use_cluster_settings(&settings)?;
     core.disk_watch.observe();
 
+    core.look_into_quarantine()?;
     core.tidy_mounts();
     let mut report = core.open_all_shards();
-    report.removed_folder_count = removed_folder_count;
+    report.removed_folder_count = swept.removed;
+    report.quarantined_folder_count = swept.quarantined;
     report.took_ms = started.elapsed().as_millis() as u64;
     Ok((core, report))
 }
@@ -192,12 +223,52 @@ fn load_metadata(catalog: &mut Catalog, random: &mut fastrand::Rng) -> Result<Me
     Ok(metadata)
 }
 
-fn shard_factory(config: &EmbeddedConfig) -> ShardFactory {
+/// Fails if the catalog is missing or older than the files beside it say. Nothing was changed then.
+fn check_catalog(path_data: &Path, evidence: &Evidence) -> Result<()> {
+    for damaged in &evidence.damaged {
+        tracing::error!("{damaged}");
+    }
+    let path = path_data.join(CATALOG_FILE);
+    match Catalog::inspect(&path)? {
+        Inspection::Missing => refuse_lost_catalog("is missing", path_data, evidence),
+        Inspection::Empty => refuse_lost_catalog("is empty", path_data, evidence),
+        Inspection::Found { metadata, repaired, .. } => {
+            if repaired {
+                tracing::warn!(
+                    path = %path.display(),
+                    "the catalog fails its checksums; an older state of version {} is whole",
+                    metadata.version
+                );
+            }
+            refuse_old_catalog(&metadata, path_data, evidence)
+        }
+    }
+}
+
+/// Takes indices off the catalog's list of deletions whose files are gone from every device.
+fn forget_deleted(catalog: &mut Catalog, factory: &ShardFactory, deleted: HashSet<String>) -> Result<()> {
+    let mut gone = Vec::new();
+    for uuid in deleted {
+        if factory.index_dirs(&uuid)?.is_empty() {
+            gone.push(uuid);
+        }
+    }
+    if gone.is_empty() {
+        return Ok(());
+    }
+    if let Err(error) = catalog.forget_deleted(&gone) {
+        tracing::warn!(%error, "cannot shorten the catalog's list of deleted indices");
+    }
+    Ok(())
+}
+
+fn shard_factory(config: &EmbeddedConfig, catalog: Arc<CatalogVersion>) -> ShardFactory {
     let buffers_max = config.write_threads.clamp(1, 8);
     ShardFactory {
         path_data: config.path_data.clone(),
         tiers: config.tiers.clone(),
         disk: Arc::clone(&config.disk),
+        catalog,
         syncer: Arc::new(Syncer::new(SYNC_THREADS)),
         buffers_max,
         buffer_bytes_max: (config.indexing_buffer_bytes / buffers_max as u64).clamp(1 << 20, BUFFER_BYTES_MAX) as usize,
@@ -364,6 +435,9 @@ impl Core {
         self.repositories.stop();
         // A snapshot that does not end soon waits for its store, and touches no file of a shard.
         self.snapshot_pool.close_within(MERGE_PATIENCE);
+        if let Err(error) = self.copy_metadata(true) {
+            tracing::warn!(%error, "cannot write the copy of the catalog");
+        }
         self.commands.lock().catalog = None;
         // What a merge has written so far is removed at the next start. The folder stays locked
         // while one runs, which at the end of the process is no time at all.

@@ -1,7 +1,6 @@
 //! What the engine knows at one moment: metadata, and for each index its compiled mapping and its
 //! shards. A state never changes; commands publish the next one.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -18,6 +17,7 @@ use firn_storage::wal::Syncer;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::backoff::Backoff;
+use crate::data_folder::{CatalogVersion, IndexRecord, RecordState};
 use crate::mapper::CompiledMapping;
 use crate::mounts::MountedShard;
 use crate::pool::wait_for_others;
@@ -462,6 +462,8 @@ pub(crate) struct ShardFactory {
     pub(crate) syncer: Arc<Syncer>,
     pub(crate) buffers_max: usize,
     pub(crate) buffer_bytes_max: usize,
+    /// The version of the catalog, for the files of shards and indices.
+    pub(crate) catalog: Arc<CatalogVersion>,
 }
 
 impl ShardFactory {
@@ -476,7 +478,7 @@ impl ShardFactory {
     }
 
     /// The folder of an index on a device.
-    fn index_dir_on(&self, uuid: &str, tier: Tier) -> Result<PathBuf> {
+    pub(crate) fn index_dir_on(&self, uuid: &str, tier: Tier) -> Result<PathBuf> {
         let path = match tier {
             Tier::Hot => &self.path_data,
             tier => self.tiers.of(tier).ok_or_else(|| no_tier(tier))?,
@@ -484,8 +486,20 @@ impl ShardFactory {
         Ok(path.join("indices").join(uuid))
     }
 
+    /// The folders of an index on the devices that have one.
+    pub(crate) fn index_dirs(&self, uuid: &str) -> Result<Vec<PathBuf>> {
+        let mut dirs = Vec::new();
+        for tier in self.devices() {
+            let dir = self.index_dir_on(uuid, tier)?;
+            if self.disk.exists(&dir)? {
+                dirs.push(dir);
+            }
+        }
+        Ok(dirs)
+    }
+
     /// The devices that the node has.
-    fn devices(&self) -> impl Iterator<Item = Tier> {
+    pub(crate) fn devices(&self) -> impl Iterator<Item = Tier> {
         Tier::ALL.into_iter().filter(|tier| self.tiers.has(*tier))
     }
 
@@ -519,6 +533,7 @@ impl ShardFactory {
             Arc::clone(&self.disk),
             Arc::clone(&self.syncer),
         );
+        config.catalog = Some(Arc::clone(&self.catalog));
         config.index_tag = AutoId::tag_of(index.ids_of());
         config.durability = settings.durability;
         config.sync_interval_ms = settings.sync_interval_ms;
@@ -559,7 +574,7 @@ impl ShardFactory {
     }
 
     fn create_in(&self, index: &IndexMetadata, dir: &Path) -> Result<Vec<Arc<Shard>>> {
-        self.disk.create_dir_all(dir)?;
+        self.write_record(index, RecordState::Creating)?;
         let mut shards = Vec::new();
         for number in 0..index.settings.number_of_shards {
             shards.push(Shard::create(self.shard_config(index, number)?)?);
@@ -567,6 +582,28 @@ impl ShardFactory {
         self.disk.sync_dir(dir)?;
         self.disk.sync_dir(&self.indices_dir())?;
         Ok(shards)
+    }
+
+    /// Writes the metadata of an index into its folder in `path.data`, which is made, and into those that it has on other
+    /// devices. Durable but for the name of a new folder.
+    pub(crate) fn write_record(&self, index: &IndexMetadata, state: RecordState) -> Result<()> {
+        self.disk.create_dir_all(&self.index_dir(&index.uuid))?;
+        self.update_record(index, state).map(|_| ())
+    }
+
+    /// The same in the folders that there are; how many.
+    pub(crate) fn update_record(&self, index: &IndexMetadata, state: RecordState) -> Result<usize> {
+        let record = IndexRecord {
+            cluster_uuid: self.catalog.cluster_uuid().to_owned(),
+            catalog_version: self.catalog.get(),
+            state,
+            index: index.clone(),
+        };
+        let dirs = self.index_dirs(&index.uuid)?;
+        for dir in &dirs {
+            record.write(&*self.disk, dir)?;
+        }
+        Ok(dirs.len())
     }
 
     /// Removes an index's folders; what cannot be removed now is removed at the next start.
@@ -587,7 +624,7 @@ impl ShardFactory {
         }
     }
 
-    fn remove_dir(&self, dir: &Path) {
+    pub(crate) fn remove_dir(&self, dir: &Path) {
         match self.disk.remove_dir_all(dir) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -595,51 +632,6 @@ impl ShardFactory {
                 tracing::warn!(path = %dir.display(), %error, "cannot remove files that nothing needs any more yet");
             }
         }
-    }
-
-    /// Removes the folders below `indices` of every device that the catalog does not name: left by a crash between
-    /// making files and storing the index, or between deleting it and removing them, or while a shard was moved.
-    pub(crate) fn remove_unreferenced(&self, metadata: &Metadata) -> Result<usize> {
-        let by_uuid: HashMap<&str, &IndexMetadata> = metadata
-            .indices
-            .values()
-            .map(|index| (index.uuid.as_str(), &**index))
-            .collect();
-        let mut removed = 0;
-        for tier in self.devices() {
-            let indices = self.index_dir_on("", tier)?;
-            for entry in self.disk.list(&indices)?.iter().filter(|entry| entry.is_dir) {
-                let dir = indices.join(&entry.name);
-                match by_uuid.get(entry.name.as_str()) {
-                    None => {
-                        self.remove_dir(&dir);
-                        removed += 1;
-                    }
-                    Some(index) => removed += self.remove_shards_elsewhere(index, tier, &dir)?,
-                }
-            }
-        }
-        Ok(removed)
-    }
-
-    /// Removes the folders of shards in `dir`, on this device, that do not lie here.
-    fn remove_shards_elsewhere(&self, index: &IndexMetadata, tier: Tier, dir: &Path) -> Result<usize> {
-        let lies_on = |number: u32| match index.settings.is_mounted() {
-            true => self.tier_of_mounted(index),
-            false => index.tier_of(number),
-        };
-        let mut removed = 0;
-        // Where there is one device nothing can lie on another.
-        if self.devices().count() == 1 {
-            return Ok(removed);
-        }
-        for entry in self.disk.list(dir)? {
-            if entry.name.parse().is_ok_and(|number| lies_on(number) != tier) {
-                self.remove_dir(&dir.join(&entry.name));
-                removed += 1;
-            }
-        }
-        Ok(removed)
     }
 }
 

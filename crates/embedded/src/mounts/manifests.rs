@@ -472,7 +472,7 @@ impl Manifests {
 }
 
 /// Names of repositories are whatever their users like, so their checksum stands for them.
-fn file_name(store: &SnapshotStore) -> String {
+pub(crate) fn file_name(store: &SnapshotStore) -> String {
     let repository = crc32c::crc32c(store.repository.as_bytes());
     let (snapshot, index) = (plain(&store.snapshot_uuid), plain(&store.index_uuid));
     format!("{snapshot}.{index}.{repository:08x}.mount")

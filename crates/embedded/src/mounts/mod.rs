@@ -37,7 +37,7 @@ use tokio::runtime::Handle;
 use self::bytes::{Missed, MountedBytes};
 pub(crate) use self::copying::Copying;
 use self::following::Following;
-pub(crate) use self::manifests::{Manifests, MountedIndex};
+pub(crate) use self::manifests::{Manifests, MountedIndex, file_name as manifest_file};
 use self::open_splits::{OpenSplits, SplitKey};
 pub(crate) use self::opening::Opened;
 use self::pinning::Pinned;

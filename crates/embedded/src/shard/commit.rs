@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use firn_model::{Error, ErrorKind, Result};
+use firn_storage::checked_file;
 use firn_storage::disk::Disk;
 use serde::{Deserialize, Serialize};
 
 use super::deletes::DeleteSet;
+use crate::data_folder::NotedVersion;
 use crate::directory::FileSum;
 
 /// First word of a commit point.
@@ -22,6 +24,10 @@ pub(super) struct CommitPoint {
     pub(super) number: u64,
     pub(super) index_uuid: String,
     pub(super) shard: u32,
+    /// The cluster that the shard belongs to, and the version of its catalog then; absent in commit points of earlier
+    /// builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) catalog: Option<NotedVersion>,
     /// All operations below are in the segments.
     pub(super) next_seq_no: u64,
     /// Folder names below are used up.
@@ -87,6 +93,18 @@ impl CommitPoint {
             Some(number) => Self::read(disk, &dir.join(file_name(*number))).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// What the newest commit point of a folder says of the catalog; `None`: it says nothing, or cannot be read.
+    pub(super) fn read_catalog(disk: &dyn Disk, dir: &Path) -> Option<NotedVersion> {
+        #[derive(Deserialize)]
+        struct OfCatalog {
+            catalog: Option<NotedVersion>,
+        }
+        let number = *numbers(disk, dir).ok()?.last()?;
+        let bytes = disk.read(&dir.join(file_name(number))).ok()?;
+        let body = checked_file::parse(MAGIC, VERSION, &bytes).ok()?;
+        serde_json::from_slice::<OfCatalog>(body).ok()?.catalog
     }
 
     fn read(disk: &dyn Disk, path: &Path) -> Result<Self> {

@@ -8,6 +8,8 @@ use firn_model::settings::Durability;
 use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
 
+use crate::data_folder::{CatalogVersion, NotedVersion};
+
 /// Settings and components of one shard.
 #[derive(Clone)]
 pub struct ShardConfig {
@@ -21,6 +23,8 @@ pub struct ShardConfig {
     pub shard: u32,
     /// The shard's folder: `commit-N.json`, `wal/`, `segments/_N/`.
     pub dir: PathBuf,
+    /// The catalog that names the shard; `None`: none does, and the shard's files say nothing of one.
+    pub catalog: Option<Arc<CatalogVersion>>,
     /// Where it lies.
     pub disk: Arc<dyn Disk>,
     /// Groups fsyncs of all shards of the node.
@@ -68,6 +72,11 @@ impl ShardConfig {
         }
     }
 
+    /// What a commit point written now says of the catalog.
+    pub(super) fn noted_catalog(&self) -> Option<NotedVersion> {
+        self.catalog.as_ref().map(|catalog| catalog.noted())
+    }
+
     /// The longest key of a document, bytes: ids as in Elasticsearch, and what stands before them.
     pub(super) fn key_bytes_max(&self) -> usize {
         const ID_BYTES_MAX: usize = 512;
@@ -93,6 +102,7 @@ impl ShardConfig {
             index_uuid,
             shard,
             dir: dir.into(),
+            catalog: None,
             disk,
             syncer,
             durability: Durability::Request,

@@ -302,6 +302,7 @@ impl Shard {
             number: committed.number + 1,
             index_uuid: self.config.index_uuid.to_string(),
             shard: self.config.shard,
+            catalog: self.config.noted_catalog(),
             next_seq_no: cut.next_seq_no,
             next_generation: cut.next_generation,
             wal_generation: cut.wal_generation,

@@ -59,6 +59,7 @@ use self::state::{Flags, State};
 #[cfg(test)]
 pub(crate) use self::tenant_file::encode as encode_tenants;
 pub(crate) use self::tenant_file::{TENANTS_FILE, decode as decode_tenants};
+use crate::data_folder::NotedVersion;
 use crate::mapper::MappedDocument;
 use crate::segment::ShardSnapshot;
 
@@ -204,6 +205,22 @@ impl Shard {
     /// Whether a folder holds a shard.
     pub fn exists(disk: &dyn Disk, dir: &Path) -> Result<bool> {
         Ok(!commit::numbers(disk, dir)?.is_empty())
+    }
+
+    /// What the newest commit point in a folder says of the catalog; `None`: it says nothing, or cannot be read.
+    pub(crate) fn committed_catalog(disk: &dyn Disk, dir: &Path) -> Option<NotedVersion> {
+        CommitPoint::read_catalog(disk, dir)
+    }
+
+    /// Whether a folder holds no document and no operation: a shard that was never written to, or an unfinished one.
+    /// False if that cannot be told.
+    pub(crate) fn holds_nothing(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+        let is_without_segments = match CommitPoint::read_newest(disk, dir) {
+            Ok(None) => true,
+            Ok(Some(point)) => point.segments.is_empty() && point.next_seq_no == 0,
+            Err(_) => false,
+        };
+        Ok(is_without_segments && Wal::holds_no_record(disk, &dir.join("wal"))?)
     }
 
     /// Applies a batch: each operation succeeds or fails alone. The documents are indexed when

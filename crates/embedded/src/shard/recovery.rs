@@ -41,6 +41,8 @@ impl Shard {
             number: 1,
             index_uuid: config.index_uuid.to_string(),
             shard: config.shard,
+            // The catalog does not name the shard yet.
+            catalog: None,
             next_seq_no: 0,
             next_generation: 1,
             wal_generation: wal.generation(),

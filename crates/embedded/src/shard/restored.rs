@@ -91,6 +91,8 @@ impl Shard {
             number: FIRST_COMMIT,
             index_uuid: config.index_uuid.to_string(),
             shard: config.shard,
+            // The catalog does not name the shard yet.
+            catalog: None,
             next_seq_no: next_seq_no.max(highest.unwrap_or_default()),
             next_generation: committed.len() as u64 + 1,
             wal_generation: FIRST_WAL,

@@ -214,7 +214,7 @@ pub(crate) fn check_operator(ctx: &RequestContext) -> Result<()> {
         true => Ok(()),
         false => Err(Error::new(
             ErrorKind::Forbidden,
-            format!("action [{}] on snapshots is for operators", ctx.action),
+            format!("action [{}] is for operators", ctx.action),
         )),
     }
 }

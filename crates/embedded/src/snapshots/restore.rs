@@ -24,6 +24,7 @@ use super::create::{Scratch, is_mounted};
 use super::restores::{IndexRestore, Listed, Restoring, with_restored};
 use super::select::select;
 use super::{GoOn, Work};
+use crate::data_folder::RecordState;
 use crate::engine::Core;
 use crate::mounts::MountedIndex;
 use crate::shard::{RestoredSegment, Shard, ShardConfig};
@@ -111,6 +112,7 @@ impl Core {
         let parts = begun.iter().map(|(_, _, progress)| Arc::clone(progress)).collect();
         let _listed = self.list_restore(request, plan, parts)?;
         for (index, manifest, progress) in begun {
+            self.factory.write_record(index, RecordState::Restoring)?;
             for shard in &manifest.shards {
                 let config = self.factory.shard_config(index, shard.shard)?;
                 self.restore_shard(repository, &config, shard, &progress, go_on)?;

@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 
 pub use self::paths::TierPaths;
 use crate::config::{EmbeddedConfig, Watermark};
+use crate::data_folder::NotedVersion;
 use crate::disk_watch::DiskWatch;
 use crate::engine::Core;
 use crate::lock::NodeLock;
@@ -42,11 +43,11 @@ struct Device {
 
 impl Tiers {
     /// Takes the devices of a configuration: makes their folders, locks them, and checks that they are of the node whose
-    /// cluster uuid this is.
-    pub(crate) fn open(config: &EmbeddedConfig, cluster_uuid: &str) -> Result<Self> {
+    /// catalog this is, and were not used with a newer one.
+    pub(crate) fn open(config: &EmbeddedConfig, catalog: &NotedVersion) -> Result<Self> {
         let mut devices = Vec::new();
         for (tier, path) in config.tiers.beside_hot() {
-            let lock = paths::claim(&*config.disk, tier, path, cluster_uuid)?;
+            let lock = paths::claim(&*config.disk, tier, path, catalog)?;
             let (disk, measured) = (Arc::clone(&config.disk), path.to_owned());
             let probe = Arc::new(move || Ok((disk.total_bytes(&measured)?, disk.available_bytes(&measured)?)));
             let watch = DiskWatch::new(

@@ -1,7 +1,7 @@
 //! Where the devices are mounted, and that they are this node's.
 //!
-//! What lies on a device and is in no catalog is removed at start, so a device must never be taken for another node's:
-//! `tier.json` in it says whose it is.
+//! A device must never be taken for another node's: `tier.json` in it says whose it is, and which version the catalog had
+//! when the device was last used.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use firn_model::{Error, Result};
 use firn_storage::disk::Disk;
 use serde::{Deserialize, Serialize};
 
+use crate::data_folder::NotedVersion;
 use crate::lock::NodeLock;
 
 /// The data paths of tiers.
@@ -70,37 +71,55 @@ struct Owner {
     format: u32,
     cluster_uuid: String,
     tier: String,
+    /// 0 in files of earlier builds.
+    #[serde(default)]
+    catalog_version: u64,
 }
 
 /// Makes the folder of a device and locks it. Fails if it belongs to another node, or to another tier of this one.
-pub(super) fn claim(disk: &dyn Disk, tier: Tier, path: &Path, cluster_uuid: &str) -> Result<NodeLock> {
+pub(super) fn claim(disk: &dyn Disk, tier: Tier, path: &Path, catalog: &NotedVersion) -> Result<NodeLock> {
     let setting = format!("[path.data.{tier}] is [{}]", path.display());
     std::fs::create_dir_all(path)
         .map_err(|error| Error::internal(format!("{setting}, which cannot be made")).caused_by(error))?;
     let lock = NodeLock::take(path)?;
-    check_owner(disk, tier, path, cluster_uuid)
+    check_owner(disk, tier, path, catalog)
         .map_err(|error| Error::new(error.kind(), format!("{setting}: {}", error.reason())))?;
     Ok(lock)
 }
 
-fn check_owner(disk: &dyn Disk, tier: Tier, path: &Path, cluster_uuid: &str) -> Result<()> {
+fn check_owner(disk: &dyn Disk, tier: Tier, path: &Path, catalog: &NotedVersion) -> Result<()> {
+    let cluster_uuid = &catalog.cluster_uuid;
     let own = Owner {
         format: FORMAT,
-        cluster_uuid: cluster_uuid.to_owned(),
+        cluster_uuid: cluster_uuid.clone(),
         tier: tier.name().to_owned(),
+        catalog_version: catalog.version,
     };
     let (file, indices) = (path.join(OWNER_FILE), path.join("indices"));
     disk.create_dir_all(&indices)?;
     if disk.exists(&file)? {
         let owner: Owner = serde_json::from_slice(&disk.read(&file)?)
             .map_err(|error| Error::internal(format!("[{OWNER_FILE}] cannot be read: {error}")))?;
-        return match owner == own {
-            true => Ok(()),
-            false => Err(Error::illegal_argument(format!(
+        if (owner.format, &owner.cluster_uuid, &owner.tier) != (own.format, &own.cluster_uuid, &own.tier) {
+            return Err(Error::illegal_argument(format!(
                 "it is tier [{}] of the node with cluster uuid [{}], and this is tier [{tier}] of [{cluster_uuid}]",
                 owner.tier, owner.cluster_uuid
-            ))),
-        };
+            )));
+        }
+        if owner.catalog_version > own.catalog_version {
+            return Err(Error::internal(format!(
+                "refusing to start: the catalog has version {}, but [{OWNER_FILE}] was written at version {}: the catalog \
+                 lost its newest changes; put it back from a backup, or see `firn catalog rebuild`",
+                own.catalog_version, owner.catalog_version
+            )));
+        }
+        // Not if nothing changed, and not on a full disk: an older number tells less and does no harm.
+        if owner.catalog_version < own.catalog_version
+            && let Err(error) = disk.write_atomic(&file, &serde_json::to_vec(&own)?)
+        {
+            tracing::warn!(%error, path = %file.display(), "cannot note the version of the catalog");
+        }
+        return Ok(());
     }
     if !disk.list(&indices)?.is_empty() {
         return Err(Error::illegal_argument(format!(
@@ -126,13 +145,24 @@ mod tests {
     fn a_device_belongs_to_one_tier_of_one_node() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("warm");
-        let claim = |tier, uuid: &str| claim(&RealDisk, tier, &path, uuid);
+        let claim_at = |tier, uuid: &str, version| {
+            let catalog = NotedVersion {
+                cluster_uuid: uuid.to_owned(),
+                version,
+            };
+            claim(&RealDisk, tier, &path, &catalog)
+        };
+        let claim = |tier, uuid: &str| claim_at(tier, uuid, 4);
         let lock = claim(Tier::Warm, "u1").unwrap();
         assert!(claim(Tier::Warm, "u1").is_err(), "it is locked");
         drop(lock);
         drop(claim(Tier::Warm, "u1").unwrap());
+        drop(claim_at(Tier::Warm, "u1", 6).unwrap());
+        let error = claim(Tier::Warm, "u1").unwrap_err();
+        assert!(error.reason().contains("version 4"), "{error}");
+        drop(claim_at(Tier::Warm, "u1", 6).unwrap());
         for (tier, uuid) in [(Tier::Cold, "u1"), (Tier::Warm, "u2")] {
-            let error = claim(tier, uuid).unwrap_err();
+            let error = claim_at(tier, uuid, 6).unwrap_err();
             assert!(
                 error
                     .reason()
@@ -147,7 +177,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let shard = folder.path().join("indices/u/0");
         std::fs::create_dir_all(&shard).unwrap();
-        let error = claim(&RealDisk, Tier::Cold, folder.path(), "u1").unwrap_err();
+        let error = claim(&RealDisk, Tier::Cold, folder.path(), &NotedVersion::default()).unwrap_err();
         assert!(error.reason().contains("nobody knows whose they are"), "{error}");
         assert!(shard.exists());
     }

@@ -14,6 +14,7 @@ mod in_use;
 mod isolated_fields;
 mod isolation;
 mod lifecycle;
+mod lost_catalog;
 mod made_by;
 mod model;
 mod mount_damage;

@@ -110,6 +110,12 @@ impl Wal {
         open::open(disk, dir, identity, &options, syncer, replay).map(|log| Self(Arc::new(log)))
     }
 
+    /// Whether the files in `dir` hold no record, as far as their frames tell without a look at checksums. False if that
+    /// cannot be told; true if there is no such folder. Changes nothing.
+    pub fn holds_no_record(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+        reader::holds_no_record(disk, dir)
+    }
+
     /// Appends one record made of `parts` back to back (one copy into the buffer) and says where it ends.
     ///
     /// Nothing is durable yet. Fails if the record is empty or above [`RECORD_BYTES_MAX`]

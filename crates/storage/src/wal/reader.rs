@@ -290,3 +290,32 @@ impl Window<'_> {
         Ok(self.bytes.slice(from..to))
     }
 }
+
+/// See [`super::Wal::holds_no_record`].
+pub(super) fn holds_no_record(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+    let entries = match disk.list(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error.into()),
+    };
+    for entry in entries {
+        if generation_of(&entry.name).is_none() {
+            continue;
+        }
+        let bytes = disk.read(&dir.join(&entry.name))?;
+        if (bytes.len() as u64) < HEADER_BYTES {
+            continue;
+        }
+        let Ok(header) = Header::decode(&bytes) else {
+            return Ok(false);
+        };
+        let mut offset = HEADER_BYTES;
+        while offset < bytes.len() as u64 {
+            if read_mark(header.salt, offset, &bytes[offset as usize..]).is_none() {
+                return Ok(false);
+            }
+            offset += MARK_FRAME_BYTES;
+        }
+    }
+    Ok(true)
+}

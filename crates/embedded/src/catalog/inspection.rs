@@ -1,0 +1,78 @@
+//! Reading a catalog's file without changing it.
+//!
+//! Opening the file makes the store repair it, which after damage means going back to an older state and forgetting the
+//! newer one. So a start reads a copy in memory first, and only opens the file if that one holds the newest state.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use firn_model::metadata::Metadata;
+use firn_model::{Error, Result};
+use redb::backends::InMemoryBackend;
+use redb::{Database, StorageBackend};
+
+use super::{Catalog, builder, failed};
+
+/// What is in a catalog's place.
+pub(crate) enum Inspection {
+    /// No file.
+    Missing,
+    /// A file without a byte.
+    Empty,
+    /// A catalog that can be read.
+    Found {
+        metadata: Box<Metadata>,
+        /// Uuids of indices that were deleted and whose files may still be there.
+        deleted: HashSet<String>,
+        /// Some page did not match its checksum, and the store went back to an older state.
+        repaired: bool,
+    },
+}
+
+/// Fails, naming the file, if it is no catalog or cannot be read.
+pub(super) fn inspect(path: &Path) -> Result<Inspection> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) if bytes.is_empty() => return Ok(Inspection::Empty),
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Inspection::Missing),
+        Err(error) => {
+            return Err(Error::internal(format!("cannot read the catalog [{}]", path.display())).caused_by(error));
+        }
+    };
+    // The store trusts what its checksums do not cover, and panics where that makes no sense.
+    let read = catch_unwind(AssertUnwindSafe(|| read(&bytes)));
+    let read = read.unwrap_or_else(|_| Err(Error::internal("it makes no sense to the store")));
+    read.map_err(|error| {
+        Error::internal(format!(
+            "the catalog [{}] is damaged: {}",
+            path.display(),
+            error.reason()
+        ))
+        .caused_by(error)
+    })
+}
+
+fn read(bytes: &[u8]) -> Result<Inspection> {
+    let backend = InMemoryBackend::new();
+    backend.set_len(bytes.len() as u64)?;
+    backend.write(0, bytes)?;
+    let mut database = builder().create_with_backend(backend).map_err(failed)?;
+    let repaired = !database.check_integrity().map_err(failed)?;
+    let (metadata, deleted) = match is_new(&database)? {
+        true => (Metadata::default(), HashSet::new()),
+        false => (Catalog::read(&database)?, Catalog::read_deleted(&database)?),
+    };
+    Ok(Inspection::Found {
+        metadata: Box::new(metadata),
+        deleted,
+        repaired,
+    })
+}
+
+/// Whether a crash came before the first table was made.
+fn is_new(database: &Database) -> Result<bool> {
+    use redb::ReadableDatabase as _;
+    let transaction = database.begin_read().map_err(failed)?;
+    Ok(transaction.list_tables().map_err(failed)?.next().is_none())
+}

@@ -1,0 +1,32 @@
+//! The data folder beside the catalog: what its files say about themselves, so that a lost or old catalog is noticed
+//! before anything is changed, and can be made again.
+//!
+//! | file | says |
+//! |---|---|
+//! | `catalog.version` | the number of the last change that the catalog took |
+//! | `catalog.copy` | all metadata, some seconds old at most |
+//! | `indices/UUID/index.json` | the metadata of that index |
+//! | `quarantine/UUID/` | a folder that was found in `indices/` and that the catalog does not name |
+//!
+//! Formats: `docs/formats/catalog.md`. The rule of this module: **a folder is never removed because the catalog does not
+//! name it.** It is removed only if the catalog's own list of deletions names it, or if it says itself that it is the
+//! unfinished work of a command that was never acknowledged.
+
+mod catalog_copy;
+mod catalog_version;
+mod index_record;
+mod quarantine;
+mod rebuild;
+mod start_check;
+mod sweep;
+
+pub(crate) use self::catalog_copy::CatalogCopy;
+pub use self::catalog_version::{CatalogVersion, NotedVersion};
+pub(crate) use self::index_record::{IndexRecord, RecordState};
+pub(crate) use self::quarantine::{Quarantine, Quarantined, no_such_folder};
+pub use self::rebuild::{RebuildReport, rebuild_catalog};
+pub(crate) use self::start_check::{Evidence, refuse_lost_catalog, refuse_old_catalog};
+pub(crate) use self::sweep::sweep;
+
+/// The catalog's file in the data folder.
+pub(crate) const CATALOG_FILE: &str = "catalog.redb";

@@ -1,0 +1,171 @@
+//! Folders below `indices/` that the catalog does not name: what a start does with each.
+//!
+//! Left by a crash between making files and storing the index, or between deleting it and removing them, or while a shard
+//! was moved; or put there by hand; or named by a catalog that was lost.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use firn_model::Result;
+use firn_model::metadata::{IndexMetadata, Metadata};
+use firn_model::tier::Tier;
+use firn_storage::disk::Disk;
+
+use super::index_record::RecordState;
+use super::quarantine::Quarantine;
+use super::start_check::{Evidence, IndexFolder};
+use crate::engine::state::ShardFactory;
+use crate::shard::Shard;
+
+/// What a sweep did.
+#[derive(Debug, Default)]
+pub(crate) struct Swept {
+    /// Folders removed.
+    pub(crate) removed: usize,
+    /// Folders moved to the quarantine.
+    pub(crate) quarantined: usize,
+}
+
+/// Looks at every folder of the evidence. The catalog is known to be the newest.
+pub(crate) fn sweep(
+    factory: &ShardFactory,
+    metadata: &Metadata,
+    deleted: &HashSet<String>,
+    evidence: &Evidence,
+    quarantine: &Quarantine,
+    now_ms: i64,
+) -> Result<Swept> {
+    let disk = &*factory.disk;
+    let by_uuid: HashMap<&str, &IndexMetadata> = metadata
+        .indices
+        .values()
+        .map(|index| (index.uuid.as_str(), &**index))
+        .collect();
+    let mut swept = Swept::default();
+    for folder in &evidence.folders {
+        if let Some(index) = by_uuid.get(folder.uuid.as_str()) {
+            sweep_shards(factory, index, folder.tier, &folder.dir, quarantine, now_ms, &mut swept)?;
+        } else if deleted.contains(&folder.uuid) {
+            tracing::info!(path = %folder.dir.display(), "removing the files of an index that was deleted");
+            factory.remove_dir(&folder.dir);
+            swept.removed += 1;
+        } else if let Some(why) = why_unfinished(disk, folder, &metadata.cluster_uuid)? {
+            tracing::info!(path = %folder.dir.display(), "removing a folder without acknowledged events: {why}");
+            factory.remove_dir(&folder.dir);
+            swept.removed += 1;
+        } else {
+            quarantine.take(
+                folder.tier,
+                &folder.dir,
+                &reason(folder, &metadata.cluster_uuid),
+                now_ms,
+            )?;
+            swept.quarantined += 1;
+        }
+    }
+    Ok(swept)
+}
+
+/// Why a folder is the work of a command that was never acknowledged; `None`: it may be more than that.
+fn why_unfinished(disk: &dyn Disk, folder: &IndexFolder, cluster_uuid: &str) -> Result<Option<&'static str>> {
+    if is_without_files(disk, &folder.dir)? {
+        return Ok(Some("it holds no file"));
+    }
+    let Ok(Some(record)) = &folder.record else {
+        return Ok(None);
+    };
+    if record.cluster_uuid != cluster_uuid {
+        return Ok(None);
+    }
+    match record.state {
+        RecordState::Live => Ok(None),
+        RecordState::Restoring => Ok(Some("a restore from a snapshot did not end")),
+        RecordState::Creating => {
+            for shard in disk.list(&folder.dir)?.iter().filter(|entry| entry.is_dir) {
+                if !Shard::holds_nothing(disk, &folder.dir.join(&shard.name))? {
+                    return Ok(None);
+                }
+            }
+            Ok(Some("the creation of an index did not end"))
+        }
+    }
+}
+
+/// Whether a folder holds nothing but folders and a record whose writing was cut off.
+fn is_without_files(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+    for entry in disk.list(dir)? {
+        if entry.name == "index.json.tmp" {
+            continue;
+        }
+        if !entry.is_dir || !is_without_files(disk, &dir.join(&entry.name))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn reason(folder: &IndexFolder, cluster_uuid: &str) -> String {
+    match &folder.record {
+        Ok(Some(record)) if record.cluster_uuid != cluster_uuid => format!(
+            "it holds index [{}] of the node with cluster uuid [{}]",
+            record.index.name, record.cluster_uuid
+        ),
+        Ok(Some(record)) => format!("the catalog does not name it; it holds index [{}]", record.index.name),
+        Ok(None) => "the catalog does not name it, and it has no [index.json]".to_owned(),
+        Err(error) => format!("the catalog does not name it: {}", error.reason()),
+    }
+}
+
+/// Removes the folders of shards in `dir`, on this device, that lie on another one, whole.
+fn sweep_shards(
+    factory: &ShardFactory,
+    index: &IndexMetadata,
+    tier: Tier,
+    dir: &Path,
+    quarantine: &Quarantine,
+    now_ms: i64,
+    swept: &mut Swept,
+) -> Result<()> {
+    // Where there is one device nothing can lie on another.
+    if factory.devices().count() == 1 {
+        return Ok(());
+    }
+    let disk = &*factory.disk;
+    let is_mounted = index.settings.is_mounted();
+    for entry in disk.list(dir)? {
+        let Ok(number) = entry.name.parse::<u32>() else {
+            continue;
+        };
+        let named = match is_mounted {
+            true => factory.tier_of_mounted(index),
+            false => index.tier_of(number),
+        };
+        if named == tier {
+            continue;
+        }
+        let other = dir.join(&entry.name);
+        // Copies of splits can be fetched again. A shard is removed only if the one that the catalog names is there, or
+        // if this one was never finished.
+        let is_spare = is_mounted
+            || !Shard::exists(disk, &other)?
+            || match factory.shard_config(index, number) {
+                Ok(config) => Shard::exists(disk, &config.dir)?,
+                Err(_) => false,
+            };
+        match is_spare {
+            true => {
+                factory.remove_dir(&other);
+                swept.removed += 1;
+            }
+            false => {
+                let why = format!(
+                    "shard [{}][{number}] lies on tier [{named}] by the catalog, where its files are missing",
+                    index.name
+                );
+                quarantine.take(tier, &other, &why, now_ms)?;
+                swept.quarantined += 1;
+            }
+        }
+    }
+    Ok(())
+}
