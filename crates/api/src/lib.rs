@@ -52,6 +52,7 @@ mod placement;
 mod point_in_time;
 mod preference;
 mod pretty;
+mod quarantine;
 mod quotas;
 mod record;
 mod recovery;

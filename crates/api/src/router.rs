@@ -20,9 +20,9 @@ use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::{
     admin, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle, data_streams, discover,
-    document, field_caps, ilm, indices, mappings, metrics, mget, msearch, nodes, placement, point_in_time, recovery,
-    resolve, root, saved, scroll, search, security, sessions, settings, slm, snapshots, stats, tasks, templates,
-    tenant_deletion, tenant_usage, tenants, terms_enum, validate,
+    document, field_caps, ilm, indices, mappings, metrics, mget, msearch, nodes, placement, point_in_time, quarantine,
+    recovery, resolve, root, saved, scroll, search, security, sessions, settings, slm, snapshots, stats, tasks,
+    templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
 
 /// What a handler returns.
@@ -451,6 +451,11 @@ fn routes() -> Vec<Route> {
         route!(POST, ["/{index}/_firn/warm"], "warm_shared_cache", "indices:admin/firn/warm", ManageCluster, [INDICES, snapshots::warm::PARAMS], Json, snapshots::warm::warm),
         route!(POST, ["/{index}/_firn/pin"], "pin_shared_cache", "indices:admin/firn/pin", ManageCluster, [INDICES], None, snapshots::warm::pin),
         route!(POST, ["/{index}/_firn/unpin"], "unpin_shared_cache", "indices:admin/firn/unpin", ManageCluster, [INDICES], None, snapshots::warm::unpin),
+
+        // Folders that the catalog does not name.
+        route!(GET, ["/_firn/quarantine"], "get_quarantine", "cluster:admin/firn/quarantine/get", ManageCluster, [MASTER], None, quarantine::list),
+        route!(POST, ["/_firn/quarantine/{id}/_adopt"], "adopt_quarantined", "cluster:admin/firn/quarantine/adopt", ManageCluster, [MASTER], Json, quarantine::adopt),
+        route!(DELETE, ["/_firn/quarantine/{id}"], "delete_quarantined", "cluster:admin/firn/quarantine/delete", ManageCluster, [MASTER], None, quarantine::remove),
 
         // Tenants on shards, and their end.
         route!(GET, ["/_firn/placement"], "get_placement", "cluster:admin/firn/placement/get", ManageCluster, [MASTER], None, placement::get),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::{Parser, Subcommand};
 
 use crate::settings::{SettingsError, markdown};
-use crate::{bench, demo, generate, ingest, keystore, layout, serve};
+use crate::{bench, catalog, demo, generate, ingest, keystore, layout, serve};
 
 /// `EX_CONFIG` of sysexits.h.
 const EXIT_CONFIG: u8 = 78;
@@ -38,6 +38,8 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Keep secrets that settings files should not hold
     Keystore(keystore::KeystoreArgs),
+    /// Look into the catalog of a data folder, or make it again
+    Catalog(catalog::CatalogArgs),
     /// Recommend how the data of a server should lie
     Layout(layout::LayoutArgs),
     /// List the settings of the server
@@ -61,6 +63,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Generate(args) => generate::run(args).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => bench::run(&args),
         Command::Keystore(args) => keystore::run(&args),
+        Command::Catalog(args) => catalog::run(&args),
         Command::Layout(args) => layout::run(&args),
         Command::Settings(args) => {
             let text = if args.markdown {

@@ -10,6 +10,7 @@
 
 mod allocator;
 mod bench;
+mod catalog;
 mod cli;
 mod client;
 mod console;

@@ -29,6 +29,11 @@ pub(crate) fn is_on(settings: &ServeSettings) -> anyhow::Result<bool> {
     Ok(Control::has_users_in(Arc::new(RealDisk), &folder(settings))?)
 }
 
+/// Begins with no users if the record of them is lost.
+pub(crate) fn accept_lost_record(settings: &ServeSettings) -> anyhow::Result<()> {
+    Ok(Control::accept_lost_record(Arc::new(RealDisk), &folder(settings))?)
+}
+
 /// Opens the record in the data folder; its folder is readable by its owner only. Where requests have
 /// to sign in, there is an operator afterwards.
 pub(crate) fn open(settings: &ServeSettings, is_on: bool) -> anyhow::Result<Arc<Control>> {

@@ -42,6 +42,10 @@ pub(crate) struct ServeArgs {
     /// Write the server's URL to this file once it answers
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
+    /// Start although the record of users, API keys and tenants is lost: whoever reaches the server sees all its data,
+    /// unless security.enabled is set
+    #[arg(long)]
+    pub(crate) start_without_users: bool,
 }
 
 /// Where settings come from.
@@ -102,6 +106,9 @@ impl SettingsArgs {
 /// Runs the command until a signal ends it.
 pub(crate) fn run(args: &ServeArgs, started: Instant) -> anyhow::Result<ExitCode> {
     let settings = args.settings.load()?;
+    if args.start_without_users {
+        security::accept_lost_record(&settings)?;
+    }
     let _pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
     serve(&settings, started, |url, _| {
         if let Some(path) = &args.ready_file {
@@ -285,7 +292,7 @@ fn on_signal(stopping: Stopping) -> anyhow::Result<impl Future<Output = ()>> {
 }
 
 /// The data paths beside `path.data`.
-fn tier_paths(settings: &ServeSettings) -> TierPaths {
+pub(crate) fn tier_paths(settings: &ServeSettings) -> TierPaths {
     let mut paths = TierPaths::default();
     for (tier, path) in [(Tier::Warm, &settings.path_warm), (Tier::Cold, &settings.path_cold)] {
         if let Some(path) = path {

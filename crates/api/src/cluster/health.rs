@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 use crate::params::{Params, split_list};
+use crate::quarantine;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::stats;
@@ -61,6 +62,8 @@ pub(crate) struct Health {
     pub(crate) unassigned: u64,
     unassigned_primaries: u64,
     indices: Vec<IndexHealth>,
+    /// Why the cluster is not green, where no shard tells.
+    reasons: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -85,6 +88,7 @@ pub(crate) async fn look(
         unassigned: 0,
         unassigned_primaries: 0,
         indices: Vec::with_capacity(indices.len()),
+        reasons: Vec::new(),
     };
     for index in &indices {
         let index = of_index(index, metadata);
@@ -223,6 +227,12 @@ pub(crate) async fn health(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         if missing {
             health.status = Status::Red;
         }
+        if target.expression.is_empty()
+            && let Some(reason) = quarantine::health_reason(&edge, &call.ctx)
+        {
+            health.status = health.status.max(Status::Yellow);
+            health.reasons.push(reason);
+        }
         if !missing && wait.is_over(&health) {
             break (health, false);
         }
@@ -234,6 +244,9 @@ pub(crate) async fn health(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         tokio::time::sleep(left.min(POLL)).await;
     };
     let mut answer = print(&edge, &health, timed_out);
+    if !health.reasons.is_empty() {
+        answer["reasons"] = json!(health.reasons);
+    }
     if level != "cluster" {
         answer["indices"] = print_indices(&health, level == "shards");
     }

@@ -73,7 +73,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "delete_snapshot", "snapshot_status", "clone_snapshot", "restore_snapshot",
         "mount_snapshot", "searchable_snapshots_stats", "searchable_snapshots_cache_stats",
         "clear_searchable_snapshots_cache", "recovery", "cat_recovery", "cat_repositories", "cat_snapshots",
-        "warm_shared_cache", "pin_shared_cache", "unpin_shared_cache",
+        "get_quarantine", "adopt_quarantined", "delete_quarantined", "warm_shared_cache", "pin_shared_cache", "unpin_shared_cache",
     ]),
 ];
 
