@@ -143,19 +143,34 @@ impl Control {
         }
         check_descriptors(&new.role_descriptors)?;
         users::check_metadata(&new.metadata)?;
+        asker.check_not_viewing()?;
         let tenant = users::claim(asker, &mut new.metadata)?;
-        if let Principal::ApiKey(_) = asker.principal()
+        let maker_key = match asker.principal() {
+            Principal::ApiKey(key) => Some(key),
+            Principal::Open | Principal::User(_) => None,
+        };
+        if maker_key.is_some()
             && (new.role_descriptors.is_empty() || !Grants::of(new.role_descriptors.values())?.is_empty())
         {
             return Err(Error::illegal_argument(
                 "creating derived api keys requires an explicit role descriptor that is empty (has no privileges)",
             ));
         }
+        if maker_key.is_none() {
+            asker.check_names_fit_tenant(tenant.as_ref())?;
+        }
+        let expires_ms_max = maker_key.and_then(|key| key.expires_ms);
         let owner = asker
             .user_name()
             .ok_or_else(|| Error::illegal_argument("API keys belong to users, and security is off"))?;
         let random = self.draw();
         self.change(|state, now_ms| {
+            asker.check_still_active(state, now_ms)?;
+            if let Some(expires_ms) = expires_ms_max {
+                // It ends with the key that makes it, if not before.
+                let rest_ms = u64::try_from(expires_ms.saturating_sub(now_ms)).unwrap_or(0);
+                new.expires_in_ms = Some(new.expires_in_ms.map_or(rest_ms, |asked_ms| asked_ms.min(rest_ms)));
+            }
             state.check_tenant(tenant.as_ref())?;
             // Those that ended long ago are forgotten already; the others are kept, and so they count.
             let own = tenant.as_ref().map(|tenant| {
@@ -178,13 +193,19 @@ impl Control {
         keys
     }
 
-    /// Invalidates the keys that `asker` may see and that pass the filter. The ids of those that were
-    /// good, and of those that were invalidated before.
+    /// Invalidates the keys that `asker` may see and that pass the filter; a key without the right by name only itself. The ids of
+    /// those that were good, and of those that were invalidated before.
     pub fn invalidate_api_keys(&self, asker: &Identity, filter: &KeyFilter) -> Result<(Vec<String>, Vec<String>)> {
+        asker.check_not_viewing()?;
+        let may_end = |key: &ApiKey| match asker.principal() {
+            Principal::ApiKey(own) if own.id != key.id => asker.may_end_other_keys(),
+            _ => true,
+        };
         self.change(|state, now_ms| {
+            asker.check_still_active(state, now_ms)?;
             let (mut now, mut before) = (Vec::new(), Vec::new());
             for key in state.api_keys.values_mut() {
-                if !sees(asker, key) || !filter.takes(key, now_ms) {
+                if !sees(asker, key) || !may_end(key) || !filter.takes(key, now_ms) {
                     continue;
                 }
                 match key.invalidated_ms {

@@ -19,6 +19,7 @@ mod api_keys;
 mod authenticate;
 mod clock;
 mod control;
+mod credential_changes;
 mod deletion;
 mod deletion_snapshots;
 mod identity;

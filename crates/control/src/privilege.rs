@@ -98,6 +98,11 @@ impl PrivilegeSet {
         Self(bits)
     }
 
+    /// Every privilege.
+    pub const fn all() -> Self {
+        Self::of(ALL)
+    }
+
     /// Those that are granted for names of indices.
     pub const fn of_indices() -> Self {
         ALL_OF_INDICES

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::control::Control;
+use crate::identity::Identity;
 use crate::privilege::{Privilege, PrivilegeSet};
 
 /// Roles at most: all of them are in memory and in the control file.
@@ -16,6 +17,9 @@ const ROLES_MAX: usize = 1000;
 const NAMES_MAX: usize = 256;
 /// Entries for indices in one role at most, for the same reason.
 const ENTRIES_MAX: usize = 64;
+
+/// Longest name, bytes, as in Elasticsearch.
+const NAME_BYTES_MAX: usize = 507;
 
 /// Reads the events of its tenant, and changes nothing.
 pub(crate) const READER: &str = "tenant_reader";
@@ -74,12 +78,18 @@ impl Control {
         self.state().roles.values().cloned().collect()
     }
 
-    /// Defines a role; whether it is new.
-    pub fn put_role(&self, name: &str, descriptor: RoleDescriptor) -> Result<bool> {
+    /// Defines a role; whether it is new. A key defines none that grants more than it has.
+    pub fn put_role(&self, asker: &Identity, name: &str, descriptor: RoleDescriptor) -> Result<bool> {
+        check_name(name)?;
         check_own(&descriptor)?;
         let role = Arc::new(Role::defined(name, descriptor)?);
-        self.change(|state, _| {
+        self.change(|state, now_ms| {
+            asker.check_may_change_users(state, now_ms)?;
+            asker.check_outranks_role(name, &role.grants)?;
             let present = state.roles.get(name);
+            if let Some(present) = present {
+                asker.check_outranks_role(name, &present.grants)?;
+            }
             if present.is_some_and(|role| role.reserved) {
                 return Err(Error::validation(&[format!(
                     "role [{name}] is reserved and may not be modified."
@@ -95,14 +105,38 @@ impl Control {
     }
 
     /// Removes a role; whether it was there.
-    pub fn delete_role(&self, name: &str) -> Result<bool> {
-        self.change(|state, _| match state.roles.get(name) {
-            Some(role) if role.reserved => Err(Error::illegal_argument(format!(
-                "role [{name}] is reserved and cannot be deleted"
-            ))),
-            Some(_) => Ok(state.roles.remove(name).is_some()),
-            None => Ok(false),
+    pub fn delete_role(&self, asker: &Identity, name: &str) -> Result<bool> {
+        self.change(|state, now_ms| {
+            asker.check_may_change_users(state, now_ms)?;
+            match state.roles.get(name) {
+                Some(role) if role.reserved => Err(Error::illegal_argument(format!(
+                    "role [{name}] is reserved and cannot be deleted"
+                ))),
+                Some(role) => {
+                    asker.check_outranks_role(name, &role.grants)?;
+                    Ok(state.roles.remove(name).is_some())
+                }
+                None => Ok(false),
+            }
         })
+    }
+}
+
+/// Refuses what cannot be a role's name: the rules of Elasticsearch, which are those of users' names, and no name of a folder, as
+/// clients make paths of them.
+fn check_name(name: &str) -> Result<()> {
+    let printable = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    let is_name = (1..=NAME_BYTES_MAX).contains(&name.len())
+        && name.bytes().all(printable)
+        && name.trim() == name
+        && !matches!(name, "." | "..");
+    match is_name {
+        true => Ok(()),
+        false => Err(Error::validation(&[format!(
+            "Role names must be at least 1 and no more than {NAME_BYTES_MAX} characters. They can contain alphanumeric characters \
+             (a-z, A-Z, 0-9), spaces, punctuation, and printable symbols in the Basic Latin (ASCII) block. Leading or trailing \
+             whitespace is not allowed."
+        )])),
     }
 }
 
@@ -184,6 +218,16 @@ impl Grants {
             self.indices.push((entry.names.clone(), set));
         }
         Ok(())
+    }
+
+    /// What is granted for the node as a whole.
+    pub(crate) fn cluster(&self) -> PrivilegeSet {
+        self.cluster
+    }
+
+    /// Patterns of names with what is granted for them.
+    pub(crate) fn entries(&self) -> &[(Vec<String>, PrivilegeSet)] {
+        &self.indices
     }
 
     /// Where `privilege` is granted.

@@ -111,7 +111,8 @@ impl Control {
         seen.cloned().collect()
     }
 
-    /// Makes a user or changes one; whether he is new. `asker` may do so for users of his tenant.
+    /// Makes a user or changes one; whether the user is new. `asker` may do so for users of its tenant; a key, if it has the right
+    /// by name, for those who may do no more than the key.
     pub fn put_user(&self, asker: &Identity, name: &str, new: NewUser) -> Result<bool> {
         check_name(name)?;
         check_metadata(&new.metadata)?;
@@ -128,11 +129,12 @@ impl Control {
             Some(password) => Some(self.hash(password)?),
             None => None,
         };
-        self.change_users(|state| {
+        self.change_users(asker, |state| {
             state.check_tenant(tenant.as_ref())?;
             let present = state.users.get(name);
             if let Some(user) = present {
                 check_changeable(asker, user)?;
+                asker.check_outranks_user(state, user)?;
                 if user.is_reserved() {
                     return Err(Error::validation(&[format!(
                         "user [{name}] is reserved and cannot be changed, only its password"
@@ -165,11 +167,12 @@ impl Control {
                 metadata,
                 enabled: new.enabled,
             };
+            asker.check_outranks_user(state, &user)?;
             Ok(state.users.insert(name.to_owned(), Arc::new(user)).is_none())
         })
     }
 
-    /// Gives a user a new password. Everybody may change his own.
+    /// Gives a user a new password. Users may change their own.
     pub fn set_password(&self, asker: &Identity, name: &str, password: &Password) -> Result<()> {
         asker.check_not_viewing()?;
         let password_hash = self.hash(password)?;
@@ -184,10 +187,11 @@ impl Control {
 
     /// Removes a user; whether he was there.
     pub fn delete_user(&self, asker: &Identity, name: &str) -> Result<bool> {
-        self.change_users(|state| {
+        self.change_users(asker, |state| {
             let Some(user) = state.users.get(name).filter(|user| sees(asker, user)) else {
                 return Ok(false);
             };
+            asker.check_outranks_user(state, user)?;
             if user.is_reserved() {
                 return Err(Error::illegal_argument(format!(
                     "user [{name}] is reserved and cannot be deleted"
@@ -199,17 +203,21 @@ impl Control {
     }
 
     fn change_user(&self, asker: &Identity, name: &str, change: impl FnOnce(&mut User)) -> Result<()> {
-        self.change_users(|state| {
-            let user = state.users.get_mut(name).filter(|user| sees(asker, user));
+        self.change_users(asker, |state| {
+            let user = state.users.get(name).filter(|user| sees(asker, user));
             let user = user.ok_or_else(|| Error::validation(&["user must exist in order to change it"]))?;
-            change(Arc::make_mut(user));
+            asker.check_outranks_user(state, user)?;
+            let mut changed = User::clone(user);
+            change(&mut changed);
+            state.users.insert(name.to_owned(), Arc::new(changed));
             Ok(())
         })
     }
 
-    /// Changes users, unless no operator could sign in afterwards.
-    fn change_users<T>(&self, decide: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
-        self.change(|state, _| {
+    /// Changes users, if `asker` may do so at all, and unless no operator could sign in afterwards.
+    fn change_users<T>(&self, asker: &Identity, decide: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+        self.change(|state, now_ms| {
+            asker.check_may_change_users(state, now_ms)?;
             let had_operator = has_operator(state);
             let outcome = decide(state)?;
             match had_operator && !has_operator(state) {
@@ -315,11 +323,12 @@ fn check_name(name: &str) -> Result<()> {
     let is_name = (1..=NAME_BYTES_MAX).contains(&name.len())
         && name.bytes().all(|byte| printable(byte) && byte != b':')
         && !name.starts_with('_')
+        && !matches!(name, "." | "..")
         && name.trim() == name;
     if !is_name {
         return Err(Error::validation(&[format!(
             "username [{name}] is invalid: names must be at least [1] and no more than [{NAME_BYTES_MAX}] printable \
-             ASCII characters without [:], leading [_], leading or trailing whitespace"
+             ASCII characters without [:], leading [_], leading or trailing whitespace, and not [.] or [..]"
         )]));
     }
     Ok(())
@@ -353,7 +362,18 @@ mod tests {
         for name in ["elastic", "a b", "x@y.org", "a_b"] {
             check_name(name).unwrap();
         }
-        for name in ["", " a", "a ", "ä", "a:b", "a\n", "_privileges", &"x".repeat(508)] {
+        for name in [
+            "",
+            ".",
+            "..",
+            " a",
+            "a ",
+            "ä",
+            "a:b",
+            "a\n",
+            "_privileges",
+            &"x".repeat(508),
+        ] {
             assert!(check_name(name).is_err(), "{name}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_control::PrivilegeSet;
+use firn_control::{Privilege, PrivilegeSet};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
@@ -20,7 +20,9 @@ pub(crate) async fn has_privileges(edge: Arc<Edge>, call: Call) -> Result<Reply,
     let mut cluster = Map::new();
     for name in fields.strings("cluster")?.unwrap_or_default() {
         let set = PrivilegeSet::of_cluster_name(&name)?;
-        let has = set.iter().all(|privilege| identity.has(privilege));
+        // A key may have the privileges of managing users and yet not use them.
+        let has = set.iter().all(|privilege| identity.has(privilege))
+            && (!set.contains(Privilege::ManageSecurity) || identity.may_change_users());
         has_all &= has;
         cluster.insert(name, has.into());
     }

@@ -32,7 +32,8 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     let control = Arc::clone(control(&edge)?);
     let name = call.capture("name").to_owned();
     let descriptor = body::role(call.required_json()?)?;
-    let created = change(move || control.put_role(&name, descriptor)).await?;
+    let identity = Arc::clone(&call.identity);
+    let created = change(move || control.put_role(&identity, &name, descriptor)).await?;
     Ok(Reply::ok(&json!({"role": {"created": created}})))
 }
 
@@ -40,6 +41,7 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let control = Arc::clone(control(&edge)?);
     let name = call.capture("name").to_owned();
-    let found = change(move || control.delete_role(&name)).await?;
+    let identity = Arc::clone(&call.identity);
+    let found = change(move || control.delete_role(&identity, &name)).await?;
     Ok(super::found(found))
 }

@@ -1,5 +1,7 @@
 //! The record as a whole: over a simulated disk, with a clock of the test's own.
 
+mod credential_changes;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
@@ -56,6 +58,10 @@ impl World {
             passed_ms,
             control,
         }
+    }
+
+    fn now(&self) -> i64 {
+        self.now_ms.load(Ordering::Relaxed)
     }
 
     /// Time passes.
@@ -198,7 +204,10 @@ fn role(cluster: &[&str], names: &[&str], privileges: &[&str]) -> RoleDescriptor
 fn everything_is_there_after_a_restart() {
     let world = World::new();
     let admin = world.tenant("acme");
-    world.control.put_role("own", role(&[], &["a-*"], &["read"])).unwrap();
+    world
+        .control
+        .put_role(&world.operator(), "own", role(&[], &["a-*"], &["read"]))
+        .unwrap();
     let key = world.control.create_api_key(&admin, new_key("shipper")).unwrap();
     world.key(&key).unwrap();
     world.control.write_last_uses().unwrap();
@@ -342,7 +351,11 @@ fn a_key_does_no_more_than_its_maker_nor_than_it_says() {
     let world = World::new();
     world
         .control
-        .put_role("reader", role(&["manage_own_api_key"], &["web-*"], &["read"]))
+        .put_role(
+            &world.operator(),
+            "reader",
+            role(&["manage_own_api_key"], &["web-*"], &["read"]),
+        )
         .unwrap();
     world
         .control
@@ -359,7 +372,7 @@ fn a_key_does_no_more_than_its_maker_nor_than_it_says() {
     assert!(scope.allows_name("web-2026") && !scope.allows_name("web-2025") && !scope.allows_name("mail-2026"));
     assert!(key.has_for(Privilege::Read, "web-2026") && !key.has_for(Privilege::Read, "web-2025"));
     // What its maker loses later, it keeps, as in Elasticsearch: it has to be invalidated.
-    world.control.delete_role("reader").unwrap();
+    world.control.delete_role(&world.operator(), "reader").unwrap();
     assert!(key.has(Privilege::Read) && !world.sign_in("me", PASSWORD).unwrap().has(Privilege::Read));
     // It makes no keys itself.
     let error = world.control.create_api_key(&key, new_key("child")).unwrap_err();
@@ -454,7 +467,7 @@ fn a_role_of_somebody_in_a_tenant_cannot_lead_out_of_it() {
     world.tenant("acme");
     world
         .control
-        .put_role("everything", role(&["all"], &["*"], &["all"]))
+        .put_role(&world.operator(), "everything", role(&["all"], &["*"], &["all"]))
         .unwrap();
     let new = user(&["everything"], json!({"tenant": "acme"}));
     world.control.put_user(&world.operator(), "bob", new).unwrap();
@@ -464,7 +477,7 @@ fn a_role_of_somebody_in_a_tenant_cannot_lead_out_of_it() {
     assert!(
         world
             .control
-            .put_role("admins", role(&["manage_tenant"], &["a"], &["read"]))
+            .put_role(&world.operator(), "admins", role(&["manage_tenant"], &["a"], &["read"]))
             .is_err()
     );
 }
