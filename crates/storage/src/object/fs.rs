@@ -3,18 +3,21 @@
 //! A file appears under its name only when all its bytes are synced: it is written in `.incoming` and then
 //! linked (which fails if the name is taken) or renamed. A replacement that depends on what is there holds a lock
 //! over the comparison, because file systems cannot compare and rename in one.
+//!
+//! Symbolic links in the folder are not followed ([`confined`]).
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use rustix::fs::Stat;
 
+use super::confined::{self, Folder, Place};
 use super::requests::range_of;
 use super::{ObjectError, ObjectErrorKind, ObjectInfo, PutMode, Requests, Want};
 
@@ -23,7 +26,9 @@ const INCOMING: &str = ".incoming";
 /// Held while a file is compared and replaced.
 const LOCK: &str = ".lock";
 /// After this long nobody writes to an incoming file any more: its process has ended.
-const INCOMING_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
+const INCOMING_AGE_MAX_S: i64 = 24 * 3600;
+/// How often a folder is made again that others remove while a file is put into it.
+const FOLDER_ATTEMPTS_MAX: usize = 16;
 
 /// A store in a folder.
 #[derive(Debug, Clone)]
@@ -33,34 +38,52 @@ pub struct FsObjects {
 
 #[derive(Debug)]
 struct Inner {
-    root: PathBuf,
+    place: Place,
     is_readonly: bool,
     written: AtomicU64,
 }
 
+/// Where a store lies.
+#[derive(Debug, Clone)]
+pub struct FsPlace(Place);
+
+impl FsPlace {
+    /// `folder`, which must lie in `root` or be it. Symbolic links are followed on the way to `root` and nowhere below it. New files get
+    /// the modes that `umask` leaves. `None`: the folder lies elsewhere.
+    pub fn new(root: &Path, folder: &Path, umask: u32) -> Option<Self> {
+        Some(Self(Place {
+            root: root.to_owned(),
+            below: confined::below(root, folder)?.to_owned(),
+            umask,
+        }))
+    }
+}
+
 impl FsObjects {
     /// Opens the folder, and makes it if it is missing. What interrupted writers left behind a day ago is removed.
-    pub fn open(root: &Path) -> Result<Self, ObjectError> {
+    pub fn open(place: FsPlace) -> Result<Self, ObjectError> {
         let inner = Inner {
-            root: root.to_owned(),
+            place: place.0,
             is_readonly: false,
             written: AtomicU64::new(0),
         };
-        let incoming = root.join(INCOMING);
-        fs::create_dir_all(&incoming)
-            .and_then(|()| inner.remove_left_overs(&incoming))
+        let opened = inner.place.open(true).and_then(|root| root.made(INCOMING));
+        opened
+            .and_then(|incoming| inner.remove_left_overs(&incoming))
             .map_err(|error| fault("", "open the folder", &error))?;
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Opens the folder without ever writing to it; it may be missing.
-    pub fn open_readonly(root: &Path) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                root: root.to_owned(),
-                is_readonly: true,
-                written: AtomicU64::new(0),
-            }),
+    /// Opens the folder without ever writing to it; it may be missing. Fails if a link is on the way.
+    pub fn open_readonly(place: FsPlace) -> Result<Self, ObjectError> {
+        let inner = Inner {
+            place: place.0,
+            is_readonly: true,
+            written: AtomicU64::new(0),
+        };
+        match inner.place.open(false) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(fault("", "open the folder", &error)),
+            _ => Ok(Self { inner: Arc::new(inner) }),
         }
     }
 
@@ -75,18 +98,25 @@ impl FsObjects {
     }
 }
 
-impl Inner {
-    /// Only names below the root: no key of firn's has such parts, whatever a manifest says.
-    fn path(&self, key: &str) -> Result<PathBuf, ObjectError> {
-        let is_plain = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains('\0');
-        if key.split('/').all(is_plain) {
-            return Ok(self.root.join(key));
-        }
-        Err(ObjectError::new(
+/// The names of the folders that a key lies in, and its own. Only names below the root: no key of firn's has other parts,
+/// whatever a manifest says.
+fn names_of(key: &str) -> Result<(Vec<&str>, &str), ObjectError> {
+    let is_plain = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains('\0');
+    let mut names: Vec<&str> = key.split('/').collect();
+    match names.pop() {
+        Some(name) if is_plain(name) && names.iter().all(|part| is_plain(part)) => Ok((names, name)),
+        _ => Err(ObjectError::new(
             ObjectErrorKind::Refused,
             key,
             "not a key of an object",
-        ))
+        )),
+    }
+}
+
+impl Inner {
+    /// The folder of everything. Opened anew each time: a file system may be mounted over it, or it may be moved.
+    fn root(&self) -> io::Result<Folder> {
+        self.place.open(false)
     }
 
     fn writable(&self, key: &str) -> Result<(), ObjectError> {
@@ -101,132 +131,124 @@ impl Inner {
     }
 
     /// By the file system's own clock: the age is counted against a file made now.
-    fn remove_left_overs(&self, incoming: &Path) -> io::Result<()> {
-        let (probe, path) = self.create_incoming()?;
-        let now = probe.metadata()?.modified()?;
-        fs::remove_file(path)?;
-        for entry in fs::read_dir(incoming)? {
-            let entry = entry?;
-            let Ok(metadata) = entry.metadata() else { continue };
-            let age = now.duration_since(metadata.modified()?).unwrap_or_default();
-            if age > INCOMING_AGE_MAX {
+    fn remove_left_overs(&self, incoming: &Folder) -> io::Result<()> {
+        let (probe, name) = self.create_incoming(incoming)?;
+        let now_s = confined::stat_of(&probe)?.st_mtime;
+        incoming.remove(&name)?;
+        for (name, stat) in incoming.entries()? {
+            if now_s.saturating_sub(stat.st_mtime) > INCOMING_AGE_MAX_S {
                 // Another process may be doing the same.
-                let _ = fs::remove_file(entry.path());
+                let _ = incoming.remove(&name);
             }
         }
         Ok(())
     }
 
     /// A file that no other writer has, of this process or another.
-    fn create_incoming(&self) -> io::Result<(File, PathBuf)> {
+    fn create_incoming(&self, incoming: &Folder) -> io::Result<(File, String)> {
         loop {
             let number = self.written.fetch_add(1, Relaxed);
-            let path = self
-                .root
-                .join(INCOMING)
-                .join(format!("{}-{number}", std::process::id()));
-            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok((file, path)),
+            let name = format!("{}-{number}", std::process::id());
+            match incoming.create(&name) {
+                Ok(file) => return Ok((file, name)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    fn info(&self, key: &str, metadata: &fs::Metadata) -> ObjectInfo {
-        // A replacement is another file at another time.
-        let etag = format!(
-            "{:x}-{:x}-{:x}-{:x}",
-            metadata.ino(),
-            metadata.mtime(),
-            metadata.mtime_nsec(),
-            metadata.len()
-        );
-        ObjectInfo {
-            key: key.to_owned(),
-            len: metadata.len(),
-            etag: Some(etag),
-            modified_ms: metadata.mtime() * 1000 + metadata.mtime_nsec() / 1_000_000,
-        }
+    fn incoming(&self) -> io::Result<Folder> {
+        self.root()?.made(INCOMING)
     }
 
-    fn head(&self, key: &str) -> Result<ObjectInfo, ObjectError> {
-        let metadata = fs::metadata(self.path(key)?).map_err(|error| fault(key, "look up the file", &error))?;
-        if !metadata.is_file() {
+    fn open(&self, key: &str) -> Result<(File, ObjectInfo), ObjectError> {
+        let (folders, name) = names_of(key)?;
+        let opened = self.root().and_then(|root| root.descend(folders)?.open(name, false));
+        let file = opened.map_err(|error| fault(key, "open the file", &error))?;
+        let stat = confined::stat_of(&file).map_err(|error| fault(key, "look up the file", &error))?;
+        if !confined::is_file(&stat) {
             return Err(ObjectError::new(
                 ObjectErrorKind::NotFound,
                 key,
                 "there is no such file",
             ));
         }
-        Ok(self.info(key, &metadata))
+        Ok((file, info(key, &stat)))
     }
 
     fn get(&self, key: &str, want: &Want) -> Result<(Bytes, ObjectInfo), ObjectError> {
-        let file = File::open(self.path(key)?).map_err(|error| fault(key, "open the file", &error))?;
-        let metadata = file
-            .metadata()
-            .map_err(|error| fault(key, "look up the file", &error))?;
-        let range = range_of(key, metadata.len(), want)?;
+        let (file, info) = self.open(key)?;
+        let range = range_of(key, info.len, want)?;
         let mut bytes = vec![0; (range.end - range.start) as usize];
         file.read_exact_at(&mut bytes, range.start)
             .map_err(|error| fault(key, "read the file", &error))?;
-        Ok((bytes.into(), self.info(key, &metadata)))
+        Ok((bytes.into(), info))
     }
 
     /// Gives a written file its name. The incoming one is gone afterwards in any case.
-    fn publish(&self, key: &str, file: &File, incoming: &Path, mode: &PutMode) -> Result<String, ObjectError> {
-        let outcome = self.try_publish(key, file, incoming, mode);
+    fn publish(
+        &self,
+        key: &str,
+        file: &File,
+        incoming: &Folder,
+        written: &str,
+        mode: &PutMode,
+    ) -> Result<String, ObjectError> {
+        let outcome = self.try_publish(key, file, incoming, written, mode);
         if outcome.is_err() || *mode == PutMode::Create {
-            let _ = fs::remove_file(incoming);
+            let _ = incoming.remove(written);
         }
         outcome
     }
 
-    fn try_publish(&self, key: &str, file: &File, incoming: &Path, mode: &PutMode) -> Result<String, ObjectError> {
-        let path = self.path(key)?;
+    fn try_publish(
+        &self,
+        key: &str,
+        file: &File,
+        incoming: &Folder,
+        written: &str,
+        mode: &PutMode,
+    ) -> Result<String, ObjectError> {
+        let (folders, name) = names_of(key)?;
         let io = |error: io::Error| fault(key, "write the file", &error);
         file.sync_all().map_err(io)?;
-        let folder = path.parent().unwrap_or(&self.root);
-        self.make_folder(folder).map_err(io)?;
-        match mode {
-            PutMode::Overwrite => fs::rename(incoming, &path).map_err(io)?,
-            PutMode::Create => fs::hard_link(incoming, &path).map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => ObjectError::new(ObjectErrorKind::Exists, key, "the file exists"),
-                _ => io(error),
-            })?,
+        let root = self.root().map_err(io)?;
+        let _lock = match mode {
             PutMode::Replace(etag) => {
-                let lock = OpenOptions::new()
-                    .create(true)
-                    .truncate(false)
-                    .write(true)
-                    .open(self.root.join(LOCK))
-                    .map_err(io)?;
+                let lock = root.lock_file(LOCK).map_err(io)?;
                 lock.lock().map_err(io)?;
-                let stored = self.head(key).ok().and_then(|info| info.etag);
+                let stored = self.open(key).ok().and_then(|(_, info)| info.etag);
                 if stored.as_ref() != Some(etag) {
                     return Err(ObjectError::new(ObjectErrorKind::Changed, key, "the file has changed"));
                 }
-                fs::rename(incoming, &path).map_err(io)?;
+                Some(lock)
+            }
+            PutMode::Overwrite | PutMode::Create => None,
+        };
+        let mut attempt = 0;
+        loop {
+            let published = root.make(folders.iter().copied()).and_then(|folder| {
+                match mode {
+                    PutMode::Create => folder.link(incoming, written, name)?,
+                    PutMode::Overwrite | PutMode::Replace(_) => folder.rename(incoming, written, name)?,
+                }
+                Ok(folder)
+            });
+            match published {
+                Ok(folder) => {
+                    folder.sync().map_err(io)?;
+                    break;
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    return Err(ObjectError::new(ObjectErrorKind::Exists, key, "the file exists"));
+                }
+                // A deletion found a folder empty and removed it in between.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && attempt < FOLDER_ATTEMPTS_MAX => attempt += 1,
+                Err(error) => return Err(io(error)),
             }
         }
-        sync_folder(folder).map_err(io)?;
-        let metadata = file.metadata().map_err(io)?;
-        Ok(self.info(key, &metadata).etag.unwrap_or_default())
-    }
-
-    /// Makes a folder below the root, each new one durable in its parent.
-    fn make_folder(&self, folder: &Path) -> io::Result<()> {
-        if folder.is_dir() {
-            return Ok(());
-        }
-        let parent = folder.parent().unwrap_or(&self.root);
-        self.make_folder(parent)?;
-        match fs::create_dir(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
-        sync_folder(parent)
+        let stat = confined::stat_of(file).map_err(io)?;
+        Ok(info(key, &stat).etag.unwrap_or_default())
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError> {
@@ -234,21 +256,20 @@ impl Inner {
         let mut folders = vec![folder.to_owned()];
         let mut found = Vec::new();
         while let Some(folder) = folders.pop() {
-            let path = if folder.is_empty() {
-                self.root.clone()
-            } else {
-                self.path(&folder)?
+            let names: Vec<&str> = match folder.is_empty() {
+                true => Vec::new(),
+                false => {
+                    let (mut names, last) = names_of(&folder)?;
+                    names.push(last);
+                    names
+                }
             };
-            let entries = match fs::read_dir(path) {
+            let entries = match self.root().and_then(|root| root.descend(names)?.entries()) {
                 Ok(entries) => entries,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(fault(&folder, "list the folder", &error)),
             };
-            for entry in entries {
-                let entry = entry.map_err(|error| fault(&folder, "list the folder", &error))?;
-                let Ok(name) = entry.file_name().into_string() else {
-                    continue;
-                };
+            for (name, stat) in entries {
                 if name.starts_with('.') {
                     continue;
                 }
@@ -257,14 +278,12 @@ impl Inner {
                 } else {
                     format!("{folder}/{name}")
                 };
-                // What is deleted meanwhile is not there.
-                let Ok(metadata) = entry.metadata() else { continue };
-                if metadata.is_dir() {
+                if confined::is_folder(&stat) {
                     if key.starts_with(prefix) || prefix.starts_with(&format!("{key}/")) {
                         folders.push(key);
                     }
                 } else if key.starts_with(prefix) {
-                    found.push(self.info(&key, &metadata));
+                    found.push(info(&key, &stat));
                 }
             }
         }
@@ -272,21 +291,53 @@ impl Inner {
         Ok(found)
     }
 
+    /// Removes a file, and the folders that are empty without it: other stores have none either.
     fn delete(&self, key: &str) -> Result<(), ObjectError> {
         self.writable(key)?;
-        let path = self.path(key)?;
-        match fs::remove_file(&path) {
+        let (folders, name) = names_of(key)?;
+        let io = |error: io::Error| fault(key, "delete the file", &error);
+        let removed = self.root().and_then(|root| {
+            let mut path = vec![root];
+            for name in &folders {
+                let next = path.last().map(|folder| folder.folder(name));
+                path.extend(next.transpose()?);
+            }
+            if let Some(folder) = path.last() {
+                folder.remove(name)?;
+            }
+            Ok(path)
+        });
+        let mut path = match removed {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(fault(key, "delete the file", &error)),
-            Ok(()) => {}
+            Err(error) => return Err(io(error)),
+            Ok(path) => path,
+        };
+        // The first that goes on takes the sync of what it lost.
+        for name in folders.iter().rev() {
+            let Some(parent) = path.len().checked_sub(2).and_then(|at| path.get(at)) else {
+                break;
+            };
+            if !parent.remove_empty(name) {
+                break;
+            }
+            path.pop();
         }
-        let folder = path.parent().unwrap_or(&self.root);
-        sync_folder(folder).map_err(|error| fault(key, "delete the file", &error))
+        path.last().map_or(Ok(()), Folder::sync).map_err(io)
     }
 }
 
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+fn info(key: &str, stat: &Stat) -> ObjectInfo {
+    // A replacement is another file at another time.
+    let etag = format!(
+        "{:x}-{:x}-{:x}-{:x}",
+        stat.st_ino, stat.st_mtime, stat.st_mtime_nsec, stat.st_size
+    );
+    ObjectInfo {
+        key: key.to_owned(),
+        len: u64::try_from(stat.st_size).unwrap_or(0),
+        etag: Some(etag),
+        modified_ms: stat.st_mtime * 1000 + (stat.st_mtime_nsec / 1_000_000) as i64,
+    }
 }
 
 fn fault(key: &str, what: &str, error: &io::Error) -> ObjectError {
@@ -294,7 +345,7 @@ fn fault(key: &str, what: &str, error: &io::Error) -> ObjectError {
     let kind = match error.kind() {
         Io::NotFound | Io::NotADirectory => ObjectErrorKind::NotFound,
         Io::PermissionDenied | Io::ReadOnlyFilesystem => ObjectErrorKind::Denied,
-        Io::StorageFull | Io::QuotaExceeded | Io::InvalidFilename => ObjectErrorKind::Refused,
+        Io::StorageFull | Io::QuotaExceeded | Io::InvalidFilename | Io::InvalidInput => ObjectErrorKind::Refused,
         _ => ObjectErrorKind::Unavailable,
     };
     ObjectError::new(kind, key, format!("cannot {what}: {error}"))
@@ -307,21 +358,22 @@ impl Requests for FsObjects {
     }
 
     async fn head(&self, key: &str) -> Result<ObjectInfo, ObjectError> {
-        self.run(key, |inner, key| inner.head(key)).await
+        self.run(key, |inner, key| inner.open(key).map(|(_, info)| info)).await
     }
 
     async fn put(&self, key: &str, bytes: Bytes, mode: &PutMode) -> Result<Option<String>, ObjectError> {
         let mode = mode.clone();
         let put = move |inner: &Inner, key: &str| {
             inner.writable(key)?;
-            inner.path(key)?;
+            names_of(key)?;
             let io = |error: io::Error| fault(key, "write the file", &error);
-            let (mut file, incoming) = inner.create_incoming().map_err(io)?;
+            let incoming = inner.incoming().map_err(io)?;
+            let (mut file, written) = inner.create_incoming(&incoming).map_err(io)?;
             if let Err(error) = file.write_all(&bytes) {
-                let _ = fs::remove_file(incoming);
+                let _ = incoming.remove(&written);
                 return Err(io(error));
             }
-            inner.publish(key, &file, &incoming, &mode).map(Some)
+            inner.publish(key, &file, &incoming, &written, &mode).map(Some)
         };
         self.run(key, put).await
     }
@@ -329,10 +381,10 @@ impl Requests for FsObjects {
     async fn begin_parts(&self, key: &str) -> Result<String, ObjectError> {
         let begin = |inner: &Inner, key: &str| {
             inner.writable(key)?;
-            let created = inner.create_incoming();
-            let (_, path) = created.map_err(|error| fault(key, "write the file", &error))?;
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-            Ok(name.unwrap_or_default())
+            let created = inner.incoming().and_then(|incoming| inner.create_incoming(&incoming));
+            created
+                .map(|(_, written)| written)
+                .map_err(|error| fault(key, "write the file", &error))
         };
         self.run(key, begin).await
     }
@@ -347,9 +399,7 @@ impl Requests for FsObjects {
     ) -> Result<String, ObjectError> {
         let upload = upload.to_owned();
         let put = move |inner: &Inner, key: &str| {
-            let file = OpenOptions::new()
-                .write(true)
-                .open(inner.root.join(INCOMING).join(upload));
+            let file = inner.incoming().and_then(|incoming| incoming.open(&upload, true));
             file.and_then(|file| file.write_all_at(&bytes, number as u64 * part_len))
                 .map_err(|error| fault(key, "write the file", &error))?;
             Ok(String::new())
@@ -360,9 +410,14 @@ impl Requests for FsObjects {
     async fn complete_parts(&self, key: &str, upload: &str, _parts: Vec<String>) -> Result<(), ObjectError> {
         let upload = upload.to_owned();
         let complete = move |inner: &Inner, key: &str| {
-            let incoming = inner.root.join(INCOMING).join(upload);
-            let file = File::open(&incoming).map_err(|error| fault(key, "write the file", &error))?;
-            inner.publish(key, &file, &incoming, &PutMode::Overwrite).map(drop)
+            let opened = inner.incoming().and_then(|incoming| {
+                let file = incoming.open(&upload, false)?;
+                Ok((file, incoming))
+            });
+            let (file, incoming) = opened.map_err(|error| fault(key, "write the file", &error))?;
+            inner
+                .publish(key, &file, &incoming, &upload, &PutMode::Overwrite)
+                .map(drop)
         };
         self.run(key, complete).await
     }
@@ -370,7 +425,7 @@ impl Requests for FsObjects {
     async fn abort_parts(&self, key: &str, upload: &str) -> Result<(), ObjectError> {
         let upload = upload.to_owned();
         let abort = move |inner: &Inner, key: &str| {
-            let removed = fs::remove_file(inner.root.join(INCOMING).join(upload));
+            let removed = inner.incoming().and_then(|incoming| incoming.remove(&upload));
             match removed {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(fault(key, "delete the file", &error)),
                 _ => Ok(()),

@@ -9,7 +9,10 @@ mod azure;
 mod breaker;
 #[cfg(test)]
 mod cloud_tests;
+mod confined;
 mod fs;
+#[cfg(test)]
+mod fs_tests;
 mod gcs;
 mod guarded;
 mod http;
@@ -40,7 +43,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 pub use analyze::{Analysis, AnalyzeOptions, Latencies, analyze};
-pub use fs::FsObjects;
+pub use fs::{FsObjects, FsPlace};
 pub use guarded::{Guard, Guarded};
 pub use limit::Limit;
 pub use memory::MemoryObjects;

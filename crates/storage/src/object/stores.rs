@@ -12,13 +12,18 @@ use super::azure::AzureOptions;
 use super::gcs::GcsOptions;
 use super::settings::{Common, Fields, refused};
 use super::url::UrlObjects;
-use super::{FsObjects, Guard, Guarded, Limit, Meter, Requests, RetryPolicy, S3Options, Throttle};
+use super::{FsObjects, FsPlace, Guard, Guarded, Limit, Meter, Requests, RetryPolicy, S3Options, Throttle};
+
+/// Files are for all to read, and for their owner to change.
+const UMASK_DEFAULT: u32 = 0o022;
 
 /// What stores need from outside.
 #[derive(Clone)]
 pub struct StoresConfig {
     /// `path.repo`: folders that repositories of type `fs` may lie in, absolute. Empty: none may.
     pub path_repo: Vec<PathBuf>,
+    /// The mode bits that files and folders of repositories of type `fs` do not get.
+    pub umask: u32,
     /// `repositories.url.allowed_urls`: addresses that repositories of type `url` may begin with; `*` for any rest.
     pub allowed_urls: Vec<String>,
     /// Settings of clients (`s3.client.NAME.endpoint`), those of the keystore among them.
@@ -40,6 +45,7 @@ impl StoresConfig {
     pub fn new(seed: u64) -> Self {
         Self {
             path_repo: Vec::new(),
+            umask: UMASK_DEFAULT,
             allowed_urls: Vec::new(),
             clients: BTreeMap::new(),
             environment: Vec::new(),
@@ -62,8 +68,9 @@ enum Place {
     S3(S3Options),
     Gcs(GcsOptions),
     Azure(AzureOptions),
-    Fs(PathBuf),
-    Url(String),
+    Fs(FsPlace),
+    /// With the folder that an address of files means.
+    Url(String, Option<FsPlace>),
 }
 
 impl ObjectStores {
@@ -84,16 +91,18 @@ impl ObjectStores {
     /// The objects of a repository. No store is asked; a folder is made if it is missing.
     pub fn open(&self, name: &str, kind: &str, settings: &SettingsMap) -> Result<Guarded> {
         let (place, common, part_len) = self.parse(name, kind, settings)?;
+        let is_readonly = common.is_readonly || matches!(place, Place::Url(..));
         let store: Arc<dyn Requests> = match &place {
             Place::S3(options) => options.open(),
             Place::Gcs(options) => options.open(),
             Place::Azure(options) => options.open(),
-            Place::Fs(folder) if common.is_readonly => Ok(Arc::new(FsObjects::open_readonly(folder)) as _),
-            Place::Fs(folder) => FsObjects::open(folder).map(|store| Arc::new(store) as _),
-            Place::Url(url) => match file_of(url) {
-                Some(folder) => Ok(Arc::new(FsObjects::open_readonly(&folder)) as _),
-                None => UrlObjects::open(url),
-            },
+            Place::Fs(place) | Place::Url(_, Some(place)) if is_readonly => {
+                FsObjects::open_readonly(place.clone()).map(|store| Arc::new(store) as _)
+            }
+            Place::Fs(place) | Place::Url(_, Some(place)) => {
+                FsObjects::open(place.clone()).map(|store| Arc::new(store) as _)
+            }
+            Place::Url(url, None) => UrlObjects::open(url),
         }
         .map_err(|error| refused(name, format!("failed to create repository: {}", error.reason)))?;
         let meter = Arc::clone(self.meters.lock().entry(name.to_owned()).or_default());
@@ -104,7 +113,7 @@ impl ObjectStores {
             meter,
             snapshot_pace: Throttle::new(common.snapshot_bytes_per_second),
             restore_pace: Throttle::new(common.restore_bytes_per_second),
-            is_readonly: common.is_readonly || matches!(place, Place::Url(_)),
+            is_readonly,
             part_len,
         };
         Ok(Guarded::new(store, guard))
@@ -137,14 +146,17 @@ impl ObjectStores {
             "gcs" => Place::Gcs(GcsOptions::parse(&mut fields, environment)?),
             "azure" => Place::Azure(AzureOptions::parse(&mut fields, environment)?),
             "fs" => Place::Fs(self.folder(&mut fields)?),
-            "url" => Place::Url(self.url(&mut fields)?),
+            "url" => {
+                let (url, folder) = self.url(&mut fields)?;
+                Place::Url(url, folder)
+            }
             _ => return Err(refused(name, format!("repository type [{kind}] does not exist"))),
         };
         fields.end()?;
         Ok((place, common, part_len))
     }
 
-    fn folder(&self, fields: &mut Fields) -> Result<PathBuf> {
+    fn folder(&self, fields: &mut Fields) -> Result<FsPlace> {
         let location = fields.filled("location")?;
         let location = location.ok_or_else(|| fields.refused("missing location"))?;
         let roots = &self.config.path_repo;
@@ -153,24 +165,23 @@ impl ObjectStores {
             Some(root) => normal(&root.join(&location)),
             None => normal(Path::new(&location)),
         };
-        if roots.iter().any(|root| folder.starts_with(normal(root))) {
-            return Ok(folder);
-        }
-        Err(outside(fields, "location", &location, roots.is_empty()))
+        let place = self.place(&folder);
+        place.ok_or_else(|| outside(fields, "location", &location, roots.is_empty()))
     }
 
-    fn url(&self, fields: &mut Fields) -> Result<String> {
+    /// A folder that lies in one of those that repositories may lie in.
+    fn place(&self, folder: &Path) -> Option<FsPlace> {
+        let mut roots = self.config.path_repo.iter();
+        roots.find_map(|root| FsPlace::new(&normal(root), folder, self.config.umask))
+    }
+
+    fn url(&self, fields: &mut Fields) -> Result<(String, Option<FsPlace>)> {
         let url = fields.filled("url")?;
         let url = url.ok_or_else(|| fields.refused("missing url"))?;
         if let Some(folder) = file_of(&url) {
-            let is_allowed = self
-                .config
-                .path_repo
-                .iter()
-                .any(|root| folder.starts_with(normal(root)));
-            return match is_allowed {
-                true => Ok(url),
-                false => Err(outside(fields, "file url", &url, self.config.path_repo.is_empty())),
+            return match self.place(&folder) {
+                Some(place) => Ok((url, Some(place))),
+                None => Err(outside(fields, "file url", &url, self.config.path_repo.is_empty())),
             };
         }
         let (scheme, _) = url.split_once(':').unwrap_or_default();
@@ -186,7 +197,7 @@ impl ObjectStores {
         let decoded = url.to_ascii_lowercase().replace("%2e", ".");
         let climbs = decoded.split(['/', '\\', '?', '#']).any(|part| part == "..");
         if !climbs && self.config.allowed_urls.iter().any(is_allowed) {
-            return Ok(url);
+            return Ok((url, None));
         }
         Err(fields.refused(format!(
             "URL repository url [{url}] doesn't match any of the locations specified by path.repo or \

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -122,10 +123,18 @@ async fn memory_conforms() {
     conforms(&with_parts(Arc::new(MemoryObjects::new()))).await;
 }
 
+fn place(folder: &Path) -> FsPlace {
+    FsPlace::new(folder, folder, 0o022).expect("it lies in itself")
+}
+
+fn fs(folder: &Path) -> FsObjects {
+    FsObjects::open(place(folder)).expect("open")
+}
+
 #[tokio::test]
 async fn files_conform() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = FsObjects::open(&folder.path().join("repository")).expect("open");
+    let store = fs(&folder.path().join("repository"));
     conforms(&with_parts(Arc::new(store))).await;
     let incoming = std::fs::read_dir(folder.path().join("repository/.incoming")).expect("the folder");
     assert_eq!(incoming.count(), 0, "nothing is left behind");
@@ -134,7 +143,7 @@ async fn files_conform() {
 #[tokio::test]
 async fn keys_cannot_leave_the_folder() {
     let folder = tempfile::tempdir().expect("a folder");
-    let objects = guarded(FsObjects::open(&folder.path().join("repository")).expect("open"));
+    let objects = guarded(fs(&folder.path().join("repository")));
     std::fs::write(folder.path().join("secret"), "secret").expect("a file");
     for key in [
         "../secret",
@@ -155,7 +164,7 @@ async fn keys_cannot_leave_the_folder() {
 async fn a_readonly_folder_is_not_written() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("one"), "1").expect("a file");
-    let objects = guarded(FsObjects::open_readonly(folder.path()));
+    let objects = guarded(FsObjects::open_readonly(place(folder.path())).expect("open"));
     assert_eq!(objects.read_all("one", 9).await.expect("read").0, "1");
     let write = objects.write("two", Bytes::new(), PutMode::Overwrite);
     assert_eq!(kind(write.await), ObjectErrorKind::Unsupported);
@@ -167,8 +176,8 @@ async fn a_readonly_folder_is_not_written() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_writers_at_once_one_wins() {
     let folder = tempfile::tempdir().expect("a folder");
-    let fs = guarded(FsObjects::open(folder.path()).expect("open"));
-    for objects in [fs, guarded(MemoryObjects::new())] {
+    let files = guarded(fs(folder.path()));
+    for objects in [files, guarded(MemoryObjects::new())] {
         for round in 0..20 {
             let key = format!("race/{round}");
             assert_eq!(winners(&objects, &key, &PutMode::Create).await, 1);
@@ -401,7 +410,7 @@ async fn an_upload_outlives_any_one_failure_of_its_requests() {
 #[tokio::test]
 async fn a_failed_upload_leaves_nothing_visible_and_no_parts() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = FsObjects::open(&folder.path().join("r")).expect("open");
+    let store = fs(&folder.path().join("r"));
     let path = folder.path().join("file");
     std::fs::write(&path, [7; 100]).expect("a file");
     let mut guard = guard();
