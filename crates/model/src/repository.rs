@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use crate::names::problem_as_file_name;
 use crate::settings::SettingsMap;
 use crate::{Error, ErrorKind, Result};
 
@@ -83,6 +84,8 @@ pub fn validate_repository_name(name: &str) -> Result<()> {
         "must not contain '#'"
     } else if name.contains(NOT_IN_FILE_NAMES) || name.chars().any(char::is_control) {
         "must not contain the following characters [ , \", *, \\, <, |, ,, >, /, ?]"
+    } else if let Some(why) = problem_as_file_name(name) {
+        why
     } else {
         return Ok(());
     };
@@ -107,6 +110,8 @@ pub fn validate_snapshot_name(repository: &str, name: &str) -> Result<()> {
         "must be lowercase"
     } else if name.contains(NOT_IN_FILE_NAMES) || name.chars().any(char::is_control) {
         "must not contain the following characters [ , \", *, \\, <, |, ,, >, /, ?]"
+    } else if let Some(why) = problem_as_file_name(name) {
+        why
     } else {
         return Ok(());
     };
@@ -149,13 +154,29 @@ mod tests {
             ("_all", "must not start with '_'"),
             ("Upper", "must be lowercase"),
             ("a*", "must not contain the following characters"),
+            ("a/b", "must not contain the following characters"),
+            ("a\u{1}b", "must not contain the following characters"),
+            (".", "must not be '.' or '..'"),
+            ("..", "must not be '.' or '..'"),
+            (&"x".repeat(256), "name is too long"),
         ] {
             let error = validate_snapshot_name("r", name).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidSnapshotName);
             assert!(error.reason().contains(why), "{error}");
         }
         validate_repository_name("Backups_1").unwrap();
-        for name in ["", "a#b", "a/b", "a,b", "a*"] {
+        for name in [
+            "",
+            "a#b",
+            "a/b",
+            "a,b",
+            "a*",
+            ".",
+            "..",
+            "a\0b",
+            "a\nb",
+            &"x".repeat(256),
+        ] {
             assert!(validate_repository_name(name).is_err(), "{name}");
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Action, PhaseName, Policy};
+use crate::names::problem_as_file_name;
 use crate::{Error, Result};
 
 /// Bytes of a policy's name.
@@ -164,5 +165,15 @@ pub fn validate_policy_name(name: &str) -> Result<()> {
     if name.len() > NAME_BYTES_MAX {
         return refuse("name is too long");
     }
-    Ok(())
+    // Elasticsearch takes these; no client could name such a policy in a path.
+    if name.is_empty() {
+        return refuse("must not be empty");
+    }
+    if name.contains(['/', '\\']) || name.chars().any(char::is_control) {
+        return refuse("must not contain '/', '\\' or control characters");
+    }
+    match problem_as_file_name(name) {
+        Some(why) => refuse(why),
+        None => Ok(()),
+    }
 }

@@ -7,7 +7,9 @@ use serde_json::Value;
 use super::change::Change;
 use crate::dates::parse_duration_setting_ms;
 use crate::ilm::OperationMode;
-use crate::slm::{Invocation, PolicyStats, Schedule, SnapshotPolicies, SnapshotPolicy, StoredSnapshotPolicy};
+use crate::slm::{
+    Invocation, PolicyStats, Schedule, SnapshotPolicies, SnapshotPolicy, StoredSnapshotPolicy, validate_policy_id,
+};
 use crate::{Error, ErrorKind, Result};
 
 /// As Elasticsearch has it.
@@ -129,6 +131,7 @@ impl Change<'_> {
     }
 
     fn put_snapshot_policy(&mut self, id: &str, policy: &Value) -> Result<()> {
+        validate_policy_id(id)?;
         let policy = SnapshotPolicy::parse(id, policy)?;
         policy.check(self.now_ms)?;
         if !self.next.repositories.contains_key(&policy.repository) {

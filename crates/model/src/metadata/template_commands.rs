@@ -9,7 +9,7 @@ use super::templates::{check_timestamp, refuse_period};
 use super::tenant_indices::add_tenant_field;
 use super::{ComponentTemplate, IndexTemplate};
 use crate::mapping::Mapping;
-use crate::names::{matches_pattern, patterns_overlap};
+use crate::names::{matches_pattern, patterns_overlap, problem_as_file_name};
 use crate::settings::IndexSettings;
 use crate::{Error, ErrorKind, Result};
 
@@ -279,6 +279,10 @@ fn check_template_name(what: &str, name: &str) -> Result<()> {
         "must not start with '_'"
     } else if name.chars().any(char::is_uppercase) {
         "must be lower cased"
+    } else if name.contains(['/', '\\']) || name.chars().any(char::is_control) {
+        "must not contain '/', '\\' or control characters"
+    } else if let Some(why) = problem_as_file_name(name) {
+        why
     } else {
         return Ok(());
     };

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub use date_math::resolve_date_math;
 pub use private::{known_as, private_index_name};
 pub use resolve::{is_hidden, resolve, resolve_write};
-pub use validate::{validate_alias_name, validate_data_stream_name, validate_index_name};
+pub use validate::{problem_as_file_name, validate_alias_name, validate_data_stream_name, validate_index_name};
 
 /// How an index expression is read (`ignore_unavailable`, `allow_no_indices`, `expand_wildcards`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

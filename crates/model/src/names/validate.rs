@@ -49,6 +49,14 @@ pub fn validate_data_stream_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Why a name that may be part of a path cannot be given, whatever characters it is made of.
+pub fn problem_as_file_name(name: &str) -> Option<&'static str> {
+    if name.len() > NAME_BYTES_MAX {
+        return Some("name is too long, at most 255 bytes are allowed");
+    }
+    matches!(name, "." | "..").then_some("must not be '.' or '..'")
+}
+
 fn problem(name: &str) -> Option<String> {
     if name.is_empty() {
         return Some("must not be empty".to_owned());

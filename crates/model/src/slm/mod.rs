@@ -12,7 +12,7 @@ pub use cron::Schedule;
 pub use retention::{Candidate, Retention};
 
 use crate::ilm::OperationMode;
-use crate::names::resolve_date_math;
+use crate::names::{problem_as_file_name, resolve_date_math};
 use crate::repository::{SNAPSHOT_METADATA_BYTES_MAX, validate_snapshot_name};
 use crate::{Error, Result};
 
@@ -121,6 +121,18 @@ impl SnapshotPolicy {
             out["retention"] = retention.print();
         }
         out
+    }
+}
+
+/// Whether a new policy may have this id. [`SnapshotPolicy::parse`] checks less, as older builds took more.
+pub fn validate_policy_id(id: &str) -> Result<()> {
+    let why = match id.chars().any(char::is_control) {
+        true => Some("must not contain control characters"),
+        false => problem_as_file_name(id),
+    };
+    match why {
+        Some(why) => Err(Error::illegal_argument(format!("invalid policy id [{id}]: {why}"))),
+        None => check_id(id),
     }
 }
 
