@@ -15,6 +15,7 @@ mod cli;
 mod client;
 mod console;
 mod demo;
+mod file_modes;
 mod generate;
 mod ingest;
 mod keystore;

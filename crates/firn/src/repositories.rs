@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use firn_storage::object::{LATENCY_BOUNDS_MS, ObjectStores, Operation, StoresConfig};
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use crate::file_modes;
 use crate::settings::ServeSettings;
 
 /// Threads that speak to object stores: they wait nearly always, and decrypting what two of them receive fills
@@ -58,7 +59,9 @@ fn config(settings: &ServeSettings) -> anyhow::Result<StoresConfig> {
     clients.extend(secrets.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let path_repo: std::io::Result<_> = given.path_repo.iter().map(std::path::absolute).collect();
     let is_of_cloud = |name: &str| CLOUD_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let defaults = StoresConfig::new(fastrand::u64(..));
     Ok(StoresConfig {
+        umask: file_modes::started_with().unwrap_or(defaults.umask),
         path_repo: path_repo.context("cannot tell where [path.repo] is")?,
         allowed_urls: given.allowed_urls.clone(),
         clients,
@@ -67,7 +70,7 @@ fn config(settings: &ServeSettings) -> anyhow::Result<StoresConfig> {
             .filter(|(name, _)| is_of_cloud(name))
             .collect(),
         requests_max: given.requests_max,
-        ..StoresConfig::new(fastrand::u64(..))
+        ..defaults
     })
 }
 

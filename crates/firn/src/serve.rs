@@ -21,7 +21,9 @@ use crate::settings::address::Protection;
 use crate::settings::load::{Sources, Typed};
 use crate::settings::{FloodStage, ServeSettings, SettingsError, markdown};
 use crate::tls::TlsFiles;
-use crate::{allocator, console, keystore, lifecycle, logging, metrics, records, scheduling, security, shared_cache};
+use crate::{
+    allocator, console, file_modes, keystore, lifecycle, logging, metrics, records, scheduling, security, shared_cache,
+};
 
 /// An interrupt sooner after the first is the same one.
 const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
@@ -131,6 +133,7 @@ pub(crate) fn serve(
 ) -> anyhow::Result<()> {
     allocator::hold_little();
     scheduling::take_short_turns();
+    file_modes::keep_private();
     let is_secure = security::is_on(settings)?;
     let warning = settings.http_address.judge(Protection {
         authentication: is_secure,
@@ -150,6 +153,9 @@ pub(crate) fn serve(
     let address = listener.local_addr()?;
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
 
+    let tiers = [&settings.path_warm, &settings.path_cold, &settings.path_frozen];
+    let tiers = tiers.into_iter().flatten().map(PathBuf::as_path);
+    file_modes::tighten_all(std::iter::once(settings.path_data.as_path()).chain(tiers))?;
     let repositories = Repositories::start(settings)?;
     let stores = Arc::clone(&repositories.stores);
     let engine = Embedded::open(embedded_config(settings, &repositories)?)
@@ -416,6 +422,7 @@ fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     std::fs::write(&beside, text)
+        .and_then(|()| file_modes::share(Path::new(&beside)))
         .and_then(|()| std::fs::rename(&beside, path))
         .with_context(|| format!("cannot write {}", path.display()))
 }
