@@ -2,7 +2,7 @@
 //!
 //! It is `firn serve` and a client in one process. The client goes through the HTTP API like
 //! anybody: it installs a template, fills an empty server with the events of an invented company,
-//! and then keeps new ones coming. How far it came is kept in the server itself (a component
+//! and then keeps new ones coming at the pace of the history. How far it came is kept in the server itself (a component
 //! template's `_meta`), so that a filling that was interrupted starts over and a finished one is
 //! never repeated.
 
@@ -16,6 +16,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+
+use fill::History;
 
 use crate::client::Client;
 use crate::security;
@@ -41,9 +43,9 @@ pub(crate) struct DemoArgs {
     /// Tenants of the invented company
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     tenants: u32,
-    /// Events a second that keep coming; 0 for none
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=100_000))]
-    live: u32,
+    /// Events a second that keep coming; 0 for none [default: as many as the history has at that time of the day and week]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    live: Option<u32>,
 }
 
 /// What the client of the demo works with.
@@ -102,9 +104,9 @@ impl<'a> Demo<'a> {
     }
 
     fn invented_events(&self) -> anyhow::Result<()> {
-        if fill::fill_if_empty(self)? {
-            self.print_what_to_try();
-            live::keep_coming(self)?;
+        if let Some(history) = fill::fill_if_empty(self)? {
+            self.print_what_to_try(&history);
+            live::keep_coming(self, &history)?;
         }
         Ok(())
     }
@@ -128,7 +130,7 @@ impl<'a> Demo<'a> {
         }
     }
 
-    fn print_what_to_try(&self) {
+    fn print_what_to_try(&self, history: &History) {
         let base = self.client.base();
         println!(
             "\nTry in another terminal:\n\n\
@@ -143,8 +145,14 @@ impl<'a> Demo<'a> {
              '{{\"query\":{{\"range\":{{\"@timestamp\":{{\"gte\":\"now-2d\"}}}}}},\"aggs\":{{\"hours\":{{\"date_histogram\":\
              {{\"field\":\"@timestamp\",\"fixed_interval\":\"1h\"}}}}}}}}'\n"
         );
-        if self.args.live > 0 {
-            println!("{} new events a second keep coming. Ctrl-C stops.", self.args.live);
+        match self.args.live {
+            Some(0) => {}
+            Some(rate) => println!("{rate} new events a second keep coming. Ctrl-C stops."),
+            None if history.events == 0 => {}
+            None => println!(
+                "New events keep coming at the pace of the history, {:.1} a minute on average. Ctrl-C stops.",
+                history.per_minute()
+            ),
         }
         self.print_where_to_look();
     }

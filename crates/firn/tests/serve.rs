@@ -59,7 +59,11 @@ impl Running {
     }
 
     fn demo(folder: &Path) -> Self {
-        let arguments = ["demo", "--fill", "2000", "--tenants", "5", "--live", "50"];
+        Self::demo_with(folder, &["--fill", "2000", "--live", "50"])
+    }
+
+    fn demo_with(folder: &Path, more: &[&str]) -> Self {
+        let arguments = [&["demo", "--tenants", "5"], more].concat();
         Self::start(folder, &arguments, |folder| {
             let output = output_of(folder);
             let (_, rest) = output.split_once("firn answers on ")?;
@@ -188,6 +192,57 @@ fn the_demo_fills_once_and_keeps_events_coming() {
         count(&running).is_some_and(|count| count > before)
     });
     running.stop(Signal::INT);
+}
+
+#[test]
+fn the_demo_goes_on_at_the_pace_of_its_history() {
+    const HOUR_MS: u64 = 3_600_000;
+    /// Of the history's 20,000 events in a day.
+    const AN_HOUR: f64 = 20_000.0 / 24.0;
+    let folder = tempfile::tempdir().expect("a folder");
+    let since = |from_ms: u64| json!({"query": {"range": {"@timestamp": {"gte": from_ms}}}});
+    let count = |running: &Running, from_ms: u64| {
+        let _ = running.client.json("POST", "/events-demo/_refresh", &json!({}));
+        let answer = running
+            .client
+            .json("POST", "/events-demo/_count", &since(from_ms))
+            .ok()?;
+        answer.json()["count"].as_u64()
+    };
+    let history = ["--fill", "20000", "--days", "1"];
+    let running = Running::demo_with(folder.path(), &[&history[..], &["--live", "0"]].concat());
+    wait_for("the history", || output_of(folder.path()).contains("events indexed in"));
+    // As if it had been stopped an hour ago.
+    let stopped_ms = now_ms() - HOUR_MS;
+    let path = "/events-demo/_delete_by_query?refresh=true";
+    let deleted = running
+        .client
+        .json("POST", path, &since(stopped_ms))
+        .expect("an answer");
+    assert_eq!(deleted.status, 200, "{}", deleted.text());
+    running.stop(Signal::INT);
+
+    let started_ms = now_ms();
+    let running = Running::demo_with(folder.path(), &history);
+    // Events of now come, and nothing is missing of the time in which it did not run.
+    wait_for("the live stream", || {
+        count(&running, started_ms).is_some_and(|count| count > 0)
+    });
+    assert!(output_of(folder.path()).contains("New events keep coming at the pace of the history"));
+    let hours = (now_ms() - stopped_ms) as f64 / HOUR_MS as f64;
+    let found = count(&running, stopped_ms).expect("a count") as f64;
+    // Quiet and busy hours differ, and bursts come on top.
+    let expected = 0.2 * AN_HOUR * hours..4.0 * AN_HOUR * hours;
+    assert!(
+        expected.contains(&found),
+        "{found} events in {hours} hours, not {expected:?}"
+    );
+    running.stop(Signal::INT);
+}
+
+fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.expect("a clock").as_millis() as u64
 }
 
 /// The lines of the slow-query log, which stand in a log of JSON lines.

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{Demo, STREAM};
+use super::{Demo, DemoArgs, STREAM};
 use crate::client::Client;
 use crate::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_template};
 use crate::ingest::grouped;
@@ -24,14 +24,51 @@ const SENDERS: usize = 2;
 /// How often the filling says how far it is.
 const PARTS: u64 = 4;
 
-/// Fills the server if it is empty, or if an earlier filling was interrupted. Whether the
+/// What the server was filled with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct History {
+    pub(super) start_ms: i64,
+    pub(super) end_ms: i64,
+    pub(super) events: u64,
+}
+
+impl History {
+    /// So many events over so many days until now.
+    fn until_now(args: &DemoArgs) -> Self {
+        let end_ms = now_ms();
+        Self {
+            start_ms: end_ms - i64::from(args.days) * DAY_MS,
+            end_ms,
+            events: args.fill,
+        }
+    }
+
+    /// As it was noted when the server was filled.
+    fn read(state: &Value) -> Option<Self> {
+        Some(Self {
+            start_ms: state["start_ms"].as_i64()?,
+            end_ms: state["end_ms"].as_i64()?,
+            events: state["events"].as_u64()?,
+        })
+    }
+
+    /// Its events a minute, on average.
+    pub(super) fn per_minute(&self) -> f64 {
+        self.events as f64 * 60_000.0 / (self.end_ms - self.start_ms).max(1) as f64
+    }
+}
+
+/// Fills the server if it is empty, or if an earlier filling was interrupted. With what, if the
 /// demo's data stream is there afterwards, so that live events have a place to go.
-pub(super) fn fill_if_empty(demo: &Demo<'_>) -> anyhow::Result<bool> {
-    match state(&demo.client)?.as_deref() {
-        Some("done") => {
+pub(super) fn fill_if_empty(demo: &Demo<'_>) -> anyhow::Result<Option<History>> {
+    match state(&demo.client)? {
+        Some(state) if state["state"] == "done" => {
             let count = count(&demo.client)?;
             println!("{} demo events are here from an earlier run", grouped(count));
-            return Ok(true);
+            // Earlier builds noted nothing but that they were done.
+            return Ok(Some(
+                History::read(&state).unwrap_or_else(|| History::until_now(demo.args)),
+            ));
         }
         Some(_) => {
             println!("an earlier run was interrupted while it filled the server: starting over");
@@ -41,15 +78,15 @@ pub(super) fn fill_if_empty(demo: &Demo<'_>) -> anyhow::Result<bool> {
         }
         None if !is_empty(&demo.client)? => {
             println!("the server already has indices of its own: no demo events are added");
-            return Ok(false);
+            return Ok(None);
         }
         None => {}
     }
-    fill(demo)?;
-    Ok(!demo.is_stopping())
+    let history = fill(demo)?;
+    Ok((!demo.is_stopping()).then_some(history))
 }
 
-fn fill(demo: &Demo<'_>) -> anyhow::Result<()> {
+fn fill(demo: &Demo<'_>) -> anyhow::Result<History> {
     let args = demo.args;
     println!(
         "filling the empty server with {} events of {} tenants over {} days",
@@ -58,20 +95,25 @@ fn fill(demo: &Demo<'_>) -> anyhow::Result<()> {
         args.days
     );
     let started = Instant::now();
-    set_state(&demo.client, "filling")?;
+    set_state(&demo.client, &json!({"state": "filling"}))?;
     let (name, mut template) = index_template(Kind::Events)?;
     template["template"]["settings"] = json!({"index": {"tenant": {"field": "tenant"}, "period": "week"}});
     demo.client
         .json("PUT", &format!("/_index_template/{name}"), Some(&template))?;
     demo.client.json("PUT", &format!("/_data_stream/{STREAM}"), None)?;
 
-    let end_ms = now_ms();
+    let history = History::until_now(args);
+    let History {
+        start_ms,
+        end_ms,
+        events,
+    } = history;
     let mut generator = Generator::new(&company(
         args.tenants,
         Span::Range {
-            start_ms: end_ms - i64::from(args.days) * DAY_MS,
+            start_ms,
             end_ms,
-            events: args.fill,
+            events,
         },
     ))?;
     let mut sent = 0;
@@ -80,7 +122,7 @@ fn fill(demo: &Demo<'_>) -> anyhow::Result<()> {
         send_part(demo, &mut generator, until - sent)?;
         sent = until;
         if demo.is_stopping() {
-            return Ok(());
+            return Ok(history);
         }
         println!("{} of {} events", grouped(sent), grouped(args.fill));
     }
@@ -89,7 +131,10 @@ fn fill(demo: &Demo<'_>) -> anyhow::Result<()> {
     if found < args.fill {
         bail!("{found} of {} events are found", args.fill);
     }
-    set_state(&demo.client, "done")?;
+    set_state(
+        &demo.client,
+        &json!({"state": "done", "start_ms": start_ms, "end_ms": end_ms, "events": events}),
+    )?;
     let seconds = started.elapsed().as_secs_f64();
     println!(
         "{} of {} events indexed in {seconds:.0} s ({} a second)",
@@ -97,7 +142,7 @@ fn fill(demo: &Demo<'_>) -> anyhow::Result<()> {
         grouped(args.fill),
         grouped((args.fill as f64 / seconds) as u64)
     );
-    Ok(())
+    Ok(history)
 }
 
 /// What the generator is asked for: bulk bodies for the data stream.
@@ -185,7 +230,8 @@ pub(super) fn send(demo: &Demo<'_>, body: &[u8], count: u64) -> anyhow::Result<(
     }
 }
 
-fn state(client: &Client) -> anyhow::Result<Option<String>> {
+/// What an earlier run noted.
+fn state(client: &Client) -> anyhow::Result<Option<Value>> {
     let answer = client
         .send("GET", STATE, None)
         .map_err(|failure| anyhow::anyhow!("cannot read the demo's state: {failure}"))?;
@@ -193,12 +239,12 @@ fn state(client: &Client) -> anyhow::Result<Option<String>> {
         return Ok(None);
     }
     let body: Value = serde_json::from_slice(&answer.body).context("the demo's state is not JSON")?;
-    let state = body.pointer("/component_templates/0/component_template/_meta/state");
-    Ok(Some(state.and_then(Value::as_str).unwrap_or("unknown").to_owned()))
+    let state = body.pointer("/component_templates/0/component_template/_meta");
+    Ok(Some(state.cloned().unwrap_or_default()))
 }
 
-fn set_state(client: &Client, state: &str) -> anyhow::Result<()> {
-    let body = json!({"template": {}, "_meta": {"state": state}});
+fn set_state(client: &Client, state: &Value) -> anyhow::Result<()> {
+    let body = json!({"template": {}, "_meta": state});
     client.json("PUT", STATE, Some(&body)).map(|_| ())
 }
 

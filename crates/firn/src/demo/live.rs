@@ -1,8 +1,11 @@
-//! The live stream: some events a second, happening now.
+//! The live stream: events that happen now, at the pace of the history or so many a second.
 
 use std::time::Duration;
 
-use super::{Demo, fill};
+use serde_json::json;
+
+use super::fill::{self, History};
+use super::{Demo, STREAM};
 use crate::generate::{Generator, Span};
 use crate::serve::now_ms;
 
@@ -15,17 +18,22 @@ const EVENTS_MAX: u64 = 5000;
 
 /// Sends until the server stops. A request that fails is logged once and tried again: the disk
 /// may be full for an hour.
-pub(super) fn keep_coming(demo: &Demo<'_>) -> anyhow::Result<()> {
-    if demo.args.live == 0 {
-        return Ok(());
-    }
-    let mut generator = Generator::new(&fill::company(
-        demo.args.tenants,
-        Span::Live {
+pub(super) fn keep_coming(demo: &Demo<'_>, history: &History) -> anyhow::Result<()> {
+    let span = match demo.args.live {
+        Some(0) => return Ok(()),
+        Some(rate) => Span::Live {
             start_ms: now_ms(),
-            events_per_second: f64::from(demo.args.live),
+            events_per_second: f64::from(rate),
         },
-    ))?;
+        None if history.events == 0 => return Ok(()),
+        None => Span::Continued {
+            range_start_ms: history.start_ms,
+            range_end_ms: history.end_ms,
+            events: history.events,
+            start_ms: last_event_ms(demo, history)?,
+        },
+    };
+    let mut generator = Generator::new(&fill::company(demo.args.tenants, span))?;
     let mut body = Vec::new();
     while demo.sleep(STEP) {
         body.clear();
@@ -35,6 +43,17 @@ pub(super) fn keep_coming(demo: &Demo<'_>) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// When the newest event happened: what comes after it fills the time since the history or the last run ended, so that a
+/// chart has no gap. Not longer ago than the history is long.
+fn last_event_ms(demo: &Demo<'_>, history: &History) -> anyhow::Result<i64> {
+    let body = json!({"size": 0, "aggs": {"last": {"max": {"field": "@timestamp"}}}});
+    let path = format!("/{STREAM}/_search");
+    let last = demo.client.json("POST", &path, Some(&body))?["aggregations"]["last"]["value"].as_f64();
+    let last_ms = last.map_or(history.end_ms, |last| last as i64 + 1);
+    let now_ms = now_ms();
+    Ok(last_ms.clamp(now_ms - (history.end_ms - history.start_ms), now_ms))
 }
 
 fn send_until_done(demo: &Demo<'_>, body: &[u8], events: u64) {

@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use super::event_type::{EventType, event_types};
 use super::random::{Random, mix};
 use super::text::TimeWriter;
-use super::timeline::{Burst, Live, Timeline};
+use super::timeline::{Burst, Continued, Live, Timeline};
 use super::value::Scene;
 use super::weblog::Weblog;
 use super::world::World;
@@ -47,6 +47,14 @@ pub(crate) enum Span {
     Range { start_ms: i64, end_ms: i64, events: u64 },
     /// At a rate, without an end, as time goes by.
     Live { start_ms: i64, events_per_second: f64 },
+    /// As time goes by, without an end, at the pace of so many events (at least 1) in a range of time: with the same rhythm of
+    /// days and weeks.
+    Continued {
+        range_start_ms: i64,
+        range_end_ms: i64,
+        events: u64,
+        start_ms: i64,
+    },
 }
 
 /// Writes events as lines; see [`fill`](Self::fill).
@@ -67,6 +75,7 @@ pub(crate) struct Generator {
 enum Source {
     Range(Timeline),
     Live(Live),
+    Continued(Continued),
 }
 
 impl Generator {
@@ -98,6 +107,16 @@ impl Generator {
                 ensure!(events_per_second > 0.0, "the rate must be above 0 events per second");
                 Source::Live(Live::new(config.seed, start_ms, events_per_second))
             }
+            Span::Continued {
+                range_start_ms,
+                range_end_ms,
+                events,
+                start_ms,
+            } => {
+                ensure!(events > 0, "a range without events has no pace to go on with");
+                let range = Timeline::new(config.seed, range_start_ms, range_end_ms, events);
+                Source::Continued(Continued::new(range, start_ms))
+            }
         };
         let action = match &config.format {
             Format::Ndjson => Vec::new(),
@@ -127,6 +146,7 @@ impl Generator {
             let next = match &mut self.source {
                 Source::Range(timeline) => timeline.next(&mut self.random),
                 Source::Live(live) => live.next(&mut self.random, now_ms),
+                Source::Continued(continued) => continued.next(&mut self.random, now_ms),
             };
             let Some((time_ms, burst)) = next else { break };
             out.extend_from_slice(&self.action);

@@ -188,3 +188,65 @@ fn bulk_bodies_alternate_actions_and_events() {
     assert_eq!(lines[0], serde_json::json!({ "create": { "_index": "events-x" } }));
     assert_eq!(lines[1]["tenant"], "tenant-001");
 }
+
+/// Events of each hour from `start_ms` on.
+fn per_hour(generator: &mut Generator, start_ms: i64, hours: usize, now_ms: i64) -> Vec<u64> {
+    let mut counts = vec![0; hours];
+    let mut out = Vec::new();
+    while generator.fill(&mut out, 1000, now_ms) > 0 {
+        for event in lines(&out) {
+            let hour = (time_ms(event["@timestamp"].as_str().unwrap()).unwrap() - start_ms).div_euclid(3_600_000);
+            if let Some(count) = usize::try_from(hour).ok().and_then(|hour| counts.get_mut(hour)) {
+                *count += 1;
+            }
+        }
+        out.clear();
+    }
+    counts
+}
+
+#[test]
+fn what_goes_on_has_the_rhythm_and_the_volume_of_the_history() {
+    const DAY_MS: i64 = 86_400_000;
+    // A Monday, 10:30 UTC.
+    let end_ms = time_ms("2026-11-23T10:30:00Z").unwrap();
+    let (start_ms, events) = (end_ms - 28 * DAY_MS, 28_000);
+    let of = |span| {
+        let config = GeneratorConfig {
+            seed: 28,
+            kind: Kind::Events,
+            format: Format::Ndjson,
+            tenants: 5,
+            span,
+        };
+        Generator::new(&config).unwrap()
+    };
+    let mut history = of(Span::Range {
+        start_ms,
+        end_ms,
+        events,
+    });
+    let mut live = of(Span::Continued {
+        range_start_ms: start_ms,
+        range_end_ms: end_ms,
+        events,
+        start_ms: end_ms,
+    });
+    let hours = 7 * 24;
+    let last_week = per_hour(&mut history, end_ms - 7 * DAY_MS, hours, 0);
+    let this_week = per_hour(&mut live, end_ms, hours, end_ms + 7 * DAY_MS - 1);
+    let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
+    let ratio = sum(&this_week) / sum(&last_week);
+    assert!((0.9..1.1).contains(&ratio), "this week has {ratio} of last week");
+    // Hour by hour, six at a time: bursts fall where they like.
+    for (number, (before, after)) in last_week.chunks(6).zip(this_week.chunks(6)).enumerate() {
+        let ratio = sum(after) / sum(before);
+        assert!((0.5..2.0).contains(&ratio), "part {number}: {after:?} after {before:?}");
+    }
+    // A weekend is a weekend, and nothing comes before it is due.
+    assert!(
+        sum(&this_week[5 * 24..6 * 24]) < 0.7 * sum(&this_week[24..48]),
+        "{this_week:?}"
+    );
+    assert_eq!(live.fill(&mut Vec::new(), 10, end_ms + 7 * DAY_MS - 1), 0);
+}

@@ -28,7 +28,9 @@ pub(crate) struct Timeline {
     seed: u64,
     start_ms: i64,
     end_ms: i64,
+    /// Events of the range, and all that are handed out: more where they go on.
     events: u64,
+    events_max: u64,
     weight_total: u64,
     /// The minute being handed out, the weight up to its end, and its events: all and handed out.
     minute: i64,
@@ -47,6 +49,7 @@ impl Timeline {
             start_ms,
             end_ms: end_ms.max(start_ms + 1),
             events,
+            events_max: events,
             weight_total: 0,
             minute: start_ms.div_euclid(MINUTE_MS),
             weight_so_far: 0,
@@ -67,14 +70,20 @@ impl Timeline {
 
     /// The next event's time and the burst it may belong to.
     pub(crate) fn next(&mut self, random: &mut Random) -> Option<(i64, Option<Burst>)> {
+        let on_time = self.step(random)?;
+        Some((delayed(random, on_time).max(self.start_ms), self.burst))
+    }
+
+    /// When the next event happens.
+    fn step(&mut self, random: &mut Random) -> Option<i64> {
         while self.handed_out == self.in_minute {
-            if self.emitted == self.events {
+            if self.emitted == self.events_max {
                 return None;
             }
             self.minute += 1;
             self.weight_so_far += self.weight(self.minute);
             let due = u128::from(self.events) * u128::from(self.weight_so_far) / u128::from(self.weight_total);
-            let due = (due as u64).min(self.events);
+            let due = (due as u64).min(self.events_max);
             self.in_minute = due - self.emitted;
             self.handed_out = 0;
             self.emitted = due;
@@ -85,36 +94,28 @@ impl Timeline {
         let span = ((self.minute + 1) * MINUTE_MS).min(self.end_ms) - from;
         let step = self.handed_out * span as u64 + random.below(span.max(1) as u64);
         self.handed_out += 1;
-        let on_time = from + (step / self.in_minute) as i64;
-        Some((delayed(random, on_time).max(self.start_ms), self.burst))
+        Some(from + (step / self.in_minute) as i64)
     }
 
+    /// The first and the last minute may be in the range only in part.
     fn weight(&self, minute: i64) -> u64 {
-        let (first, last) = (
-            self.start_ms.div_euclid(MINUTE_MS),
-            (self.end_ms - 1).div_euclid(MINUTE_MS),
-        );
-        if minute > last {
-            return 0;
-        }
-        let of_day = minute.rem_euclid(DAY_MINUTES) as u64;
-        let (hour, into_hour) = ((of_day / 60) as usize, of_day % 60);
-        let rhythm = HOURS[hour] * (60 - into_hour) + HOURS[(hour + 1) % 24] * into_hour;
-        // 1970-01-01 was a Thursday.
-        let is_weekend = matches!(minute.div_euclid(DAY_MINUTES).rem_euclid(7), 2 | 3);
-        let week = if is_weekend { WEEKEND_PERCENT } else { 100 };
-        let noise = 85 + mix(self.seed ^ minute as u64) % 31;
-        let with_burst = 100 + burst(self.seed, minute).map_or(0, |burst| burst.percent);
-        // The first and the last minute may be in the range only in part.
-        let mut part = MINUTE_MS;
-        if minute == first {
-            part -= self.start_ms - first * MINUTE_MS;
-        }
-        if minute == last {
-            part -= (last + 1) * MINUTE_MS - self.end_ms;
-        }
-        rhythm * week * noise / 1000 * with_burst / 100 * part as u64 / MINUTE_MS as u64
+        let from = (minute * MINUTE_MS).max(self.start_ms);
+        let to = ((minute + 1) * MINUTE_MS).min(self.end_ms);
+        weight(self.seed, minute) * (to - from).max(0) as u64 / MINUTE_MS as u64
     }
+}
+
+/// The share of a whole minute since 1970 in all events.
+fn weight(seed: u64, minute: i64) -> u64 {
+    let of_day = minute.rem_euclid(DAY_MINUTES) as u64;
+    let (hour, into_hour) = ((of_day / 60) as usize, of_day % 60);
+    let rhythm = HOURS[hour] * (60 - into_hour) + HOURS[(hour + 1) % 24] * into_hour;
+    // 1970-01-01 was a Thursday.
+    let is_weekend = matches!(minute.div_euclid(DAY_MINUTES).rem_euclid(7), 2 | 3);
+    let week = if is_weekend { WEEKEND_PERCENT } else { 100 };
+    let noise = 85 + mix(seed ^ minute as u64) % 31;
+    let with_burst = 100 + burst(seed, minute).map_or(0, |burst| burst.percent);
+    rhythm * week * noise / 1000 * with_burst / 100
 }
 
 /// Of 100 events, about one comes late by up to six hours and four are a little out of order.
@@ -169,5 +170,36 @@ impl Live {
             delayed(random, on_time),
             burst(self.seed, on_time.div_euclid(MINUTE_MS)),
         ))
+    }
+}
+
+/// Events that go on as a range of time had them: with its rhythm of days and weeks and its volume, without an end.
+pub(crate) struct Continued {
+    /// The range, and from its end on each next minute.
+    timeline: Timeline,
+    /// When the next event happens, which is not due yet.
+    due_ms: Option<i64>,
+}
+
+impl Continued {
+    /// From `start_ms` on, at the pace of a range with so many events, at least one.
+    pub(crate) fn new(mut range: Timeline, start_ms: i64) -> Self {
+        range.start_ms = start_ms;
+        range.end_ms = i64::MAX;
+        range.events_max = u64::MAX;
+        range.minute = start_ms.div_euclid(MINUTE_MS) - 1;
+        Self {
+            timeline: range,
+            due_ms: None,
+        }
+    }
+
+    /// The next event's time if it is due at `now_ms`.
+    pub(crate) fn next(&mut self, random: &mut Random, now_ms: i64) -> Option<(i64, Option<Burst>)> {
+        if self.due_ms.is_none() {
+            self.due_ms = self.timeline.step(random);
+        }
+        let on_time = self.due_ms.take_if(|due_ms| *due_ms <= now_ms)?;
+        Some((delayed(random, on_time), self.timeline.burst))
     }
 }
