@@ -187,6 +187,9 @@ fn sign_ins_and_refusals_are_in_the_audit_log() {
     assert_eq!(node.client().get("/events/_search").unwrap().status, 401);
     let stranger = node.client().authorized(basic("a guess"));
     assert_eq!(stranger.get("/events/_count").unwrap().status, 401);
+    // The console asks whether it is signed in; a guess at the same address is one all the same.
+    assert_eq!(node.client().get("/_firn/session").unwrap().status, 401);
+    assert_eq!(stranger.get("/_firn/session").unwrap().status, 401);
     bulk(&operator, 1);
     let key = json!({"name": "reader", "role_descriptors": {"r": {"indices": [{"names": ["events"], "privileges": ["read"]}]}}});
     let key = operator.json("POST", "/_security/api_key", &key).unwrap();
@@ -228,6 +231,18 @@ fn sign_ins_and_refusals_are_in_the_audit_log() {
         (&key["id"], &json!("indices:admin/delete"))
     );
     assert_eq!(one("access_granted", "/_security/api_key")["user"]["name"], "elastic");
+
+    let probes = records(
+        &operator,
+        ".firn-audit",
+        &json!({"term": {"url.path": "/_firn/session"}}),
+        1,
+    );
+    assert_eq!(probes.len(), 1, "{probes:?}");
+    assert_eq!(
+        (&probes[0]["event"]["action"], &probes[0]["user"]["name"]),
+        (&json!("authentication_failed"), &json!("elastic"))
+    );
 
     // The traffic has all of them, and neither has a secret.
     let traffic = records(

@@ -18,6 +18,8 @@ const SIGNED_IN_MAX: usize = 10_000;
 const SIGNED_IN_FOR_MS: i64 = 5 * 60 * 1000;
 /// The endpoint where somebody says by himself that he comes, whenever he did last.
 const SIGN_IN: &str = "create_session";
+/// Where the console asks whether it is signed in, before it shows anything. An endpoint is not looked up for strangers.
+const SESSION_PATH: &str = "/_firn/session";
 /// What only looks, or comes with every write, although its action has the name of administration.
 const NO_MANAGEMENT: &[&str] = &[
     "indices:admin/refresh",
@@ -94,7 +96,8 @@ impl Audit {
     pub(super) fn event(&self, record: &RequestRecord) -> Option<Event> {
         if let Caller::Unknown { .. } = record.caller {
             // What cannot be read is refused before anybody is asked who he is.
-            return matches!(record.status, 401 | 429 | 499).then_some(Event::AuthenticationFailed);
+            let is_refused = matches!(record.status, 401 | 429 | 499);
+            return (is_refused && !is_session_probe(record)).then_some(Event::AuthenticationFailed);
         }
         let is_new = self.signs_in(record);
         if record.error == Some("security_exception") || record.work.denied > 0 {
@@ -127,6 +130,12 @@ impl Audit {
         let before = signed_in.insert(who, record.at_ms);
         !before.is_some_and(is_recent)
     }
+}
+
+/// Whether a page asks if it is signed in, without credentials: an answer of "no" is no failed attempt.
+fn is_session_probe(record: &RequestRecord) -> bool {
+    let has_no_credentials = matches!(record.caller, Caller::Unknown { claimed: None });
+    has_no_credentials && record.method == "GET" && record.path == SESSION_PATH
 }
 
 fn is_management(record: &RequestRecord) -> bool {
@@ -291,6 +300,15 @@ pub(super) mod tests {
             |r| (r.caller, r.status) = (Caller::Unknown { claimed: None }, 400),
             None,
         );
+        let probe = |claimed: Option<&str>| {
+            let mut request = record(Caller::Unknown {
+                claimed: claimed.map(str::to_owned),
+            });
+            (request.endpoint, request.path, request.status) = ("none", "/_firn/session".to_owned(), 401);
+            Audit::default().event(&request)
+        };
+        assert_eq!(probe(None), None, "the console asks whether it is signed in");
+        assert_eq!(probe(Some("ann")), Some(Event::AuthenticationFailed), "a guess");
         check(|r| r.error = Some("security_exception"), Some(Event::AccessDenied));
         check(|r| r.work.denied = 1, Some(Event::AccessDenied));
         // A block on writes has a 403 too, and is nobody's attempt.
