@@ -20,6 +20,8 @@ pub(super) enum Topic {
     Progress(usize),
     /// What a stage has found so far, or came to.
     Result(usize),
+    /// What may be wrong with the query.
+    Hints,
     /// That all is told.
     End,
 }

@@ -81,11 +81,14 @@ pub(super) async fn in_use(
     Ok(found.into_iter().flat_map(|index| index.fields).collect())
 }
 
-/// The first of the wanted fields that is in use and has values that can be counted.
+/// The first of the wanted fields that is in use and has values that can be counted; of a text the keyword beside it.
 pub(super) fn default_split(wanted: &[String], known: &KnownFields, in_use: &BTreeSet<String>) -> Option<String> {
     let is_countable = |field: &str| known.get(field).is_some_and(|known| known.aggregatable);
-    let found = wanted
-        .iter()
-        .find(|field| in_use.contains(*field) && is_countable(field));
-    found.cloned()
+    let mut names = wanted.iter().flat_map(|field| [field.clone(), keyword_of(field)]);
+    names.find(|field| in_use.contains(field) && is_countable(field))
+}
+
+/// The name of the keyword that a dynamic mapping puts beside a text.
+pub(super) fn keyword_of(field: &str) -> String {
+    format!("{field}.keyword")
 }

@@ -1,5 +1,7 @@
 //! The query bar's languages, each translated to Query DSL.
 
+use std::ops::Range;
+
 use firn_engine::query::completion::Slot;
 use firn_engine::query::{Query, kql, query_string};
 use firn_engine::{Error, Result};
@@ -81,6 +83,14 @@ impl Language {
         }
     }
 
+    /// The fields that a text names, each with its place.
+    pub(super) fn field_names(self, text: &str) -> Vec<(Range<usize>, String)> {
+        match self {
+            Self::Kql => kql::field_names(text),
+            Self::Lucene => query_string::field_names(text),
+        }
+    }
+
     /// What may stand behind a field.
     pub(super) fn operators(self) -> &'static [Operator] {
         match self {
@@ -126,6 +136,24 @@ impl Language {
             at = cause.cause();
         }
         error.with_details(details)
+    }
+}
+
+/// A query as it was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Typed {
+    pub(super) language: Language,
+    pub(super) text: String,
+}
+
+impl Typed {
+    /// That of `{"language", "text"}`; `None`: nothing was typed.
+    pub(super) fn of(query: &Map<String, Value>) -> Option<Self> {
+        let name = query.get("language").and_then(Value::as_str).unwrap_or("kql");
+        Some(Self {
+            language: Language::of(name)?,
+            text: query.get("text")?.as_str()?.to_owned(),
+        })
     }
 }
 

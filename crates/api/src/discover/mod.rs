@@ -15,6 +15,7 @@ mod board;
 mod csv;
 mod event;
 mod export;
+mod field_hints;
 mod fields;
 mod interval;
 mod known;

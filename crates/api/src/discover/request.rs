@@ -9,7 +9,7 @@ use firn_model::dates::parse_duration_ms;
 use firn_model::names::IndicesOptions;
 use serde_json::{Map, Value, json};
 
-use super::language;
+use super::language::{self, Typed};
 use super::marks;
 use super::time::TimeRange;
 use crate::error::ApiError;
@@ -53,6 +53,8 @@ pub(crate) struct Question {
     pub(crate) query_dsl: Value,
     /// As `sort` of a search.
     pub(crate) sort: Value,
+    /// The query as it was typed; `None`: there is none, or it is Query DSL.
+    pub(super) typed: Option<Typed>,
     /// Fields that are shown.
     pub(crate) columns: Vec<String>,
     /// Hits tell what the query found in any of their fields, not only in the columns.
@@ -134,6 +136,18 @@ impl Stage {
         }
     }
 
+    /// Whether its answer is what a page shows first.
+    pub(super) fn begins_the_page(&self) -> bool {
+        matches!(
+            self,
+            Self::Sample {
+                size: 1..,
+                search_after: None,
+                ..
+            }
+        )
+    }
+
     fn rank(&self) -> u8 {
         match self {
             Self::Sample { .. } => 0,
@@ -158,7 +172,9 @@ impl Question {
         let time = fields.object("time")?;
         let time = time.map(|time| TimeRange::read(time, now_ms)).transpose()?;
         let mut conditions = Vec::new();
+        let mut typed = None;
         if let Some(query) = fields.object("query")? {
+            typed = Typed::of(&query);
             conditions.extend(language::translate(query, time.as_ref())?);
         }
         conditions.extend(filters(fields.take("filters"))?);
@@ -177,6 +193,7 @@ impl Question {
             query_dsl: all_of(time.as_ref(), &conditions),
             time,
             sort,
+            typed,
             columns,
             highlight: false,
             timeout,

@@ -18,6 +18,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::board::{Board, News, Topic};
+use super::field_hints;
 use super::known::{self, KnownFields};
 use super::request::{Asked, Frozen, Question};
 use super::stages::{self, Outcome};
@@ -80,6 +81,25 @@ impl Run {
             outcome,
             took: started.elapsed(),
         });
+        if step.stage.begins_the_page() {
+            self.tell_hints().await;
+        }
+    }
+
+    /// Tells which fields of the query do not exist. Only after the first events: nobody waits for it.
+    async fn tell_hints(&self) {
+        let Some(typed) = &self.question.typed else {
+            return;
+        };
+        let Ok(known) = self.known().await else {
+            // The query is answered, and so is why its fields are not known.
+            return;
+        };
+        let in_use = || async { self.in_use().await.ok() };
+        if let Some(json) = field_hints::print(typed, known, in_use).await {
+            // Without room for it there is none for an answer either, which says so.
+            let _ = self.board.post(Topic::Hints, News { event: "hints", json });
+        }
     }
 
     /// The fields of the indices. Asked once for all stages.

@@ -289,11 +289,12 @@ impl Asking<'_> {
     /// The field itself or, of a text, the words as they were sent beside it; with its type.
     fn countable(&self, field: &str) -> Option<(String, &'static str)> {
         let is_listed = |known: &&KnownField| known.aggregatable && !known.field_type.starts_with("date");
-        let beside = format!("{field}.keyword");
-        [field.to_owned(), beside].into_iter().find_map(|name| {
-            let known = self.known.get(&name).filter(is_listed)?;
-            Some((name, known.field_type))
-        })
+        [field.to_owned(), known::keyword_of(field)]
+            .into_iter()
+            .find_map(|name| {
+                let known = self.known.get(&name).filter(is_listed)?;
+                Some((name, known.field_type))
+            })
     }
 
     /// Of what is at hand: nobody pays by typing for what has to be fetched.

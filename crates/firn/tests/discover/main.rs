@@ -4,6 +4,7 @@
 mod counts;
 mod disagreeing;
 mod failing;
+mod field_hints;
 mod frozen;
 mod frozen_export;
 mod limits;

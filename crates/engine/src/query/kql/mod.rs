@@ -4,6 +4,7 @@
 //! tree; what the tree means is worked out for every index by its mapping ([`Kql::lower`]).
 
 mod completion;
+mod field_names;
 mod lexer;
 mod lower;
 mod syntax;
@@ -19,6 +20,7 @@ use super::{Budget, Query};
 use crate::{Error, Result};
 
 pub use completion::{complete, write_field, write_value};
+pub use field_names::field_names;
 pub use lexer::{Comparison, Pattern};
 pub use syntax::{DEPTH_MAX, Expected, Node, Value, parse};
 

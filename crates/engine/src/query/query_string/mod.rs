@@ -1,6 +1,7 @@
 //! `query_string`: Lucene's query syntax in a parameter.
 
 mod completion;
+mod field_names;
 mod lexer;
 mod syntax;
 
@@ -22,6 +23,7 @@ use crate::json::print_f32;
 use crate::{Error, Result};
 
 pub use completion::{complete, write_field, write_value};
+pub use field_names::field_names;
 pub(super) use syntax::Syntax;
 #[cfg(test)]
 pub(super) use syntax::tests::show;

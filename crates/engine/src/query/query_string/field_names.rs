@@ -1,0 +1,60 @@
+//! The names of fields in a text in Lucene's syntax, with their places.
+
+use std::ops::Range;
+
+use super::lexer::{Token, lex};
+use super::syntax::unescape;
+
+/// Asks for documents that have the field of its value.
+const EXISTS: &str = "_exists_";
+
+/// The fields that a text names, unescaped, with the bytes that each name is written in. Names with wildcards are left out.
+pub fn field_names(text: &str) -> Vec<(Range<usize>, String)> {
+    let tokens = lex(text).tokens;
+    let mut names = Vec::new();
+    let mut asks_for_existence = false;
+    for (number, (at, token)) in tokens.iter().enumerate() {
+        let is_name = matches!(tokens.get(number + 1), Some((_, Token::Colon)));
+        match token {
+            Token::Term(EXISTS) if is_name => asks_for_existence = true,
+            Token::Colon => {}
+            Token::Term(word) => {
+                if (is_name || asks_for_existence)
+                    && let Some(name) = unescape(word)
+                {
+                    names.push((at.clone(), name));
+                }
+                asks_for_existence = false;
+            }
+            _ => asks_for_existence = false,
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: &[(&str, &str)]) {
+        let found = field_names(text);
+        let shown: Vec<(&str, &str)> = found
+            .iter()
+            .map(|(at, name)| (&text[at.clone()], name.as_str()))
+            .collect();
+        assert_eq!(shown, expect, "{text}");
+    }
+
+    #[test]
+    fn names_stand_before_colons_and_behind_exists() {
+        check(
+            "a:1 AND (b.c:>=2 OR NOT d:(x OR y)) +e:[1 TO 2]",
+            &[("a", "a"), ("b.c", "b.c"), ("d", "d"), ("e", "e")],
+        );
+        check("a:\"b:c\" _exists_:d _exists_:* x", &[("a", "a"), ("d", "d")]);
+        check(r"a\ b:1 é:é", &[(r"a\ b", "a b"), ("é", "é")]);
+        check("a*:1 words alone", &[]);
+        check("", &[]);
+    }
+}

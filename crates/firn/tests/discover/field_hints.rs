@@ -1,0 +1,71 @@
+//! Hints for queries with fields that do not exist.
+
+use serde_json::{Value, json};
+
+use crate::{BEGIN_MS, Party, Told, World};
+
+/// The unknown fields that an answer tells of.
+fn unknown(told: &Told) -> Vec<Value> {
+    let hints: Vec<&Value> = told.0.iter().filter(|event| event["event"] == "hints").collect();
+    assert!(hints.len() <= 1, "{hints:?}");
+    hints
+        .first()
+        .map_or_else(Vec::new, |hints| hints["unknown_fields"].as_array().unwrap().clone())
+}
+
+fn ask(party: &Party, language: &str, text: &str) -> Told {
+    party.discover(&json!({"index": "events", "query": {"language": language, "text": text}}))
+}
+
+fn misspelled(field: &str, suggestion: &str, corrected: &str) -> Value {
+    json!({"field": field, "suggestion": suggestion, "corrected": corrected})
+}
+
+#[test]
+fn a_misspelled_field_is_told_with_the_nearest_name() {
+    let world = World::new(&[]);
+    for (language, text, corrected) in [
+        ("kql", "stauts: 200", "status: 200"),
+        ("lucene", "stauts:200", "status:200"),
+    ] {
+        let told = ask(&world.alpha, language, text);
+        assert_eq!(told.result("sample")["total"]["value"], 0);
+        assert_eq!(unknown(&told), [misspelled("stauts", "status", corrected)]);
+        // The first answer does not wait for it, and the last event is still the last.
+        let place = |name: &str| told.0.iter().position(|event| event["event"] == name).unwrap();
+        let sample = told
+            .0
+            .iter()
+            .position(|event| event["event"] == "done" && event["stage"] == "sample");
+        assert!(sample.unwrap() < place("hints") && place("end") == told.0.len() - 1);
+        let told = ask(&world.alpha, language, corrected);
+        assert_ne!(told.result("sample")["total"]["value"], 0);
+        assert!(unknown(&told).is_empty());
+    }
+    // Where only counts are asked for there is no page that could show it.
+    let query = json!({"text": "stauts: 200"});
+    for stage in [json!({"stage": "sample", "size": 0}), json!({"stage": "histogram"})] {
+        let body = json!({"index": "events", "time": {"from": 0}, "query": query, "stages": [stage]});
+        assert!(unknown(&world.alpha.discover(&body)).is_empty());
+    }
+}
+
+#[test]
+fn a_name_that_only_another_tenant_has_is_not_suggested() {
+    let world = World::new(&[]);
+    let event = json!({"@timestamp": BEGIN_MS, "event_class": "web", "salary_band": "x", "status": 200});
+    world.bravo.write("events", [event]);
+    let text = "salary_bond: x";
+    let suggested = |party: &Party| unknown(&ask(party, "kql", text));
+    let seen = misspelled("salary_bond", "salary_band", "salary_band: x");
+    assert_eq!(suggested(&world.bravo), [seen.clone()]);
+    assert_eq!(suggested(&world.operator), [seen]);
+    let hidden = json!({"field": "salary_bond", "suggestion": null, "corrected": null});
+    assert_eq!(suggested(&world.alpha), [hidden]);
+    // The right name says no more to who does not have it: as if nobody had it.
+    let right = unknown(&ask(&world.alpha, "kql", "salary_band: x"));
+    assert_eq!(
+        right,
+        [json!({"field": "salary_band", "suggestion": null, "corrected": null})]
+    );
+}
