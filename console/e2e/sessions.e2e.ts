@@ -142,6 +142,15 @@ describe('who sees what', () => {
         .ask<{ hits: { hits: { _source: { user: { name: string } } }[] } }>('POST', '/.firn-audit/_search', { query: { term: { 'view.reason': 'ticket 4711' } } })
         .then(({ hits }) => new Set(hits.hits.map(({ _source }) => _source.user.name)));
     await expect.poll(seen, { timeout: 15_000 }).toEqual(new Set([OPERATOR.username]));
+    await page.reload();
+    const log = page.getByRole('region', { name: 'audit log' });
+    const taken = log.getByRole('row').filter({ hasText: '/_firn/session/view' }).filter({ hasText: 'ticket 4711' });
+    await taken.first().waitFor();
+    expect(await taken.first().innerText()).toContain('acme');
+    await look(page, 'audit-view-as');
+    // Each window here asked whether it was signed in, before it was; that is nobody's attempt.
+    const failed = { bool: { filter: [{ term: { 'event.action': 'authentication_failed' } }, { term: { 'url.path': '/_firn/session' } }], must_not: [{ exists: { field: 'user.name' } }] } };
+    expect((await firn.ask<{ count: number }>('POST', '/.firn-audit/_count', { query: failed })).count).toBe(0);
   });
 
   describe.each([

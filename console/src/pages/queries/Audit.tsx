@@ -28,11 +28,11 @@ export function Audit() {
   });
   const columns = useMemo(
     (): Column<{ id: string; record: AuditRecord }>[] => [
-      { id: 'time', title: 'Time', width: 220, value: ({ record }) => record['@timestamp'], cell: ({ record }) => format.time(record['@timestamp']) },
+      { id: 'time', title: 'Time', width: 196, value: ({ record }) => record['@timestamp'], cell: ({ record }) => format.time(record['@timestamp']) },
       {
         id: 'what',
         title: 'What happened',
-        width: 210,
+        width: 190,
         value: ({ record }) => record.event.action,
         cell: ({ record }) => (
           <Badge variant="light" color={COLOURS[record.event.action] ?? 'gray'} tt="none">
@@ -40,13 +40,13 @@ export function Audit() {
           </Badge>
         ),
       },
-      { id: 'who', title: 'Who', width: 150, value: ({ record }) => record.user?.name ?? record.apikey?.name ?? null },
-      { id: 'tenant', title: 'Tenant', width: 130, value: ({ record }) => record.tenant ?? null },
-      { id: 'from', title: 'From', width: 140, value: ({ record }) => record.origin?.address ?? null },
+      { id: 'who', title: 'Who', width: 110, value: ({ record }) => record.user?.name ?? record.apikey?.name ?? null },
+      { id: 'tenant', title: 'Tenant', width: 110, value: ({ record }) => record.view?.tenant ?? record.tenant ?? null },
+      { id: 'from', title: 'From', width: 120, value: ({ record }) => record.origin?.address ?? null },
       { id: 'action', title: 'Action', value: ({ record }) => record.action ?? null },
       { id: 'path', title: 'Address', value: ({ record }) => [record.request?.method, record.url?.path].filter(Boolean).join(' ') || null },
-      { id: 'status', title: 'Status', width: 80, numeric: true, value: ({ record }) => record.status ?? null },
-      { id: 'reason', title: 'Reason', value: ({ record }) => record.reason ?? record.error?.type ?? null },
+      { id: 'status', title: 'Status', width: 76, numeric: true, value: ({ record }) => record.status ?? null },
+      { id: 'reason', title: 'Reason', value: ({ record }) => record.view?.reason ?? record.error?.type ?? null },
     ],
     [format],
   );

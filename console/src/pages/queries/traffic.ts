@@ -27,13 +27,14 @@ export interface AuditRecord {
   user?: { name?: string };
   apikey?: { name?: string; id?: string };
   tenant?: string;
+  /** The tenant whose view an operator had, and why. */
+  view?: { tenant?: string; reason?: string };
   origin?: { address?: string };
   request?: { method?: string; name?: string };
   url?: { path?: string };
   action?: string;
   status?: number;
   error?: { type?: string };
-  reason?: string;
 }
 
 export const TRAFFIC_STREAM = '.firn-traffic';
