@@ -22,6 +22,7 @@ import { FilterBar } from './FilterBar';
 import { failuresOf } from './failures';
 import { type Condition, exactCondition, type Filter, withCondition } from './filters';
 import { Histogram } from './Histogram';
+import { shownField } from './multi-fields';
 import { Notices } from './Notices';
 import { QueryBar } from './QueryBar';
 import { barsApart } from './run';
@@ -304,7 +305,12 @@ function useHandlers(state: DiscoverState, write: Update, { again, begin, backgr
       if (typeof exact === 'string') notifications.show({ color: 'yellow', title: 'There is no filter for this value', message: exact });
       else update({ filters: withCondition(latest.current.state.filters, exact, not) });
     };
-    const column = (name: string) => update({ columns: toggledColumn(latest.current.state.columns, name) }, { replace: true });
+    const column = (name: string) => {
+      const { state, fields } = latest.current;
+      // A text is a column also where the keyword beside it is.
+      const known = state.columns.find((column) => shownField(column.name, fields) === name);
+      update({ columns: toggledColumn(state.columns, known?.name ?? name) }, { replace: true });
+    };
     const pinnedFilters = () => latest.current.state.filters.filter(({ pin }) => pin);
     const actions: EventActions = {
       onFilter: filter,

@@ -5,6 +5,7 @@ import type { Field } from '../../api/fields';
 import { Menu } from '../../components/Menu';
 import classes from './EventTable.module.css';
 import { moved, resized, sortedBy } from './columns';
+import { valueField } from './multi-fields';
 import { COLUMN_PX_MAX, COLUMN_PX_MIN, type ColumnState, type SortState } from './state';
 
 const STEP_PX = 20;
@@ -36,20 +37,23 @@ export const EventHead = memo(function EventHead({ columns, sort, timeField, fie
             <span className={classes.plain}>Event</span>
           </div>
         )}
-        {columns.map((column, at) => (
-          <HeadCell
-            key={column.name}
-            column={column}
-            at={at}
-            last={at === columns.length - 1}
-            sortable={fields.get(column.name)?.aggregatable ?? true}
-            sorted={sort.find(({ field }) => field === column.name)}
-            onSort={() => onSort(sortedBy(sort, column.name))}
-            onMove={(from, to) => onColumns(moved(columns, from, to))}
-            onResize={(width) => onColumns(resized(columns, at, width))}
-            onRemove={() => onColumns(columns.filter((_, index) => index !== at))}
-          />
-        ))}
+        {columns.map((column, at) => {
+          const values = valueField(column.name, fields);
+          return (
+            <HeadCell
+              key={column.name}
+              column={column}
+              at={at}
+              last={at === columns.length - 1}
+              sortable={fields.get(values)?.aggregatable ?? true}
+              sorted={sort.find(({ field }) => field === values)}
+              onSort={() => onSort(sortedBy(sort, values))}
+              onMove={(from, to) => onColumns(moved(columns, from, to))}
+              onResize={(width) => onColumns(resized(columns, at, width))}
+              onRemove={() => onColumns(columns.filter((_, index) => index !== at))}
+            />
+          );
+        })}
       </div>
     </div>
   );

@@ -39,13 +39,13 @@ function counted(cardinality: number, documents = 1): Stage<Cardinality> {
   return { ...IDLE_RUN.cardinality, status: 'done', result: { fields: NAMES.map((name) => ({ name, type: 'keyword', cardinality, exact: true, documents })) } };
 }
 
-const list = (counts: Stage<Cardinality>, main = first) => (
+const list = (counts: Stage<Cardinality>, main = first, of = fields, chosen = columns) => (
   <MantineProvider>
     <FieldList
-      fields={fields}
+      fields={of}
       error={null}
       counts={counts}
-      columns={columns}
+      columns={chosen}
       first={main}
       question={null}
       onFilter={nothing}
@@ -87,6 +87,19 @@ it('lists last what has no value in what matches', () => {
   render(list(counted(0, 0)));
   expect(screen.getByText(/Without values here/)).toBeTruthy();
   expect(document.querySelectorAll('li[data-unused]')).toHaveLength(3);
+});
+
+it('lists a text and the keyword beside it as one, with the values of the keyword', () => {
+  const field = (name: string, type: string): Field => ({ name, type, searchable: true, aggregatable: type !== 'text', in_use: true });
+  const counts: Stage<Cardinality> = {
+    ...counted(0),
+    result: { fields: [{ name: 'host.keyword', type: 'keyword', cardinality: 12, exact: true, documents: 40 }, { name: 'level.keyword', type: 'keyword', cardinality: 3, exact: true, documents: 40 }] },
+  };
+  const both = [field('host', 'text'), field('host.keyword', 'keyword'), field('level', 'text'), field('level.keyword', 'keyword')];
+  render(list(counts, first, both, ['level.keyword']));
+  expect([...document.querySelectorAll('ul[aria-label=Fields] > li')].map((row) => row.textContent)).toEqual(['Columns 1', 'level3', 'Fields 1', 'host12']);
+  expect(screen.getByRole('button', { name: 'Remove column level' })).toBeTruthy();
+  expect(screen.getByRole('button', { name: 'Add column host' })).toBeTruthy();
 });
 
 it.each([

@@ -10,6 +10,7 @@ import { Loading } from '../../components/Loading';
 import classes from './FieldList.module.css';
 import { CountsContext, FieldRow } from './FieldRow';
 import type { Condition } from './filters';
+import { shownField, shownFields, valueField } from './multi-fields';
 import type { Stage } from './run';
 import { LeftOut, StageState } from './StageState';
 import { useCounts } from './use-counts';
@@ -42,7 +43,8 @@ const SHORTENED = [
   ['number', 'num'],
 ];
 
-type Row = { heading: string; count: number } | { field: Field; unused: boolean };
+/** `counted`: the field whose values stand for it. */
+type Row = { heading: string; count: number } | { field: Field; counted: Field; unused: boolean };
 
 /** The fields, with how many values each has in all events that match. One that is clicked shows its top values. */
 export const FieldList = memo(function FieldList(props: Props) {
@@ -52,14 +54,15 @@ export const FieldList = memo(function FieldList(props: Props) {
   const [opened, setOpened] = useState<string | null>(null);
   const wanted = useDeferredValue(find.trim().toLowerCase());
   const found = fields.length > 0 ? null : counts.result;
-  const known = useMemo(() => [...(found ? fieldsOf(found) : fields)].sort((one, other) => one.name.localeCompare(other.name)), [fields, found]);
-  const rows = useMemo(() => rowsOf(known, columns, first, counts.result, wanted), [known, columns, first, counts.result, wanted]);
+  const known = useMemo(() => listed(found ? fieldsOf(found) : fields), [fields, found]);
+  const shownColumns = useMemo(() => columns.map((name) => shownField(name, known.byName)), [columns, known]);
+  const rows = useMemo(() => rowsOf(known, shownColumns, first, counts.result, wanted), [known, shownColumns, first, counts.result, wanted]);
   const scroll = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroll.current, estimateSize: () => ROW_PX, overscan: 10 });
   const items = virtual.getVirtualItems();
   const inSight = items.flatMap(({ index }) => {
     const row = rows[index];
-    return row && 'field' in row && !row.unused && row.field.aggregatable ? row.field.name : [];
+    return row && 'field' in row && !row.unused && row.counted.aggregatable ? row.counted.name : [];
   });
   const { byName, incomplete } = useCounts(counts, question, inSight);
   const shown = useMemo(() => ({ byName, stale: counts.stale }), [byName, counts.stale]);
@@ -79,10 +82,10 @@ export const FieldList = memo(function FieldList(props: Props) {
         data-fields
         data-autofocus
       />
-      {error !== null && error !== undefined && known.length === 0 && <Failed compact title="Fields: no answer" error={error} />}
+      {error !== null && error !== undefined && known.shown.length === 0 && <Failed compact title="Fields: no answer" error={error} />}
       <StageState name="Counts" stage={counts} onRetry={props.onRetry} onGoOn={props.onGoOn} onBackground={props.onBackground} />
       {!counts.incomplete && <LeftOut name="Counting further fields" incomplete={incomplete} />}
-      {known.length === 0 && loading && <Loading label="Fields" />}
+      {known.shown.length === 0 && loading && <Loading label="Fields" />}
       <div ref={scroll} className={classes.scroll}>
         <CountsContext value={shown}>
           <ul className={classes.list} style={{ height: virtual.getTotalSize() }} aria-label="Fields" aria-busy={loading}>
@@ -97,16 +100,17 @@ export const FieldList = memo(function FieldList(props: Props) {
                   </li>
                 );
               }
-              const { field, unused } = row;
+              const { field, counted, unused } = row;
               const isOpened = opened === field.name;
-              // Counted only once it is in sight it keeps its place.
-              const isEmpty = unused || byName.get(field.name)?.documents === 0;
+              // Counted only once it is in sight it keeps its place. A text without a keyword may be too long for one.
+              const isEmpty = unused || (counted === field && byName.get(field.name)?.documents === 0);
               return (
                 <li key={field.name} className={classes.row} style={style} data-unused={isEmpty || undefined}>
                   <FieldRow
                     field={field}
+                    counted={counted}
                     opened={isOpened}
-                    isColumn={columns.includes(field.name)}
+                    isColumn={shownColumns.includes(field.name)}
                     question={isOpened ? question : null}
                     onOpen={setOpened}
                     onFilter={onFilter}
@@ -117,9 +121,9 @@ export const FieldList = memo(function FieldList(props: Props) {
             })}
           </ul>
         </CountsContext>
-        {known.length > 0 && rows.length === 0 && (
+        {known.shown.length > 0 && rows.length === 0 && (
           <Text size="xs" c="dimmed" p="sm">
-            No field is called like that.
+            No matching fields
           </Text>
         )}
       </div>
@@ -132,6 +136,19 @@ function fieldsOf(counts: Cardinality): Field[] {
   return counts.fields.map(({ name, type, error }) => ({ name, type: type ?? 'unknown', searchable: true, aggregatable: !error, in_use: true }));
 }
 
+interface Listed {
+  /** In order of their names. */
+  shown: Field[];
+  /** All of them. */
+  byName: Map<string, Field>;
+}
+
+function listed(fields: Field[]): Listed {
+  const byName = new Map(fields.map((field) => [field.name, field]));
+  const inOrder = [...fields].sort((one, other) => one.name.localeCompare(other.name));
+  return { shown: shownFields(inOrder, byName), byName };
+}
+
 /** Whether a name is meant by what was typed, in lower case. */
 export function isFound(name: string, wanted: string): boolean {
   const group = SHORTENED.find((words) => words.includes(wanted)) ?? [wanted];
@@ -139,15 +156,16 @@ export function isFound(name: string, wanted: string): boolean {
 }
 
 /** Fields, which are in order, in groups. Those that were counted are the most used ones: they come first, and do not move any more. */
-function rowsOf(fields: Field[], columns: string[], first: string[], result: Cardinality | null, wanted: string): Row[] {
+function rowsOf({ shown, byName }: Listed, columns: string[], first: string[], result: Cardinality | null, wanted: string): Row[] {
   const counts = new Map(result?.fields.map(({ name, documents }) => [name, documents]));
-  const found = fields.filter((field) => isFound(field.name, wanted));
+  const countedName = (field: Field) => valueField(field.name, byName);
+  const found = shown.filter((field) => isFound(countedName(field), wanted));
   const named = (names: string[]) => names.flatMap((name) => found.find((field) => field.name === name) ?? []);
   const main = named(first.filter((name) => !columns.includes(name))).filter((field) => field.in_use);
   const rest = found.filter((field) => !columns.includes(field.name) && !main.includes(field));
   // A field that has no value in what matches is as good as not there.
-  const isUsed = (field: Field) => field.in_use && counts.get(field.name) !== 0;
-  const isCounted = (field: Field) => counts.size === 0 || counts.has(field.name);
+  const isUsed = (field: Field) => field.in_use && counts.get(countedName(field)) !== 0;
+  const isCounted = (field: Field) => counts.size === 0 || counts.has(countedName(field));
   const groups: [heading: string, fields: Field[], unused?: boolean][] = [
     ['Columns', named(columns)],
     ['Main fields', main],
@@ -155,5 +173,7 @@ function rowsOf(fields: Field[], columns: string[], first: string[], result: Car
     ['Rarer fields', rest.filter((field) => isUsed(field) && !isCounted(field))],
     ['Without values here', rest.filter((field) => !isUsed(field)), true],
   ];
-  return groups.flatMap(([heading, group, unused]): Row[] => (group.length === 0 ? [] : [{ heading, count: group.length }, ...group.map((field) => ({ field, unused: unused ?? !field.in_use }))]));
+  const valueOf = (field: Field) => (countedName(field) === field.name ? field : (byName.get(countedName(field)) ?? field));
+  const rows = (group: Field[], unused?: boolean) => group.map((field) => ({ field, counted: valueOf(field), unused: unused ?? !field.in_use }));
+  return groups.flatMap(([heading, group, unused]): Row[] => (group.length === 0 ? [] : [{ heading, count: group.length }, ...rows(group, unused)]));
 }

@@ -17,6 +17,8 @@ export const CountsContext = createContext<{ byName: Map<string, FieldCount>; st
 
 interface Props {
   field: Field;
+  /** The field whose values stand for it. */
+  counted: Field;
   /** Its values are shown. */
   opened: boolean;
   isColumn: boolean;
@@ -28,7 +30,7 @@ interface Props {
 }
 
 /** A field of the list: its top values, and whether it is a column. */
-export const FieldRow = memo(function FieldRow({ field, opened, isColumn, question, onOpen, onFilter, onColumn }: Props) {
+export const FieldRow = memo(function FieldRow({ field, counted, opened, isColumn, question, onOpen, onFilter, onColumn }: Props) {
   const filter: Props['onFilter'] = (condition, not) => {
     // One value is all that is left to see here; of what is left out there may be more.
     if (!not) onOpen(null);
@@ -53,13 +55,13 @@ export const FieldRow = memo(function FieldRow({ field, opened, isColumn, questi
           >
             <FieldIcon type={field.type} />
             <Name name={field.name} />
-            <Count name={field.name} />
+            <Count name={counted.name} isKeyword={counted !== field} />
           </button>
         </Popover.Target>
         <Popover.Dropdown p={0} aria-label={`Values of ${field.name}`}>
           {opened && question && (
             <Part lost="The values are not there">
-              <TopValues field={field} question={question} onFilter={filter} isColumn={isColumn} onColumn={onColumn} />
+              <TopValues field={field} counted={counted} question={question} onFilter={filter} isColumn={isColumn} onColumn={onColumn} />
             </Part>
           )}
         </Popover.Dropdown>
@@ -90,11 +92,12 @@ function Name({ name }: { name: string }) {
   );
 }
 
-function Count({ name }: { name: string }) {
+/** `isKeyword`: of the keyword beside a text, which lacks texts that are too long for it. */
+function Count({ name, isKeyword }: { name: string; isKeyword: boolean }) {
   const format = useFormat();
   const { byName, stale } = useContext(CountsContext);
   const count = byName.get(name);
-  if (!count || count.cardinality === null) return null;
+  if (!count || count.cardinality === null || (isKeyword && count.documents === 0)) return null;
   const text = `${count.exact ? '' : '~'}${format.compact(count.cardinality)}`;
   const values = `${count.exact ? '' : 'about '}${format.number(count.cardinality)} values`;
   const title = count.documents === null ? values : `${values} in ${format.number(count.documents)} events`;

@@ -11,6 +11,7 @@ import { Part } from '../../components/Part';
 import { rangeOfBuckets } from '../../lib/brush';
 import type { TimeRange } from '../../lib/time-range';
 import classes from './Histogram.module.css';
+import { shownField } from './multi-fields';
 import type { Stage } from './run';
 import { StageState } from './StageState';
 
@@ -103,14 +104,16 @@ export const Histogram = memo(function Histogram(props: Props) {
 
 /** What bars are split by. */
 const SplitSelect = memo(function SplitSelect({ fields, split, onSplit }: { fields: Field[]; split: string | null; onSplit: Props['onSplit'] }) {
+  const byName = useMemo(() => new Map(fields.map((field) => [field.name, field])), [fields]);
   const names = fields.filter((field) => field.aggregatable && field.in_use && (field.type === 'keyword' || field.type === 'boolean')).slice(0, SPLITS_LISTED).map(({ name }) => name);
+  const options = [...(split && !names.includes(split) ? [split] : []), ...names].map((name) => ({ value: name, label: shownField(name, byName) }));
   return (
     <NativeSelect
       size="xs"
       className={classes.select ?? ''}
       aria-label="Split by"
       value={split ?? ''}
-      data={[{ value: '', label: 'Not split' }, ...(split && !names.includes(split) ? [split] : []), ...names]}
+      data={[{ value: '', label: 'Not split' }, ...options]}
       onChange={(event) => onSplit(event.currentTarget.value || null)}
     />
   );

@@ -24,7 +24,7 @@ function open(type: string, aggregatable: boolean, onFilter: (condition: Conditi
   const field = { name: 'message', type, searchable: true, aggregatable, in_use: true };
   render(
     <MantineProvider env="test">
-      <TopValues field={field} question={{ index: 'a' }} isColumn={false} onFilter={onFilter} onColumn={none} />
+      <TopValues field={field} counted={field} question={{ index: 'a' }} isColumn={false} onFilter={onFilter} onColumn={none} />
     </MantineProvider>,
   );
 }
@@ -58,6 +58,31 @@ it('offers to filter by a value, to leave it out, and to copy it', async () => {
   expect(onFilter.mock.calls).toEqual([[condition, false], [condition, false], [condition, true]]);
   fireEvent.click(screen.getByRole('button', { name: 'Copy =1+1' }));
   expect(copied).toHaveBeenCalledExactlyOnceWith('=1+1');
+});
+
+it('counts a text by the keyword beside it, and asks the text whether there is a value', async () => {
+  const text = { name: 'host', type: 'text', searchable: true, aggregatable: false, in_use: true };
+  const keyword = { ...text, name: 'host.keyword', type: 'keyword', aggregatable: true };
+  const done = { event: 'done', stage: 'top_values', field: 'host.keyword', took_ms: 1, partial: false, timed_out: false, cached: false, shards: { total: 1, successful: 1, skipped: 0, failed: 0 } };
+  const result = { field: 'host.keyword', type: 'keyword', total: 3, with_value: 3, missing: 0, other: 0, exact: true, values: [{ value: 'Web-1', text: 'Web-1', count: 3, percent: 100 }] };
+  asked.mockImplementation(() => Promise.resolve(new Response(`data: ${JSON.stringify({ ...done, result })}\n\ndata: {"event":"end","took_ms":1}\n\n`)));
+  const onFilter = vi.fn();
+  const onColumn = vi.fn();
+  render(
+    <MantineProvider env="test">
+      <TopValues field={text} counted={keyword} question={{ index: 'a' }} isColumn={false} onFilter={onFilter} onColumn={onColumn} />
+    </MantineProvider>,
+  );
+  fireEvent.click(await screen.findByRole('button', { name: 'Without events where host is Web-1' }));
+  fireEvent.click(screen.getByRole('button', { name: 'Has a value' }));
+  fireEvent.click(screen.getByRole('button', { name: 'Add as column' }));
+  expect((JSON.parse(String((asked.mock.calls[0] as [string, { body: string }])[1].body)) as { stages: object[] }).stages).toEqual([{ stage: 'top_values', field: 'host.keyword', size: 10 }]);
+  expect(onFilter.mock.calls).toEqual([
+    [{ op: 'is', field: 'host.keyword', value: 'Web-1' }, true],
+    [{ op: 'exists', field: 'host' }, false],
+  ]);
+  expect(onColumn).toHaveBeenCalledExactlyOnceWith('host');
+  expect(screen.getByText(/Counted in host\.keyword/)).toBeTruthy();
 });
 
 it('filters by what was counted', () => {

@@ -19,6 +19,8 @@ const MORE = 100;
 
 interface Props {
   field: Field;
+  /** The field whose values stand for it: the keyword beside a text, else the field itself. */
+  counted: Field;
   question: Question;
   isColumn: boolean;
   onFilter: (condition: Condition, not: boolean) => void;
@@ -26,20 +28,21 @@ interface Props {
 }
 
 /** The values of a field that most events have, counted over all that match. */
-export default function TopValues({ field, question, isColumn, onFilter, onColumn }: Props) {
+export default function TopValues({ field, counted, question, isColumn, onFilter, onColumn }: Props) {
   const format = useFormat();
   const { name } = field;
+  const { name: countedName, type, aggregatable } = counted;
   const [size, setSize] = useState(10);
   const [attempt, setAttempt] = useState<{ frozen: 'ask' | 'run'; number: number }>({ frozen: 'ask', number: 0 });
   const [stage, setStage] = useState<Stage<Result>>(LOADING);
   useEffect(() => {
-    if (!field.aggregatable) return;
+    if (!aggregatable) return;
     const abort = new AbortController();
     setStage((stage) => ({ ...LOADING, result: stage.result }));
     const tell = (event: Parameters<typeof withStageEvent>[1]) => startTransition(() => setStage((stage) => withStageEvent(stage, event)));
-    void alone(question, { stage: 'top_values', field: name, size }, abort.signal, tell, attempt.frozen);
+    void alone(question, { stage: 'top_values', field: countedName, size }, abort.signal, tell, attempt.frozen);
     return () => abort.abort();
-  }, [question, field.aggregatable, name, size, attempt]);
+  }, [question, aggregatable, countedName, size, attempt]);
   const retry = (frozen: 'ask' | 'run') => setAttempt(({ number }) => ({ frozen, number: number + 1 }));
   const { result } = stage;
   const loading = stage.status === 'loading' || stage.status === 'partial';
@@ -55,12 +58,12 @@ export default function TopValues({ field, question, isColumn, onFilter, onColum
           {field.type}
         </Text>
       </Group>
-      {!field.aggregatable && (
+      {!aggregatable && (
         <Text size="sm" px="sm" py={6}>
           {whyNotCounted(field.type)}
         </Text>
       )}
-      {field.aggregatable && loading && !result && (
+      {aggregatable && loading && !result && (
         <Group gap="xs" p="sm" role="status">
           <Loader size={14} />
           <Text size="xs" c="dimmed">
@@ -73,7 +76,7 @@ export default function TopValues({ field, question, isColumn, onFilter, onColum
         <>
           <ul className={classes.list} aria-label={`Top values of ${name}`} aria-busy={loading}>
             {result.values.map((value) => (
-              <Value key={`${typeof value.value} ${value.text}`} field={name} type={field.type} value={value} onFilter={onFilter} />
+              <Value key={`${typeof value.value} ${value.text}`} field={name} condition={conditionOf(countedName, type, value)} value={value} onFilter={onFilter} />
             ))}
             {result.values.length === 0 && <li className={classes.none}>No event has a value.</li>}
           </ul>
@@ -85,6 +88,7 @@ export default function TopValues({ field, question, isColumn, onFilter, onColum
             {loading ? 'So far ' : result.exact ? '' : 'About '}
             {format.number(result.with_value)} of {format.number(result.total)} events have a value. Percent are of those.
             {listed > result.with_value && ' Some have several.'}
+            {countedName !== name && ` Counted in ${countedName}, which leaves out long texts.`}
           </Text>
         </>
       )}
@@ -125,10 +129,9 @@ export function conditionOf(field: string, type: string, { value, text }: TopVal
   return { op: 'is', field, value: isNumber(value) && String(value) !== text ? text : value };
 }
 
-function Value({ field, type, value, onFilter }: { field: string; type: string; value: TopValue; onFilter: Props['onFilter'] }) {
+function Value({ field, condition, value, onFilter }: { field: string; condition: Condition; value: TopValue; onFilter: Props['onFilter'] }) {
   const format = useFormat();
   const text = value.text === '' ? '(empty)' : textOf(value.text, VALUE_CHARS_MAX);
-  const condition = conditionOf(field, type, value);
   const only = `Only events where ${field} is ${text}`;
   const without = `Without events where ${field} is ${text}`;
   return (
