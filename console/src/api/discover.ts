@@ -139,8 +139,17 @@ export interface Done extends OfStage {
   result: unknown;
 }
 
+/** A field of the query that no index of the source has. */
+export interface UnknownField {
+  field: string;
+  /** The nearest name of a field, and the query with it; null: none is near. */
+  suggestion: string | null;
+  corrected: string | null;
+}
+
 export type DiscoverEvent =
   | Opened
+  | { event: 'hints'; unknown_fields: UnknownField[] }
   | (OfStage & { event: 'progress'; shards: ShardsDone })
   | (OfStage & { event: 'partial'; shards: ShardsDone; result: unknown })
   | Done

@@ -163,6 +163,8 @@ export function DiscoverPage() {
         sourcesError={source === '' ? sources.error : null}
         background={state.run !== null}
         tail={tail}
+        unknownFields={run.unknownFields}
+        onCorrect={(text) => on.query(text, state.language)}
         onRetry={again}
         onAnew={on.anew}
       />

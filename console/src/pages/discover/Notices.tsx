@@ -1,4 +1,5 @@
-import { Alert, Button, Group, Text } from '@mantine/core';
+import { Alert, Anchor, Button, Code, Group, Text } from '@mantine/core';
+import type { UnknownField } from '../../api/discover';
 import { ApiError } from '../../api/errors';
 import { useFormat } from '../../app/preferences';
 import { Failed } from '../../components/Failed';
@@ -14,17 +15,21 @@ interface Props {
   /** Whether the answer is one of the background. */
   background: boolean;
   tail: Tail;
+  /** Fields of the query that do not exist. */
+  unknownFields: UnknownField[];
+  /** Runs the query with another field in the place of one that does not exist. */
+  onCorrect: (text: string) => void;
   onRetry: () => void;
   onAnew: () => void;
 }
 
 /** What is to be said of the page as a whole. */
-export function Notices({ problems, failure, sourcesError, background, tail, onRetry, onAnew }: Props) {
+export function Notices({ problems, failure, sourcesError, background, tail, unknownFields, onCorrect, onRetry, onAnew }: Props) {
   const format = useFormat();
   const failed = failure !== null && failure !== undefined;
   const gone = background && failure instanceof ApiError && (failure.status === 400 || failure.status === 404);
   const dropped = tail.dropped;
-  if (problems.length === 0 && !failed && !sourcesError && !background && !tail.error && tail.failures.length === 0 && dropped === 0) return null;
+  if (problems.length === 0 && !failed && !sourcesError && !background && !tail.error && tail.failures.length === 0 && dropped === 0 && unknownFields.length === 0) return null;
   return (
     <div className={classes.notices}>
       {problems.length > 0 && (
@@ -32,6 +37,20 @@ export function Notices({ problems, failure, sourcesError, background, tail, onR
           {problems.join('; ')}
         </Alert>
       )}
+      {unknownFields.map(({ field, suggestion, corrected }) => (
+        <Text key={field} size="sm" role="status">
+          No field <Code>{field}</Code>.
+          {suggestion !== null && corrected !== null && (
+            <>
+              {' Did you mean '}
+              <Anchor component="button" type="button" size="sm" ff="monospace" onClick={() => onCorrect(corrected)}>
+                {suggestion}
+              </Anchor>
+              ?
+            </>
+          )}
+        </Text>
+      ))}
       {sourcesError !== null && <Failed compact title="Sources are not known: pick one by its name" error={sourcesError} />}
       {failed && <Failed compact title={gone ? 'The answer made in the background is no longer there, or not yours' : 'No answer'} error={failure} retry={onRetry} />}
       {background && (

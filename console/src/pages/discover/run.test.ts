@@ -34,6 +34,14 @@ describe('the stages of a run', () => {
     expect(run.cardinality).toMatchObject({ status: 'partial', progress: far, result: { fields: [] } });
   });
 
+  it('have unknown fields of their own query beside them', () => {
+    const hints: DiscoverEvent = { event: 'hints', unknown_fields: [{ field: 'stauts', suggestion: 'status', corrected: 'status: 1' }] };
+    const told = after(STAGES, opened, done('sample', sample(0)), hints);
+    expect(told.unknownFields).toEqual(hints.unknown_fields);
+    expect(told.histogram.status).toBe('loading');
+    expect(after(STAGES, opened, hints, STAGES).unknownFields).toEqual([]);
+  });
+
   it('never pass for whole when shards are missing', () => {
     const failures = [{ shard: 0, index: 'a', reason: { type: 'x', reason: 'gone' } }];
     const run = after(STAGES, opened, done('sample', sample(1), { partial: true, shards: { ...shards, successful: 1, failed: 1, failures } }));

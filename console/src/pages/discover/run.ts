@@ -1,4 +1,4 @@
-import type { Cardinality, DiscoverEvent, Done, Estimate, Histogram, Opened, Sample, ShardsDone, StageName } from '../../api/discover';
+import type { Cardinality, DiscoverEvent, Done, Estimate, Histogram, Opened, Sample, ShardsDone, StageName, UnknownField } from '../../api/discover';
 import { errorFromObject } from '../../api/errors';
 import type { ShardFailure } from '../../components/Partial';
 
@@ -43,6 +43,8 @@ export interface Run {
   error: unknown;
   /** How many events match by now, where that was counted after the answer. */
   counted: Sample['total'] | null;
+  /** Fields of the query that do not exist. */
+  unknownFields: UnknownField[];
   sample: Stage<Sample>;
   histogram: Stage<Histogram>;
   cardinality: Stage<Cardinality>;
@@ -56,7 +58,7 @@ const IDLE: Stage<never> = { status: 'idle', result: null, stale: false, progres
 /** A stage that is being asked for. */
 export const LOADING: Stage<never> = { ...IDLE, status: 'loading' };
 
-export const IDLE_RUN: Run = { opened: null, answered: false, askedKey: null, answeredKey: null, streaming: false, running: false, error: null, counted: null, sample: IDLE, histogram: IDLE, cardinality: IDLE };
+export const IDLE_RUN: Run = { opened: null, answered: false, askedKey: null, answeredKey: null, streaming: false, running: false, error: null, counted: null, unknownFields: [], sample: IDLE, histogram: IDLE, cardinality: IDLE };
 
 export type RunAction =
   | { type: 'start'; key: string; stages: StageName[] }
@@ -116,7 +118,7 @@ function countedBy({ sample }: Run, done: Done | null): Sample['total'] | null {
 
 /** Asked again: what is known stays to be seen until there is something new. */
 function start(run: Run, { key, stages }: Extract<RunAction, { type: 'start' }>): Run {
-  const next: Run = { ...run, askedKey: key, answered: false, streaming: true, error: null, counted: null };
+  const next: Run = { ...run, askedKey: key, answered: false, streaming: true, error: null, counted: null, unknownFields: [] };
   for (const name of PAGE_STAGES) {
     if (!stages.includes(name)) continue;
     const { result } = run[name];
@@ -129,6 +131,8 @@ function withEvent(run: Run, event: DiscoverEvent): Run {
   switch (event.event) {
     case 'opened':
       return { ...run, opened: event, answered: true, answeredKey: run.askedKey };
+    case 'hints':
+      return { ...run, unknownFields: event.unknown_fields };
     case 'end':
       // A stage that the server forgot would load forever.
       return { ...mapOpen(run, (stage) => ended(stage, new Error('the server ended without an answer'))), streaming: false };
@@ -141,8 +145,11 @@ function withEvent(run: Run, event: DiscoverEvent): Run {
   }
 }
 
+/** An event about one stage. */
+export type StageEvent = Exclude<DiscoverEvent, { event: 'opened' | 'hints' | 'end' }>;
+
 /** What an event tells of its stage. */
-export function withStageEvent<Result>(stage: Stage<Result>, event: Exclude<DiscoverEvent, { event: 'opened' | 'end' }>): Stage<Result> {
+export function withStageEvent<Result>(stage: Stage<Result>, event: StageEvent): Stage<Result> {
   switch (event.event) {
     case 'progress':
       return { ...stage, progress: event.shards };

@@ -1,7 +1,7 @@
 import { startTransition, useCallback, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'react';
 import { discover, type DiscoverEvent, discoverRun, type Done, type Frozen, type Opened, type Question, type StageName, type StageRequest } from '../../api/discover';
 import { parseJson } from '../../lib/json';
-import { IDLE_RUN, reduceRun, type Run } from './run';
+import { IDLE_RUN, reduceRun, type Run, type StageEvent } from './run';
 
 export interface RunControl {
   run: Run;
@@ -170,8 +170,6 @@ export function begun<Event>(events: AsyncGenerator<Event>): AsyncGenerator<Even
     yield* events;
   })();
 }
-
-type StageEvent = Exclude<DiscoverEvent, { event: 'opened' | 'end' }>;
 
 /** Runs one stage beside the others, and tells its events. */
 export async function alone(question: Question, stage: StageRequest, signal: AbortSignal, tell: (event: StageEvent) => void, frozen: Frozen = 'run'): Promise<void> {
