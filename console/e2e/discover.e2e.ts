@@ -84,6 +84,32 @@ describe('Discover', () => {
     await page.getByRole('button', { name: /switched off/ }).waitFor();
   });
 
+  test('another query, or the same again, begins at its newest events', async ({ windows }) => {
+    const page = await windows.open(firn, WEEK);
+    await totalIs(page, 5000);
+    const scroller = page.getByRole('treegrid', { name: 'Events' }).locator('..');
+    const down = async () => {
+      await page.getByRole('row').nth(5).waitFor();
+      await scroller.evaluate((element) => element.scrollTo({ top: 3000 }));
+      await expect.poll(() => scroller.evaluate((element) => element.scrollTop)).toBe(3000);
+    };
+    const top = () => scroller.evaluate((element) => element.scrollTop);
+    await down();
+    await query(page, 'severity: *');
+    await totalIs(page, 5000);
+    await expect.poll(top).toBe(0);
+    await page.locator('[role=row][aria-rowindex="2"]').waitFor();
+    await down();
+    await page.getByRole('button', { name: 'Search', exact: true }).click();
+    await expect.poll(top).toBe(0);
+    // Another column shows the same events.
+    await down();
+    await page.getByRole('button', { name: 'Add column severity' }).click();
+    await page.getByRole('columnheader', { name: /^severity/ }).waitFor();
+    await totalIs(page, 5000);
+    expect(await top()).toBeGreaterThan(0);
+  });
+
   test('adds a filter by hand', async ({ windows }) => {
     const page = await windows.open(firn, WEEK);
     await totalIs(page, 5000);

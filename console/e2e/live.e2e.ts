@@ -106,6 +106,69 @@ describe('the live tail', () => {
     await page.locator('[data-fresh]').waitFor({ state: 'detached' });
   });
 
+  test('holds new events back while somebody reads, and counts them', async ({ windows }) => {
+    await firn.index('web', Array.from({ length: 80 }, (_, at) => event(`held ${at}`)));
+    const page = await windows.open(firn, `${OPEN}&q=message:held`);
+    await page.locator('[data-total="80"]').waitFor();
+    await follow(page);
+    const table = page.getByRole('treegrid', { name: 'Events' });
+    const scroller = table.locator('..');
+    const resume = (count: number) => page.getByRole('button', { name: `${count} new ${count === 1 ? 'event' : 'events'} – resume` });
+    const topOf = async (text: string) => (await table.getByText(text, { exact: true }).boundingBox())?.y;
+    const newest = (text: string) => page.getByRole('row').nth(1).getByText(text).waitFor({ timeout: PATIENCE_MS });
+    let written = 80;
+    /** Writes events and waits until they are counted: shown or not. */
+    const writeMore = async (...messages: string[]) => {
+      for (const message of messages) await write(`held ${message}`);
+      written += messages.length;
+      await page.locator(`[data-total="${written}"]`).waitFor({ timeout: PATIENCE_MS });
+    };
+
+    // Scrolled: the rows stay where they are, the counts go on.
+    await scroller.evaluate((element) => element.scrollTo({ top: 460 }));
+    await table.getByText('held 65', { exact: true }).waitFor();
+    const before = await topOf('held 65');
+    await writeMore('while scrolled', 'again');
+    await resume(2).waitFor();
+    expect(await topOf('held 65')).toBe(before);
+    await expect.poll(() => bars(page)).toBe(82);
+    expect(await fresh(page)).toBe(2);
+    await look(page, 'discover-live-held');
+    await resume(2).click();
+    await newest('again');
+    expect(await scroller.evaluate((element) => element.scrollTop)).toBe(0);
+    await resume(2).waitFor({ state: 'detached' });
+
+    // Whoever scrolls back sees what is new at once.
+    await scroller.evaluate((element) => element.scrollTo({ top: 460 }));
+    await writeMore('unseen');
+    await resume(1).waitFor();
+    await scroller.evaluate((element) => element.scrollTo({ top: 0 }));
+    await newest('unseen');
+
+    // An open event.
+    await page.getByRole('row').nth(1).getByRole('button', { name: 'Open this event' }).click();
+    const opened = page.getByRole('cell', { name: 'held unseen' });
+    await opened.waitFor();
+    const place = await opened.boundingBox();
+    await writeMore('behind an open one');
+    await resume(1).waitFor();
+    expect(await opened.boundingBox()).toEqual(place);
+    await page.getByRole('button', { name: 'Close this event' }).click();
+    await newest('behind an open one');
+
+    // A selection.
+    await page.getByRole('row').nth(2).locator('dd bdi').last().selectText();
+    await writeMore('behind a selection');
+    await resume(1).waitFor();
+    expect(await page.evaluate(() => document.getSelection()?.toString())).not.toBe('');
+    await resume(1).click();
+    await newest('behind a selection');
+    // Nothing is held any more.
+    await writeMore('at once');
+    await newest('at once');
+  });
+
   test('is missed when the server dies, and goes on by itself when it is back', async ({ windows }) => {
     const page = await windows.open(firn, `${OPEN}&q=message:restart`, { allow: /ERR_|net::/ });
     await page.locator('[data-total="0"]').waitFor();

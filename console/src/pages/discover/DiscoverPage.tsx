@@ -77,17 +77,24 @@ export function DiscoverPage() {
 
   useLiveRefresh(state.live, !run.running && run.sample.status === 'done', tail.hits, recount);
 
+  const [reruns, setReruns] = useState(0);
+  const rerun = useCallback(() => {
+    setReruns((reruns) => reruns + 1);
+    again();
+  }, [again]);
+  const order = useMemo(() => answered && orderOf(answered, reruns), [answered, reruns]);
+
   const goOnCounts = useCallback(() => goOn('cardinality'), [goOn]);
   const goOnHistogram = useCallback(() => goOn('histogram'), [goOn]);
   const openExport = useCallback(() => setDialog('export'), []);
   const openHelp = useCallback(() => setDialog('help'), []);
-  const on = useHandlers(state, update, control, askedOf, setAnchor, fieldsByName);
+  const on = useHandlers(state, update, { ...control, again: rerun }, askedOf, setAnchor, fieldsByName);
   useKeys({
     '/': focusOn('[data-query]'),
     t: () => press('[data-time]'),
     f: narrow ? () => setDialog('fields') : focusOn('[data-fields]'),
     e: focusOn('[data-events]'),
-    r: again,
+    r: rerun,
     l: () => on.live(!state.live),
     '?': () => setDialog('help'),
   });
@@ -214,6 +221,7 @@ export function DiscoverPage() {
                 fields={fieldsByName}
                 first={fields.data?.columns ?? NONE}
                 total={total?.value ?? null}
+                order={order}
                 stale={sample.stale && sample.status === 'loading'}
                 empty={empty}
                 actions={on.actions}
@@ -355,6 +363,11 @@ function useHandlers(state: DiscoverState, write: Update, { again, begin, backgr
       },
     };
   }, [write, setAnchor]);
+}
+
+/** Which events, and in which order, as a word: other columns show the same ones. `reruns` counts how often a reader asked again. */
+function orderOf(question: Question, reruns: number): string {
+  return JSON.stringify([{ ...question, columns: undefined }, reruns]);
 }
 
 /** Left beside the list of fields: the server chooses bars that fit. */

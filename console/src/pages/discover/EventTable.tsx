@@ -1,6 +1,7 @@
 import { Button, Group, Loader, Text } from '@mantine/core';
+import { IconArrowUp } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { type KeyboardEvent, memo, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { type KeyboardEvent, memo, type ReactNode, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import type { Hit } from '../../api/discover';
 import type { Field } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
@@ -12,7 +13,9 @@ import classes from './EventTable.module.css';
 import { EventHead } from './EventHead';
 import { LeftOut } from './StageState';
 import { COLUMN_PX_MIN, type ColumnState, type SortState } from './state';
+import { useHeldTail } from './use-held-tail';
 import { ROWS_MAX, type Rows } from './use-rows';
+import { useSelecting } from './use-selecting';
 
 const ROW_PX = { columns: 28, summary: 46 };
 /** As soon as so many rows are left the next page is fetched. */
@@ -32,6 +35,8 @@ interface Props {
   /** Said first in summaries. */
   first: string[];
   total: number | null;
+  /** Which events in which order: with others the table begins at its top. */
+  order: string | null;
   /** The rows are of the question before. */
   stale: boolean;
   /** Instead of rows where there are none. */
@@ -43,13 +48,17 @@ interface Props {
 
 /** The events themselves: as many as one scrolls to, of which only those on screen are drawn. */
 export const EventTable = memo(function EventTable(props: Props) {
-  const { rows, fresh, columns, sort, timeField, fields, first, total, stale, empty, actions, onColumns, onSort } = props;
+  const { rows, fresh, columns, sort, timeField, fields, first, total, order, stale, empty, actions, onColumns, onSort } = props;
   const format = useFormat();
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [active, setActive] = useState<number | null>(null);
   const scroll = useRef<HTMLDivElement>(null);
   const grid = useRef<HTMLDivElement>(null);
-  const hits = useMemo(() => withFresh(fresh, rows.hits), [fresh, rows.hits]);
+  const [scrolled, setScrolled] = useState(false);
+  const selecting = useSelecting(scroll);
+  const busy = scrolled || selecting || open.size > 0 || active !== null;
+  const { shown, waiting } = useHeldTail(fresh, busy);
+  const hits = useMemo(() => withFresh(shown, rows.hits), [shown, rows.hits]);
   const keys = useMemo(() => hits.map(hitKey), [hits]);
   const rowPx = columns.length > 0 ? ROW_PX.columns : ROW_PX.summary;
   // One that opens or closes is another one: what was measured is forgotten.
@@ -67,6 +76,33 @@ export const EventTable = memo(function EventTable(props: Props) {
   useEffect(() => {
     if (hasMore && !loading && !error && lastDrawn >= hits.length - AHEAD) loadMore();
   }, [hasMore, loading, error, lastDrawn, hits.length, loadMore]);
+
+  const toTop = useCallback(() => {
+    scroll.current?.scrollTo({ top: 0 });
+    setScrolled(false);
+    setActive(null);
+  }, []);
+  const shownOrder = useRef(order);
+  useLayoutEffect(() => {
+    if (stale || shownOrder.current === order) return;
+    shownOrder.current = order;
+    toTop();
+  }, [order, stale, toTop]);
+  // An event that is no longer there is not open either.
+  useEffect(() => {
+    setOpen((open) => {
+      if (open.size === 0) return open;
+      const there = new Set(keys);
+      const still = [...open].filter((key) => there.has(key));
+      return still.length === open.size ? open : new Set(still);
+    });
+  }, [keys]);
+  const resume = () => {
+    setOpen(new Set());
+    document.getSelection()?.removeAllRanges();
+    toTop();
+    grid.current?.focus({ preventScroll: true });
+  };
 
   const toggle = useCallback((key: string) => {
     setOpen((open) => {
@@ -100,72 +136,81 @@ export const EventTable = memo(function EventTable(props: Props) {
   const template = ['30px', ...(timeField === null ? [] : ['196px']), ...(columns.length === 0 ? ['minmax(300px, 1fr)'] : shares)].join(' ');
   const minWidth = 30 + (timeField === null ? 0 : 196) + (columns.length === 0 ? 300 : columns.reduce((sum, { width }) => sum + Math.max(COLUMN_PX_MIN, width ?? COLUMN_PX_SHARED), 0));
   return (
-    <div ref={scroll} className={classes.scroll}>
-      <div
-        ref={grid}
-        className={classes.inner}
-        style={{ '--template': template, minWidth } as React.CSSProperties}
-        role="treegrid"
-        tabIndex={0}
-        aria-label="Events"
-        aria-rowcount={total === null ? -1 : total + fresh.length + 1}
-        aria-busy={stale}
-        aria-activedescendant={active !== null && items.some(({ index }) => index === active) ? `event-${active}` : undefined}
-        data-events
-        onKeyDown={press}
-        onBlur={(event) => event.target === grid.current && setActive(null)}
-      >
-        <EventHead columns={columns} sort={sort} timeField={timeField} fields={fields} onColumns={onColumns} onSort={onSort} />
-        <div className={classes.body} data-stale={stale || undefined} role="rowgroup" style={{ height: virtual.getTotalSize() }}>
-          {items.map((item) => {
-            const hit = hits[item.index];
-            const key = keys[item.index];
-            if (!hit || key === undefined) return null;
-            const isOpen = open.has(key);
-            return (
-              <div key={item.key} ref={isOpen ? virtual.measureElement : undefined} data-index={item.index} role="presentation" className={classes.item} style={{ transform: `translateY(${item.start}px)` }}>
-                <EventRow
-                  hit={hit}
-                  at={item.index}
-                  id={`event-${item.index}`}
-                  rowKey={key}
-                  columns={columns}
-                  timeField={timeField}
-                  fields={fields}
-                  first={first}
-                  open={isOpen}
-                  active={active === item.index}
-                  fresh={item.index < fresh.length}
-                  actions={actions}
-                  onToggle={toggle}
-                />
-              </div>
-            );
-          })}
-        </div>
-      </div>
-      <div className={classes.foot}>
-        {hits.length === 0 && <Part lost="What else there is to find is not known" fallback={null}>{empty}</Part>}
-        {loading && (
-          <Group gap="xs" p="xs" role="status">
-            <Loader size={14} />
-            <Text size="xs" c="dimmed">
-              More events…
-            </Text>
-          </Group>
-        )}
-        <LeftOut name="A page further down" incomplete={rows.incomplete} />
-        {error !== null && <Failed compact title="Further events: no answer" error={error} retry={loadMore} />}
-        {hits.length >= ROWS_MAX && (
-          <Text size="xs" c="dimmed" p="sm">
-            The table ends after {format.number(ROWS_MAX)} events. Narrow the time or the query, or export all.
-          </Text>
-        )}
-        {hasMore && !loading && error === null && (
-          <Button m="xs" size="compact-xs" variant="subtle" onClick={loadMore}>
-            More events
+    <div className={classes.root}>
+      {waiting > 0 && (
+        <div className={classes.resume}>
+          <Button size="compact-sm" radius="xl" leftSection={<IconArrowUp size={14} aria-hidden />} onClick={resume}>
+            {format.number(waiting)} new {waiting === 1 ? 'event' : 'events'} – resume
           </Button>
-        )}
+        </div>
+      )}
+      <div ref={scroll} className={classes.scroll} onScroll={(event) => setScrolled(event.currentTarget.scrollTop >= 1)}>
+        <div
+          ref={grid}
+          className={classes.inner}
+          style={{ '--template': template, minWidth } as React.CSSProperties}
+          role="treegrid"
+          tabIndex={0}
+          aria-label="Events"
+          aria-rowcount={total === null ? -1 : total + shown.length + 1}
+          aria-busy={stale}
+          aria-activedescendant={active !== null && items.some(({ index }) => index === active) ? `event-${active}` : undefined}
+          data-events
+          onKeyDown={press}
+          onBlur={(event) => event.target === grid.current && setActive(null)}
+        >
+          <EventHead columns={columns} sort={sort} timeField={timeField} fields={fields} onColumns={onColumns} onSort={onSort} />
+          <div className={classes.body} data-stale={stale || undefined} role="rowgroup" style={{ height: virtual.getTotalSize() }}>
+            {items.map((item) => {
+              const hit = hits[item.index];
+              const key = keys[item.index];
+              if (!hit || key === undefined) return null;
+              const isOpen = open.has(key);
+              return (
+                <div key={item.key} ref={isOpen ? virtual.measureElement : undefined} data-index={item.index} role="presentation" className={classes.item} style={{ transform: `translateY(${item.start}px)` }}>
+                  <EventRow
+                    hit={hit}
+                    at={item.index}
+                    id={`event-${item.index}`}
+                    rowKey={key}
+                    columns={columns}
+                    timeField={timeField}
+                    fields={fields}
+                    first={first}
+                    open={isOpen}
+                    active={active === item.index}
+                    fresh={item.index < shown.length}
+                    actions={actions}
+                    onToggle={toggle}
+                  />
+                </div>
+              );
+            })}
+          </div>
+        </div>
+        <div className={classes.foot}>
+          {hits.length === 0 && <Part lost="What else there is to find is not known" fallback={null}>{empty}</Part>}
+          {loading && (
+            <Group gap="xs" p="xs" role="status">
+              <Loader size={14} />
+              <Text size="xs" c="dimmed">
+                More events…
+              </Text>
+            </Group>
+          )}
+          <LeftOut name="A page further down" incomplete={rows.incomplete} />
+          {error !== null && <Failed compact title="Further events: no answer" error={error} retry={loadMore} />}
+          {hits.length >= ROWS_MAX && (
+            <Text size="xs" c="dimmed" p="sm">
+              The table ends after {format.number(ROWS_MAX)} events. Narrow the time or the query, or export all.
+            </Text>
+          )}
+          {hasMore && !loading && error === null && (
+            <Button m="xs" size="compact-xs" variant="subtle" onClick={loadMore}>
+              More events
+            </Button>
+          )}
+        </div>
       </div>
     </div>
   );
