@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use firn_model::{Error, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::durable_notes;
 use super::format::{FRAME_HEADER_BYTES, HEADER_BYTES, Header, file_path, frame_header, mark_frame};
 use super::syncer::Shared;
 use super::{DurableCallback, Position, RECORD_BYTES_MAX};
@@ -348,6 +349,19 @@ impl Log {
     /// Notes in the file how much of it is durable, so that a reader can tell damage from a torn
     /// tail. The note itself needs no sync: it is true whenever it is found.
     pub(super) fn mark(&self, state: &mut State) -> Result<()> {
+        if state.durable > HEADER_BYTES {
+            let noted = durable_notes::write(
+                self.disk.as_ref(),
+                &self.dir,
+                self.identity,
+                state.generation,
+                state.durable,
+            );
+            if let Err(error) = noted {
+                // The log goes on: a note is a second proof, and where it is missing the marks decide.
+                tracing::debug!(dir = %self.dir.display(), %error, "cannot note how much of the write-ahead log is durable");
+            }
+        }
         let frame = mark_frame(state.salt, state.end(), state.durable);
         let is_idle = state.buffer.is_empty();
         if is_idle && state.buffer.capacity() == 0 {
@@ -529,9 +543,11 @@ impl Log {
 /// Removes the oldest file for good. One at a time: if a later name went before an earlier one in a
 /// power loss, the gap would look like damage. Earlier removals must be durable.
 pub(super) fn remove_oldest(disk: &dyn Disk, dir: &std::path::Path, generation: u64) -> Result<()> {
-    match disk.remove_file(&file_path(dir, generation)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
+    for path in [durable_notes::path(dir, generation), file_path(dir, generation)] {
+        match disk.remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
     }
     Ok(disk.sync_dir(dir)?)
 }

@@ -5,6 +5,7 @@
 //! `docs/formats/wal.md`. What surprises: every file says how long the file before it is, so a file
 //! whose tail could not be written is left as it is and never has to be repaired in place.
 
+mod durable_notes;
 mod format;
 mod log;
 mod open;

@@ -8,9 +8,10 @@ use std::sync::atomic::AtomicBool;
 use firn_model::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 
+use super::durable_notes;
 use super::format::{HEADER_BYTES, Header};
 use super::log::{Log, OlderFile, State, create_file, remove_oldest};
-use super::reader::{Listing, WalFile, list, scan};
+use super::reader::{Listing, WalFile, damaged, list, scan};
 use super::{Record, Syncer, WalOptions};
 use crate::disk::{AppendFile, Disk};
 
@@ -34,7 +35,7 @@ pub(super) fn open(
     let is_new = files.is_empty();
     let last = match is_new {
         true => create(disk.as_ref(), dir, identity)?,
-        false => replay_all(disk.as_ref(), dir, &files, replay)?,
+        false => replay_all(disk.as_ref(), dir, identity, &files, replay)?,
     };
     for path in temporary {
         match disk.remove_file(&path) {
@@ -124,6 +125,7 @@ fn create(disk: &dyn Disk, dir: &Path, identity: u64) -> Result<Last> {
 fn replay_all(
     disk: &dyn Disk,
     dir: &Path,
+    identity: u64,
     files: &[WalFile],
     replay: &mut dyn FnMut(Record<'_>) -> Result<()>,
 ) -> Result<Last> {
@@ -138,6 +140,12 @@ fn replay_all(
                 operations: scanned.operations,
             });
             continue;
+        }
+        let noted = durable_notes::read(disk, dir, identity, file.header.generation);
+        if let Some(durable) = noted.filter(|durable| *durable > scanned.end) {
+            let why = scanned.torn.unwrap_or("the file ends here");
+            let why = format!("{why}, and {durable} bytes of the file were durable");
+            return Err(damaged(&file.path, scanned.end, why));
         }
         if let Some(why) = scanned.torn {
             let cut_bytes = file.len - scanned.end;

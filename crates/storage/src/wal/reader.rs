@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use firn_model::{Error, ErrorKind, Result};
 
+use super::durable_notes;
 use super::format::{
     FRAME_HEADER_BYTES, HEADER_BYTES, Header, MARK_BIT, MARK_FRAME_BYTES, MARK_MAGIC, file_path, generation_of,
     is_frame_sound, read_mark, u32_at,
@@ -64,6 +65,7 @@ pub(super) fn damaged(path: &Path, offset: u64, why: impl std::fmt::Display) -> 
 /// Finds the files from generation `keep_from` on and checks that they are whole in number.
 pub(super) fn list(disk: &dyn Disk, dir: &Path, identity: u64, keep_from: u64) -> Result<Listing> {
     let mut listing = Listing::default();
+    let mut noted = Vec::new();
     for entry in disk.list(dir)? {
         let path = dir.join(&entry.name);
         match generation_of(&entry.name) {
@@ -78,13 +80,25 @@ pub(super) fn list(disk: &dyn Disk, dir: &Path, identity: u64, keep_from: u64) -
                 });
             }
             None if entry.name.strip_suffix(".tmp").and_then(generation_of).is_some() => listing.temporary.push(path),
-            None => {}
+            None => match durable_notes::generation_of_notes(&entry.name) {
+                Some(generation) if generation < keep_from => listing.temporary.push(path),
+                Some(generation) => noted.push(generation),
+                None => {}
+            },
         }
     }
     // Names sort by generation, so only neighbours need a look.
     let first = listing.files.first().map(|file| file.header.generation);
     if keep_from > 0 && first != Some(keep_from) {
         return Err(damaged(&file_path(dir, keep_from), 0, "the file is missing"));
+    }
+    // Notes are written to files that are there, and go before them.
+    let last = listing.files.last().map_or(0, |file| file.header.generation);
+    for generation in noted.into_iter().filter(|generation| *generation > last) {
+        if let Some(durable) = durable_notes::read(disk, dir, identity, generation) {
+            let why = format!("the file is missing, and {durable} bytes of it were durable");
+            return Err(damaged(&file_path(dir, generation), 0, why));
+        }
     }
     for pair in listing.files.windows(2) {
         let (file, next) = (&pair[0], &pair[1].header);

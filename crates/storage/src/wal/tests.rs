@@ -287,6 +287,22 @@ fn files(disk: &SimDisk) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
+/// Those with records, without the notes beside them.
+fn logs(disk: &SimDisk) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = files(disk);
+    files.retain(|(path, _)| path.extension().is_some_and(|extension| extension == "log"));
+    files
+}
+
+/// As a power loss may leave it, which need not keep what was never synced.
+fn remove_notes(disk: &SimDisk) {
+    for (path, _) in files(disk) {
+        if path.extension().is_some_and(|extension| extension == "durable") {
+            disk.remove_file(&path).unwrap();
+        }
+    }
+}
+
 #[test]
 fn every_flipped_bit_is_noticed_or_harmless() {
     let (disk, numbers) = small_log();
@@ -317,7 +333,7 @@ fn every_flipped_bit_is_noticed_or_harmless() {
 #[test]
 fn damage_names_the_byte() {
     let (disk, _) = small_log();
-    let first = &files(&disk)[0].0;
+    let first = &logs(&disk)[0].0;
     // The second record's frame: behind the header, the first mark, a record of 28 bytes, a mark.
     let offset = 44 + 32 + 36 + 32;
     disk.damage(first, |bytes| bytes[offset + 12] ^= 1).unwrap();
@@ -332,9 +348,9 @@ fn damage_names_the_byte() {
 }
 
 #[test]
-fn a_file_that_is_cut_short_is_noticed_unless_it_is_the_last() {
+fn a_file_that_is_cut_short_is_noticed() {
     let (disk, numbers) = small_log();
-    let files = files(&disk);
+    let files = logs(&disk);
     for len in 0..files[0].1.len() {
         let copy = disk.kill();
         copy.damage(&files[0].0, |bytes| bytes.truncate(len)).unwrap();
@@ -343,21 +359,80 @@ fn a_file_that_is_cut_short_is_noticed_unless_it_is_the_last() {
             Err(error) => assert_eq!(error.kind(), ErrorKind::ShardDamaged),
         }
     }
+    // The last file ends in a mark, which holds no record.
+    let records_end = files[1].1.len() - format::MARK_FRAME_BYTES as usize;
     for len in 44..files[1].1.len() {
         let copy = disk.kill();
         copy.damage(&files[1].0, |bytes| bytes.truncate(len)).unwrap();
+        match reopen(&copy, 0) {
+            Ok((_, seen)) => assert!(len >= records_end && seen == numbers, "cut to {len}"),
+            Err(error) => {
+                assert!(len < records_end, "cut to {len}: {error}");
+                assert!(error.reason().contains(&files[1].0.display().to_string()), "{error}");
+            }
+        }
+        // Without a note nothing tells it from a torn tail.
+        remove_notes(&copy);
         let (_, seen) = reopen(&copy, 0).unwrap();
         assert!(numbers.starts_with(&seen) && seen.len() >= 3, "cut to {len}");
     }
+    let copy = disk.kill();
+    copy.remove_file(&files[1].0).unwrap();
+    let error = reopen(&copy, 1).unwrap_err();
+    assert!(error.reason().contains("the file is missing, and"), "{error}");
     let copy = disk.kill();
     copy.remove_file(&files[0].0).unwrap();
     assert_eq!(reopen(&copy, 1).unwrap_err().kind(), ErrorKind::ShardDamaged);
 }
 
 #[test]
+fn zeros_over_the_last_records_and_their_marks_are_noticed() {
+    let (disk, _) = small_log();
+    let last = logs(&disk).pop().unwrap();
+    for from in 44..last.1.len() - format::MARK_FRAME_BYTES as usize {
+        let copy = disk.kill();
+        copy.damage(&last.0, |bytes| bytes[from..].fill(0)).unwrap();
+        let error = reopen(&copy, 0).unwrap_err();
+        assert!(
+            error.reason().contains("bytes of the file were durable"),
+            "from {from}: {error}"
+        );
+    }
+}
+
+#[test]
+fn notes_go_with_their_file_and_do_not_grow_without_end() {
+    let disk = new_disk();
+    let (wal, _) = reopen(&disk, 0).unwrap();
+    for number in 0..6000 {
+        wal.append(&[&payload(number, 0)]).unwrap();
+        wal.sync_blocking(wal.end()).unwrap();
+    }
+    let notes = durable_notes::path(dir(), 1);
+    assert!(disk.read(&notes).unwrap().len() <= 64 << 10);
+    assert!(durable_notes::read(&disk, dir(), IDENTITY, 1) > Some(6000 * 8));
+    assert_eq!(
+        durable_notes::read(&disk, dir(), IDENTITY + 1, 1),
+        None,
+        "another shard's"
+    );
+    wal.rotate().unwrap();
+    wal.trim(2).unwrap();
+    assert!(!disk.exists(&notes).unwrap());
+    // A torn note is followed by a new file.
+    wal.append(&[&payload(1, 0)]).unwrap();
+    wal.sync_blocking(wal.end()).unwrap();
+    let notes = durable_notes::path(dir(), 2);
+    disk.damage(&notes, |bytes| bytes.truncate(bytes.len() - 1)).unwrap();
+    wal.append(&[&payload(2, 0)]).unwrap();
+    wal.sync_blocking(wal.end()).unwrap();
+    assert_eq!(disk.read(&notes).unwrap().len(), 12);
+}
+
+#[test]
 fn zeros_and_garbage_behind_the_end_are_cut() {
     let (disk, numbers) = small_log();
-    let last = files(&disk)[1].0.clone();
+    let last = logs(&disk)[1].0.clone();
     let mut random = fastrand::Rng::with_seed(3);
     for tail_bytes in [1, 7, 8, 100, 5000] {
         for is_zero in [true, false] {
@@ -388,6 +463,7 @@ fn an_event_that_quotes_a_sync_mark_proves_nothing() {
     let sound_bytes = disk.read(&path).unwrap().len() as u64;
     // Cut the real mark away and damage the first record: a torn tail, as far as anyone can tell.
     disk.set_len(&path, sound_bytes - 32).unwrap();
+    remove_notes(&disk);
     disk.damage(&path, |bytes| bytes[position.offset as usize - 1] ^= 1)
         .unwrap();
     assert!(reopen(&disk, 0).unwrap().1.is_empty());
