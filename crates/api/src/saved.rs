@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use firn_control::{Control, NewSaved, Saved, SavedKind};
+use firn_control::{Control, DamagedSaved, NewSaved, Saved, SavedKind};
 use firn_engine::Error;
 use firn_model::tenant::TenantId;
 use http::StatusCode;
@@ -23,14 +23,23 @@ use crate::security::change;
 pub(crate) const LIST_PARAMS: &[&str] = &["type"];
 pub(crate) const WRITE_PARAMS: &[&str] = &["version"];
 
-/// `GET /_firn/saved?type=search`: without their states.
+/// `GET /_firn/saved?type=search`: without their states. Those that cannot be read stand in `damaged`, which is there only if
+/// there are any.
 pub(crate) async fn list(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let control = control(&edge)?;
     let kind = call.params.get("type").map(SavedKind::parse).transpose()?;
     let identity = Arc::clone(&call.identity);
-    let found = change(move || Ok(control.saved_objects(&identity, kind))).await?;
+    let look = move || {
+        let found = control.saved_objects(&identity, kind);
+        Ok((found, control.damaged_saved_objects(&identity, kind)))
+    };
+    let (found, damaged) = change(look).await?;
     let found: Vec<Value> = found.iter().map(|saved| print(saved)).collect();
-    Ok(Reply::ok(&json!({"saved": found})))
+    let mut answer = json!({"saved": found});
+    if !damaged.is_empty() {
+        answer["damaged"] = damaged.iter().map(print_damaged).collect();
+    }
+    Ok(Reply::ok(&answer))
 }
 
 /// `GET /_firn/saved/{type}/{id}`.
@@ -91,6 +100,10 @@ fn control(edge: &Edge) -> Result<Arc<Control>, Error> {
         Security::On(control) | Security::Off(Some(control)) => Ok(Arc::clone(control)),
         Security::Off(None) => Err(Error::not_implemented("saved objects without a data folder")),
     }
+}
+
+fn print_damaged(damaged: &DamagedSaved) -> Value {
+    json!({"type": damaged.kind.name(), "id": damaged.id, "reason": damaged.reason})
 }
 
 fn print(saved: &Saved) -> Value {

@@ -53,7 +53,7 @@ pub use life::Life;
 pub use privilege::{Privilege, PrivilegeSet};
 pub use quotas::{Exceeded, Ingest, Meters, SearchPermit};
 pub use roles::{IndexEntry, Role, RoleDescriptor};
-pub use saved::{NewSaved, Saved, SavedKind};
+pub use saved::{DamagedSaved, NewSaved, Saved, SavedKind};
 pub use sessions::{Session, SessionLimits, SessionToken, SignedIn, View};
 pub use slowdown::{Attempt, SlowdownLimits};
 pub use tenants::TenantRecord;

@@ -5,8 +5,9 @@
 //! lists show of them is in memory.
 
 mod file;
+mod list_file;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -127,6 +128,19 @@ pub(crate) struct SavedObjects {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
     of: HashMap<Owner, BTreeMap<Key, Arc<Saved>>>,
+    /// Objects that are or were there and cannot be read, with the reason.
+    damaged: HashMap<Owner, BTreeMap<Key, String>>,
+}
+
+/// An object that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedSaved {
+    /// What it is.
+    pub kind: SavedKind,
+    /// Its name in its tenant.
+    pub id: String,
+    /// Its file, below the data folder, and what is wrong with it.
+    pub reason: String,
 }
 
 impl Control {
@@ -144,6 +158,21 @@ impl Control {
         found
     }
 
+    /// Those of the same people that are damaged or lost, of one kind or all.
+    pub fn damaged_saved_objects(&self, asker: &Identity, kind: Option<SavedKind>) -> Vec<DamagedSaved> {
+        let objects = self.saved.lock();
+        let own = owner_for(asker).ok().and_then(|owner| objects.damaged.get(&owner));
+        let found = own.into_iter().flatten();
+        found
+            .filter(|((of_kind, _), _)| kind.is_none_or(|kind| *of_kind == kind))
+            .map(|((kind, id), reason)| DamagedSaved {
+                kind: *kind,
+                id: id.clone(),
+                reason: reason.clone(),
+            })
+            .collect()
+    }
+
     /// One with its state. Another tenant's is as one that is not there.
     pub fn saved_object(&self, asker: &Identity, kind: SavedKind, id: &str) -> Result<(Arc<Saved>, Value)> {
         let objects = self.saved.lock();
@@ -156,7 +185,7 @@ impl Control {
             id,
         )
         .map(|(saved, state)| (Arc::new(saved), state))
-        .map_err(|reason| Error::internal(format!("the saved {} [{id}] cannot be read: {reason}", kind.name())))
+        .map_err(|reason| is_damaged(kind, id, &damage(&saved.tenant, kind, id, &reason)))
     }
 
     /// Makes one or changes it; whether it is new. Without an id it gets one. With a version it has to have that one now,
@@ -204,10 +233,14 @@ impl Control {
     /// Removes one; with a version only if it has that one.
     pub fn delete_saved_object(&self, asker: &Identity, kind: SavedKind, id: &str, version: Option<u64>) -> Result<()> {
         asker.check_not_viewing()?;
+        let owner = owner_for(asker)?;
         let mut objects = self.saved.lock();
-        let saved = objects.find(owner_for(asker)?.as_ref(), kind, id)?;
+        if objects.is_damaged(&owner, kind, id) {
+            return objects.remove(&owner, kind, id);
+        }
+        let saved = objects.find(owner.as_ref(), kind, id)?;
         check_version(kind, id, Some(&saved), version)?;
-        objects.remove(&saved)
+        objects.remove(&owner, kind, id)
     }
 
     /// Removes all of a tenant that was closed. Once more does nothing.
@@ -218,46 +251,90 @@ impl Control {
 
 impl SavedObjects {
     /// Reads what is there. A file that is damaged is left where it is and told in the log: one lost search stops no
-    /// server.
+    /// server. So is one that the list of its folder names and that is not there.
     pub(crate) fn open(disk: Arc<dyn Disk>, control: &Path) -> Result<Self> {
         let mut objects = Self {
             disk,
             folder: control.join("saved"),
             of: HashMap::new(),
+            damaged: HashMap::new(),
         };
         for folder in names(&*objects.disk, &objects.folder)? {
-            let Some(owner) = owner_of(&folder) else { continue };
-            for name in names(&*objects.disk, &objects.folder.join(&folder))? {
-                let path = objects.folder.join(&folder).join(&name);
-                let Some((kind, id)) = key_of(&name) else { continue };
-                match file::read(&*objects.disk, &path, owner.clone(), kind, &id) {
-                    Ok((saved, _)) => {
-                        objects
-                            .of
-                            .entry(owner.clone())
-                            .or_default()
-                            .insert((kind, id), Arc::new(saved));
-                    }
-                    Err(reason) => {
-                        tracing::error!(path = %path.display(), reason, "a saved object is damaged and left out")
-                    }
-                }
+            if let Some(owner) = owner_of(&folder) {
+                objects.open_folder(&owner)?;
             }
         }
         Ok(objects)
     }
 
+    fn open_folder(&mut self, owner: &Owner) -> Result<()> {
+        let folder = self.folder.join(folder_of(owner));
+        let names = names(&*self.disk, &folder)?;
+        let there: BTreeSet<Key> = names.iter().filter_map(|name| list_file::key_of(name)).collect();
+        let listed = list_file::read(&*self.disk, &folder);
+        let lost = listed.iter().flatten().filter(|key| !there.contains(*key)).cloned();
+        let lost: Vec<Key> = lost.collect();
+        for (kind, id) in there {
+            let path = self.path(owner, kind, &id);
+            match file::read(&*self.disk, &path, owner.clone(), kind, &id) {
+                Ok((saved, _)) => {
+                    let own = self.of.entry(owner.clone()).or_default();
+                    own.insert((kind, id), Arc::new(saved));
+                }
+                Err(reason) => self.leave_out(owner, kind, id, &reason),
+            }
+        }
+        for (kind, id) in lost {
+            self.leave_out(owner, kind, id, "the file is missing");
+        }
+        // An earlier build wrote none, and a crash may have come between an object and its list.
+        let is_current = listed.is_some_and(|listed| listed.iter().eq(self.keys(owner)));
+        if !is_current && let Err(error) = list_file::write(&*self.disk, &folder, self.keys(owner).into_iter()) {
+            tracing::warn!(folder = %folder.display(), %error, "cannot write the list of saved objects");
+        }
+        Ok(())
+    }
+
+    fn leave_out(&mut self, owner: &Owner, kind: SavedKind, id: String, reason: &str) {
+        let path = self.path(owner, kind, &id);
+        tracing::error!(path = %path.display(), reason, "a saved object is damaged and left out");
+        let reason = damage(owner, kind, &id, reason);
+        self.damaged
+            .entry(owner.clone())
+            .or_default()
+            .insert((kind, id), reason);
+    }
+
+    /// All of an owner, damaged ones too, sorted.
+    fn keys(&self, owner: &Owner) -> BTreeSet<&Key> {
+        let sound = self.of.get(owner).into_iter().flat_map(BTreeMap::keys);
+        let damaged = self.damaged.get(owner).into_iter().flat_map(BTreeMap::keys);
+        sound.chain(damaged).collect()
+    }
+
+    fn is_damaged(&self, owner: &Owner, kind: SavedKind, id: &str) -> bool {
+        let of_owner = self.damaged.get(owner);
+        of_owner.is_some_and(|damaged| damaged.contains_key(&(kind, id.to_owned())))
+    }
+
     fn find(&self, tenant: Option<&TenantId>, kind: SavedKind, id: &str) -> Result<Arc<Saved>> {
         let own = self.of.get(&tenant.cloned());
         let found = own.and_then(|own| own.get(&(kind, id.to_owned())));
-        found.cloned().ok_or_else(|| {
-            let reason = format!("there is no saved {} [{id}]", kind.name());
-            Error::new(ErrorKind::ResourceNotFound, reason)
-        })
+        if let Some(found) = found {
+            return Ok(Arc::clone(found));
+        }
+        let damaged = self.damaged.get(&tenant.cloned());
+        match damaged.and_then(|damaged| damaged.get(&(kind, id.to_owned()))) {
+            Some(reason) => Err(is_damaged(kind, id, reason)),
+            None => {
+                let reason = format!("there is no saved {} [{id}]", kind.name());
+                Err(Error::new(ErrorKind::ResourceNotFound, reason))
+            }
+        }
     }
 
     fn path(&self, owner: &Owner, kind: SavedKind, id: &str) -> PathBuf {
-        self.folder.join(folder_of(owner)).join(format!("{}.{id}", kind.name()))
+        self.folder.join(folder_of(owner)).join(list_file::name_of(kind, id))
     }
 
     /// Refuses what would be too many, or too much, once `saved` takes the place of `present`.
@@ -317,17 +394,34 @@ impl SavedObjects {
         let path = self.path(&saved.tenant, saved.kind, &saved.id);
         self.disk.write_atomic(&path, bytes)?;
         let saved = Arc::new(saved);
+        let key = (saved.kind, saved.id.clone());
+        if let Some(damaged) = self.damaged.get_mut(&saved.tenant) {
+            damaged.remove(&key);
+        }
         let own = self.of.entry(saved.tenant.clone()).or_default();
-        own.insert((saved.kind, saved.id.clone()), Arc::clone(&saved));
+        if own.insert(key, Arc::clone(&saved)).is_none() {
+            // After the object: a file that the list does not name is an object, a name without a file is a loss.
+            list_file::write(&*self.disk, &folder, self.keys(&saved.tenant).into_iter())?;
+        }
         Ok(saved)
     }
 
-    fn remove(&mut self, saved: &Saved) -> Result<()> {
-        let path = self.path(&saved.tenant, saved.kind, &saved.id);
-        self.disk.remove_file(&path)?;
-        self.disk.sync_dir(&self.folder.join(folder_of(&saved.tenant)))?;
-        if let Some(own) = self.of.get_mut(&saved.tenant) {
-            own.remove(&(saved.kind, saved.id.clone()));
+    fn remove(&mut self, owner: &Owner, kind: SavedKind, id: &str) -> Result<()> {
+        let folder = self.folder.join(folder_of(owner));
+        let key = (kind, id.to_owned());
+        let remaining = self.keys(owner).into_iter().filter(|other| **other != key);
+        list_file::write(&*self.disk, &folder, remaining)?;
+        match self.disk.remove_file(&self.path(owner, kind, id)) {
+            // A damaged one may be gone already.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            removed => removed?,
+        }
+        self.disk.sync_dir(&folder)?;
+        if let Some(own) = self.of.get_mut(owner) {
+            own.remove(&key);
+        }
+        if let Some(damaged) = self.damaged.get_mut(owner) {
+            damaged.remove(&key);
         }
         Ok(())
     }
@@ -341,6 +435,7 @@ impl SavedObjects {
             self.disk.sync_dir(&self.folder)?;
         }
         self.of.remove(&owner);
+        self.damaged.remove(&owner);
         Ok(())
     }
 }
@@ -368,10 +463,17 @@ fn owner_of(folder: &str) -> Option<Owner> {
     }
 }
 
-/// Of the name of a file; what was left of a write that broke off has none.
-fn key_of(name: &str) -> Option<Key> {
-    let (kind, id) = name.split_once('.')?;
-    Some((SavedKind::parse(kind).ok()?, check_id(id).ok()?.to_owned()))
+/// What is wrong with which file, by its path below the data folder.
+fn damage(owner: &Owner, kind: SavedKind, id: &str, reason: &str) -> String {
+    let name = list_file::name_of(kind, id);
+    format!("file [control/saved/{}/{name}]: {reason}", folder_of(owner))
+}
+
+fn is_damaged(kind: SavedKind, id: &str, damage: &str) -> Error {
+    Error::internal(format!(
+        "the saved {} [{id}] is damaged, {damage}; put back a copy of the file and start again, or save or delete the object anew",
+        kind.name()
+    ))
 }
 
 fn check_id(id: &str) -> Result<&str> {

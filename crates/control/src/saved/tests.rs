@@ -295,8 +295,73 @@ fn a_damaged_one_is_left_out_alone() {
         disk: world.disk,
     };
     assert_eq!(world.titles(&acme), ["good"]);
+    let damaged = world.control.damaged_saved_objects(&acme, None);
+    let ids: Vec<&str> = damaged.iter().map(|damaged| damaged.id.as_str()).collect();
+    assert_eq!(ids, ["bad", "cut"]);
+    assert!(
+        world
+            .control
+            .damaged_saved_objects(&world.who("bolt_user"), None)
+            .is_empty()
+    );
+    let error = world.control.saved_object(&acme, SavedKind::Search, "cut").unwrap_err();
+    assert!(error.reason().contains("[control/saved/acme/search.cut]"), "{error}");
+    world
+        .control
+        .delete_saved_object(&acme, SavedKind::Search, "cut", None)
+        .unwrap();
+    let error = world.control.saved_object(&acme, SavedKind::Search, "cut").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ResourceNotFound);
     world.put(&acme, "bad", Some(0), new("mended")).unwrap();
+    assert!(world.control.damaged_saved_objects(&acme, None).is_empty());
     assert_eq!(world.titles(&acme), ["good", "mended"]);
+}
+
+#[test]
+fn a_lost_file_is_missed() {
+    let world = World::new();
+    let acme = world.who("acme_user");
+    for name in ["here", "lost", "removed"] {
+        world.put(&acme, name, None, new(name)).unwrap();
+    }
+    world
+        .control
+        .delete_saved_object(&acme, SavedKind::Search, "removed", None)
+        .unwrap();
+    let folder = PathBuf::from("/data/control/saved/acme");
+    world.disk.remove_file(&folder.join("search.lost")).unwrap();
+    // Missed at the next start and at each one after it.
+    for _ in 0..2 {
+        let control = open(&world.disk);
+        let damaged = control.damaged_saved_objects(&acme, None);
+        assert_eq!(damaged.len(), 1, "{damaged:?}");
+        assert_eq!(
+            damaged[0].reason,
+            "file [control/saved/acme/search.lost]: the file is missing"
+        );
+        let error = control.saved_object(&acme, SavedKind::Search, "lost").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal, "{error}");
+        assert_eq!(control.saved_objects(&acme, None).len(), 1);
+    }
+    // A list that is lost or damaged is made anew of what is there.
+    let control = open(&world.disk);
+    control
+        .delete_saved_object(&acme, SavedKind::Search, "lost", None)
+        .unwrap();
+    for damage in ["lost", "damaged"] {
+        match damage {
+            "lost" => world.disk.remove_file(&folder.join("_list")).unwrap(),
+            _ => world
+                .disk
+                .write_atomic(&folder.join("_list"), b"firn-saved-list 1 00000000 2\n{}")
+                .unwrap(),
+        }
+        let control = open(&world.disk);
+        assert_eq!(control.saved_objects(&acme, None).len(), 1, "{damage}");
+        assert!(control.damaged_saved_objects(&acme, None).is_empty(), "{damage}");
+    }
+    world.disk.remove_file(&folder.join("search.here")).unwrap();
+    assert_eq!(open(&world.disk).damaged_saved_objects(&acme, None).len(), 1);
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! The list of one owner's saved objects: a file beside theirs that tells which there are
+//! ([format](../../../../docs/formats/control.md#saved-objects)).
+//!
+//! Without it an object whose file is lost would be as one that never was. It never decides that an object is gone: a file
+//! that it does not name is an object all the same.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use firn_model::{Error, Result};
+use firn_storage::Disk;
+use serde::{Deserialize, Serialize};
+
+use super::{Key, SavedKind, check_id};
+use crate::store;
+
+/// No object has such a name, which lacks a kind.
+pub(super) const NAME: &str = "_list";
+const MAGIC: &str = "firn-saved-list";
+const VERSION: u32 = 1;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    /// `TYPE.ID`, sorted.
+    objects: BTreeSet<String>,
+}
+
+/// How a file of an object is called.
+pub(super) fn name_of(kind: SavedKind, id: &str) -> String {
+    format!("{}.{id}", kind.name())
+}
+
+/// Of the name of a file; what was left of a write that broke off has none.
+pub(super) fn key_of(name: &str) -> Option<Key> {
+    let (kind, id) = name.split_once('.')?;
+    Some((SavedKind::parse(kind).ok()?, check_id(id).ok()?.to_owned()))
+}
+
+fn path(folder: &Path) -> PathBuf {
+    folder.join(NAME)
+}
+
+/// Which objects the list of a folder names; `None`: there is none, or none that can be read, which is logged.
+pub(super) fn read(disk: &dyn Disk, folder: &Path) -> Option<BTreeSet<Key>> {
+    let path = path(folder);
+    let bytes = match disk.read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => {
+            tracing::error!(path = %path.display(), %error, "the list of saved objects cannot be read");
+            return None;
+        }
+    };
+    let stored = store::body_of(MAGIC, VERSION, &bytes)
+        .and_then(|body| serde_json::from_slice::<Stored>(body).map_err(|error| error.to_string()));
+    match stored {
+        Ok(stored) => Some(stored.objects.iter().filter_map(|name| key_of(name)).collect()),
+        Err(reason) => {
+            tracing::error!(
+                path = %path.display(),
+                reason,
+                "the list of saved objects is damaged and made anew of the files that are there"
+            );
+            None
+        }
+    }
+}
+
+/// Replaces the list of a folder, which is there; durable when it returns.
+pub(super) fn write<'a>(disk: &dyn Disk, folder: &Path, objects: impl Iterator<Item = &'a Key>) -> Result<()> {
+    let objects = objects.map(|(kind, id)| name_of(*kind, id)).collect();
+    let body = serde_json::to_vec(&Stored { objects }).map_err(|error| Error::internal(error.to_string()))?;
+    disk.write_atomic(&path(folder), &store::with_head(MAGIC, VERSION, &body))?;
+    Ok(())
+}
