@@ -102,7 +102,7 @@ fn check_owner(disk: &dyn Disk, tier: Tier, path: &Path, catalog: &NotedVersion)
             .map_err(|error| Error::internal(format!("[{OWNER_FILE}] cannot be read: {error}")))?;
         if (owner.format, &owner.cluster_uuid, &owner.tier) != (own.format, &own.cluster_uuid, &own.tier) {
             return Err(Error::illegal_argument(format!(
-                "it is tier [{}] of the node with cluster uuid [{}], and this is tier [{tier}] of [{cluster_uuid}]",
+                "by its [{OWNER_FILE}] it is tier [{}] of the node with cluster uuid [{}], and this is tier [{tier}] of [{cluster_uuid}]",
                 owner.tier, owner.cluster_uuid
             )));
         }
