@@ -183,6 +183,36 @@ pub(crate) async fn metrics(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
         stats.write_bytes_in_flight,
     );
     line(
+        "firn_scrub_bytes_total",
+        "counter",
+        "Bytes of segments read against their checksums in the background.",
+        stats.scrub.bytes,
+    );
+    line(
+        "firn_scrub_passes_total",
+        "counter",
+        "Times that all segments were.",
+        stats.scrub.passes,
+    );
+    line(
+        "firn_scrub_last_pass_timestamp_seconds",
+        "gauge",
+        "When they last were, 0 if not since the start.",
+        stats.scrub.last_pass_ms / 1000,
+    );
+    line(
+        "firn_segments_damaged_total",
+        "counter",
+        "Segments in which damage was found.",
+        stats.scrub.damaged,
+    );
+    line(
+        "firn_segments_repaired_total",
+        "counter",
+        "Segments repaired from a snapshot.",
+        stats.scrub.repaired,
+    );
+    line(
         "firn_http_body_bytes",
         "gauge",
         "Bytes of bodies held now.",

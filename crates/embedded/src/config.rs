@@ -64,6 +64,9 @@ pub struct EmbeddedConfig {
     pub search_idle_after_ms: u64,
     /// A shard without writes for so long is flushed, so that a restart has nothing to replay. ms.
     pub idle_flush_after_ms: u64,
+    /// Within so long every byte of every segment is read against its checksums (`indices.scrub.period`), ms; `None`:
+    /// never, but for what searches and merges read.
+    pub scrub_period_ms: Option<u64>,
     /// Now.
     pub now_ms: Clock,
     /// Seeds the identifiers of new indices.
@@ -121,6 +124,7 @@ impl EmbeddedConfig {
             flood_stage_headroom_bytes_max: 10 * 1024 * 1024 * 1024,
             search_idle_after_ms: 30_000,
             idle_flush_after_ms: 10_000,
+            scrub_period_ms: Some(7 * 24 * 3600 * 1000),
             now_ms,
             seed,
             disk,

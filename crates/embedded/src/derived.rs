@@ -3,10 +3,12 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock, Weak};
 
+use firn_model::Error;
 use tantivy::columnar::{Cardinality, Column, ColumnIndex};
 use tantivy::index::SegmentId;
 use tantivy::{DocId, SegmentReader};
 
+use crate::directory::DiskDirectory;
 use crate::lengths::Lengths;
 use crate::request_cache::RequestCache;
 use crate::segment_cache::CACHE;
@@ -21,6 +23,8 @@ pub(crate) struct Derived {
     segment: SegmentId,
     /// Where it lies, if not on disk: then much of this was written down.
     split: Option<OpenSplit>,
+    /// The folder where it lies, if on disk.
+    directory: Option<DiskDirectory>,
     time_zones: OnceLock<Option<Arc<Zones>>>,
     /// The cache that holds answers of the segment, if one does.
     request_cache: OnceLock<Weak<RequestCache>>,
@@ -44,6 +48,7 @@ impl Derived {
         Self {
             segment: reader.segment_id(),
             split: None,
+            directory: None,
             time_zones: OnceLock::new(),
             request_cache: OnceLock::new(),
             lengths: Lengths::default(),
@@ -55,6 +60,18 @@ impl Derived {
         let mut derived = Self::new(reader);
         derived.split = Some(split);
         derived
+    }
+
+    /// Of one that lies in a folder.
+    pub(crate) fn of_directory(reader: &SegmentReader, directory: DiskDirectory) -> Self {
+        let mut derived = Self::new(reader);
+        derived.directory = Some(directory);
+        derived
+    }
+
+    /// The damage that was found in the files of the segment.
+    pub(crate) fn damage(&self) -> Option<&Error> {
+        self.directory.as_ref().and_then(DiskDirectory::damage)
     }
 
     /// The split that the segment lies in.

@@ -3,23 +3,33 @@
 //! One [`DiskDirectory`] is the folder of one segment. What surprises: it never syncs. A segment
 //! is made durable by the flush that names it in a commit point; until then its documents are in
 //! the WAL, and syncing at every refresh would buy nothing. Lengths and checksums of the files are
-//! taken while they are written, for that commit point.
+//! taken while they are written, for that commit point and for whoever reads them.
+//!
+//! Each block of a file is verified when it is first read after the segment was opened. Tantivy unwraps errors of some
+//! reads and drops others, so a read of a damaged block does not return one: it unwinds with
+//! [`ReadFailed`](crate::splits::reads::ReadFailed), which [`reads::catch`] makes an error again.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::io::{self, Write};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use firn_model::{Error, Result};
 use firn_storage::disk::{AppendFile, Disk};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use stable_deref_trait::StableDeref;
+use tantivy::HasLen;
 use tantivy::directory::error::{DeleteError, OpenReadError, OpenWriteError};
 use tantivy::directory::{
     AntiCallToken, Directory, FileHandle, OwnedBytes, TerminatingWrite, WatchCallback, WatchHandle, WritePtr,
 };
+
+use crate::block_checksums::{self, BlockVerifier, CHECKSUMS_FILE, ChecksumWriter, Checksums, FileChecksums, FileSum};
+use crate::shard::damaged;
+use crate::splits::reads;
 
 /// Bytes gathered before they are handed to the operating system.
 const WRITE_BUFFER_BYTES: usize = 128 << 10;
@@ -27,14 +37,10 @@ const WRITE_BUFFER_BYTES: usize = 128 << 10;
 /// Stands in the message of every failure to write for want of space, because Tantivy drops kinds.
 pub(crate) const NO_SPACE: &str = "no storage space is left";
 
-/// Length and checksum of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileSum {
-    /// Bytes.
-    pub(crate) len: u64,
-    /// CRC32C of all of them.
-    pub(crate) crc: u32,
-}
+/// Bytes of a file of an older build read at once.
+const MEASURE_BYTES: u64 = 1 << 20;
+/// Tantivy's list of the segments of a folder.
+const META_FILE: &str = "meta.json";
 
 /// The folder of one segment.
 #[derive(Clone, Debug)]
@@ -46,21 +52,67 @@ pub(crate) struct DiskDirectory {
 struct Shared {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// Files written whole by now.
-    written: Mutex<BTreeMap<String, FileSum>>,
+    /// Of files written whole by now, or of those of a folder that was there. Files of older builds have none.
+    checksums: Mutex<Checksums>,
+    /// What a commit point says of the files that were there.
+    sums: BTreeMap<String, FileSum>,
+    /// What was verified of open files.
+    verifiers: Mutex<HashMap<String, (u64, Arc<BlockVerifier>)>>,
+    /// The first damage that was found.
+    damage: OnceLock<Error>,
     /// Small files that Tantivy replaces several times while it writes (its metadata); written to
     /// the disk once, by [`DiskDirectory::finish`].
     metadata: Mutex<HashMap<PathBuf, Vec<u8>>>,
 }
 
+impl Shared {
+    /// Notes damage. The first one stays.
+    fn note(&self, name: &str, what: &str) -> Error {
+        let path = self.dir.join(name);
+        let error = damaged(&path, what);
+        if self.damage.set(error.clone()).is_ok() {
+            tracing::error!(%error, "a segment is damaged");
+        }
+        error
+    }
+
+    fn note_block(&self, name: &str, offset: u64) -> Error {
+        self.note(
+            name,
+            &format!("the block at offset {offset} does not match its checksum"),
+        )
+    }
+
+    fn verifier(&self, name: &str, len: u64) -> Arc<BlockVerifier> {
+        let mut verifiers = self.verifiers.lock();
+        match verifiers.get(name) {
+            Some((known, verifier)) if *known == len => Arc::clone(verifier),
+            _ => {
+                let blocks = self.checksums.lock().get(name).map(|file| Arc::clone(&file.blocks));
+                let verifier = Arc::new(BlockVerifier::new(len, blocks));
+                verifiers.insert(name.to_owned(), (len, Arc::clone(&verifier)));
+                verifier
+            }
+        }
+    }
+}
+
 impl DiskDirectory {
-    /// An existing folder.
-    pub(crate) fn open(disk: Arc<dyn Disk>, dir: PathBuf) -> Self {
+    /// An existing folder, and what is known of its files.
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        sums: BTreeMap<String, FileSum>,
+        checksums: Option<Checksums>,
+    ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 disk,
                 dir,
-                written: Mutex::default(),
+                checksums: Mutex::new(checksums.unwrap_or_default()),
+                sums,
+                verifiers: Mutex::default(),
+                damage: OnceLock::new(),
                 metadata: Mutex::default(),
             }),
         }
@@ -69,35 +121,142 @@ impl DiskDirectory {
     /// A new, empty folder.
     pub(crate) fn create(disk: Arc<dyn Disk>, dir: PathBuf) -> io::Result<Self> {
         disk.create_dir_all(&dir)?;
-        Ok(Self::open(disk, dir))
+        Ok(Self::open(disk, dir, BTreeMap::new(), None))
     }
 
-    /// Writes the metadata and says what the folder holds.
+    /// Writes the metadata and the checksums of all files, and says what the folder holds.
     pub(crate) fn finish(&self) -> io::Result<BTreeMap<String, FileSum>> {
-        let shared = &self.shared;
-        let meta = Path::new("meta.json");
-        let bytes = shared.metadata.lock().get(meta).cloned().unwrap_or_default();
-        let file = shared.disk.create_append(&shared.dir.join(meta))?;
+        let meta = self.shared.metadata.lock().get(Path::new(META_FILE)).cloned();
+        self.write_small(META_FILE, &meta.unwrap_or_default())?;
+        let checksums = self.shared.checksums.lock();
+        let bytes = block_checksums::encode(&checksums);
+        let file = self.shared.disk.create_append(&self.shared.dir.join(CHECKSUMS_FILE))?;
         file.append(&bytes)?;
-        let sum = FileSum {
-            len: bytes.len() as u64,
-            crc: crc32c::crc32c(&bytes),
-        };
-        let mut written = shared.written.lock();
-        written.insert("meta.json".to_owned(), sum);
-        Ok(written.clone())
+        let mut sums: BTreeMap<String, FileSum> = checksums
+            .iter()
+            .map(|(name, file)| (name.clone(), file.whole))
+            .collect();
+        sums.insert(CHECKSUMS_FILE.to_owned(), FileSum::of(&bytes));
+        Ok(sums)
     }
 
     /// Writes a small file of firn's own beside Tantivy's; call before [`Self::finish`].
     pub(crate) fn write_small(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let file = self.shared.disk.create_append(&self.shared.dir.join(name))?;
         file.append(bytes)?;
-        let sum = FileSum {
-            len: bytes.len() as u64,
-            crc: crc32c::crc32c(bytes),
-        };
-        self.shared.written.lock().insert(name.to_owned(), sum);
+        let checksums = FileChecksums::of(bytes);
+        self.shared.checksums.lock().insert(name.to_owned(), checksums);
         Ok(())
+    }
+
+    /// The first damage that was found in its files, by whatever read them.
+    pub(crate) fn damage(&self) -> Option<&Error> {
+        self.shared.damage.get()
+    }
+
+    /// Whether the blocks of its files are verified when they are read.
+    pub(crate) fn has_checksums(&self) -> bool {
+        !self.shared.checksums.lock().is_empty()
+    }
+
+    /// Takes the checksums of files of an older build: from now on what is read of them is verified.
+    pub(crate) fn learn(&self, checksums: Checksums) {
+        // First, so that a file that is opened meanwhile has them.
+        self.shared.checksums.lock().clone_from(&checksums);
+        for (name, (_, verifier)) in &*self.shared.verifiers.lock() {
+            if let Some(file) = checksums.get(name) {
+                verifier.learn(Arc::clone(&file.blocks));
+            }
+        }
+    }
+
+    /// Reads every byte of a file against its checksum.
+    pub(crate) fn verify(&self, name: &str, sum: FileSum) -> Result<()> {
+        let shared = &*self.shared;
+        let bytes = shared.disk.map(&shared.dir.join(name))?;
+        if bytes.len() as u64 != sum.len {
+            let what = format!("it has {} bytes instead of {}", bytes.len(), sum.len);
+            return Err(shared.note(name, &what));
+        }
+        let checksums = shared.checksums.lock().get(name).cloned();
+        match checksums {
+            Some(file) => match file.find_damage(0, &bytes) {
+                Some(offset) => return Err(shared.note_block(name, offset)),
+                None => shared.verifier(name, sum.len).set_whole(),
+            },
+            None if crc32c::crc32c(&bytes) != sum.crc => {
+                return Err(shared.note(name, "its checksum does not match"));
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Reads a part of a file from the disk against the checksums of its blocks; `start` is where a block begins. Returns
+    /// how many bytes that were.
+    pub(crate) fn verify_part(&self, name: &str, start: u64, len: u64) -> Result<u64> {
+        let shared = &*self.shared;
+        let Some(file) = shared.checksums.lock().get(name).cloned() else {
+            return Ok(0);
+        };
+        let end = (start + len).min(file.whole.len);
+        let bytes = shared.disk.read_range(&shared.dir.join(name), start..end)?;
+        if bytes.len() as u64 != end - start {
+            return Err(shared.note(name, &format!("it ends before offset {end}")));
+        }
+        let first = (start / block_checksums::BLOCK_BYTES as u64) as usize;
+        match file.find_damage(first, &bytes) {
+            Some(offset) => Err(shared.note_block(name, offset)),
+            None => Ok(bytes.len() as u64),
+        }
+    }
+
+    /// Takes the checksums of a file of an older build while it is read against the only one that it has.
+    pub(crate) fn measure(&self, name: &str, sum: FileSum, go_on: &dyn Fn() -> Result<()>) -> Result<FileChecksums> {
+        let shared = &*self.shared;
+        let path = shared.dir.join(name);
+        let mut writer = ChecksumWriter::default();
+        let mut start = 0;
+        while start < sum.len {
+            go_on()?;
+            let end = sum.len.min(start + MEASURE_BYTES);
+            writer.update(&shared.disk.read_range(&path, start..end)?);
+            start = end;
+        }
+        let checksums = writer.finish();
+        match checksums.whole == sum && shared.disk.len(&path)? == sum.len {
+            true => Ok(checksums),
+            false => Err(shared.note(name, "its checksum does not match")),
+        }
+    }
+}
+
+/// A mapped file whose blocks are verified when they are first read.
+struct VerifiedFile {
+    shared: Arc<Shared>,
+    name: String,
+    bytes: OwnedBytes,
+    verifier: Arc<BlockVerifier>,
+}
+
+impl fmt::Debug for VerifiedFile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "VerifiedFile({})", self.name)
+    }
+}
+
+impl HasLen for VerifiedFile {
+    fn len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl FileHandle for VerifiedFile {
+    fn read_bytes(&self, range: Range<usize>) -> io::Result<OwnedBytes> {
+        if let Err(offset) = self.verifier.verify(&self.bytes, &range) {
+            reads::fail(self.shared.note_block(&self.name, offset));
+        }
+        Ok(self.bytes.slice(range))
     }
 }
 
@@ -120,7 +279,7 @@ struct Writer {
     name: String,
     file: Box<dyn AppendFile>,
     buffer: Vec<u8>,
-    sum: FileSum,
+    checksums: ChecksumWriter,
 }
 
 impl Writer {
@@ -130,8 +289,7 @@ impl Writer {
                 io::ErrorKind::StorageFull => io::Error::new(error.kind(), format!("{NO_SPACE}: {error}")),
                 _ => error,
             })?;
-            self.sum.len += self.buffer.len() as u64;
-            self.sum.crc = crc32c::crc32c_append(self.sum.crc, &self.buffer);
+            self.checksums.update(&self.buffer);
             self.buffer.clear();
         }
         Ok(())
@@ -156,10 +314,11 @@ impl TerminatingWrite for Writer {
     fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
         self.write_out()?;
         self.buffer = Vec::new();
+        let checksums = std::mem::take(&mut self.checksums).finish();
         self.shared
-            .written
+            .checksums
             .lock()
-            .insert(std::mem::take(&mut self.name), self.sum);
+            .insert(std::mem::take(&mut self.name), checksums);
         Ok(())
     }
 }
@@ -179,7 +338,13 @@ impl Directory for DiskDirectory {
             .disk
             .map(&self.shared.dir.join(path))
             .map_err(|error| read_error(error, path))?;
-        Ok(Arc::new(OwnedBytes::new(Mapped(bytes))))
+        let name = path.to_string_lossy().into_owned();
+        Ok(Arc::new(VerifiedFile {
+            verifier: self.shared.verifier(&name, bytes.len() as u64),
+            shared: Arc::clone(&self.shared),
+            name,
+            bytes: OwnedBytes::new(Mapped(bytes)),
+        }))
     }
 
     fn delete(&self, path: &Path) -> Result<(), DeleteError> {
@@ -219,7 +384,7 @@ impl Directory for DiskDirectory {
             name: path.to_string_lossy().into_owned(),
             file,
             buffer: Vec::new(),
-            sum: FileSum { len: 0, crc: 0 },
+            checksums: ChecksumWriter::default(),
         };
         Ok(WritePtr::new(Box::new(writer)))
     }
@@ -228,11 +393,21 @@ impl Directory for DiskDirectory {
         if let Some(bytes) = self.shared.metadata.lock().get(path) {
             return Ok(bytes.clone());
         }
-        self.shared
+        let bytes = self
+            .shared
             .disk
             .read(&self.shared.dir.join(path))
-            .map(|bytes| bytes.to_vec())
-            .map_err(|error| read_error(error, path))
+            .map_err(|error| read_error(error, path))?;
+        let name = path.to_string_lossy();
+        if self
+            .shared
+            .sums
+            .get(&*name)
+            .is_some_and(|sum| *sum != FileSum::of(&bytes))
+        {
+            reads::fail(self.shared.note(&name, "its checksum does not match"));
+        }
+        Ok(bytes.to_vec())
     }
 
     fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {

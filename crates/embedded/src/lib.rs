@@ -9,6 +9,7 @@
 mod engine;
 
 mod backoff;
+mod block_checksums;
 mod bulk;
 mod catalog;
 mod config;
@@ -23,6 +24,7 @@ mod mounts;
 mod parallel;
 pub mod pool;
 pub mod request_cache;
+mod scrub;
 mod ticker;
 mod tiers;
 

@@ -82,6 +82,7 @@ impl Core {
             self.bound_segments();
             self.contexts.expire(self.now_ms());
             self.copy_metadata_in_background();
+            self.scrub_in_background();
             if number.is_multiple_of(MOUNTS_EVERY) {
                 self.mounts.tick(self.now_ms());
                 self.follow_rewritten();
@@ -95,6 +96,7 @@ impl Core {
         for (index, slot) in state.written_slots() {
             let shard = slot.shard();
             if slow {
+                self.watch_damage(index, slot);
                 self.recover(index, slot, shard.as_deref().ok(), number);
             }
             let Ok(shard) = shard else { continue };

@@ -206,6 +206,23 @@ pub struct NodeStats {
     pub write_threads: u64,
     /// Bytes of request bodies being written.
     pub write_bytes_in_flight: u64,
+    /// Damage of segments, and the search for it.
+    pub scrub: ScrubStats,
+}
+
+/// Damage of segments on this node's disks, and the scrub that looks for it, since start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ScrubStats {
+    /// Bytes that the scrub read.
+    pub bytes: u64,
+    /// Times that it came through all segments.
+    pub passes: u64,
+    /// When it last did, ms since epoch UTC; 0: it did not.
+    pub last_pass_ms: u64,
+    /// Segments in which damage was found, by whatever read them, and shards that could not be opened for it.
+    pub damaged: u64,
+    /// Segments that were repaired from a snapshot.
+    pub repaired: u64,
 }
 
 /// A data path.

@@ -348,6 +348,7 @@ fn embedded_config(settings: &ServeSettings, repositories: &Repositories) -> any
         },
         flood_stage_headroom_bytes_max: settings.flood_stage_headroom_bytes,
         search_idle_after_ms: settings.search_idle_after.as_millis() as u64,
+        scrub_period_ms: settings.scrub_period.map(|period| period.as_millis() as u64),
         object_stores: Arc::clone(&repositories.stores),
         io: repositories.io(),
         ..defaults

@@ -174,6 +174,10 @@ const AMBIENT: &[Ambient] = &[
             ),
             ("crates/embedded/src/merging.rs", "puts off merges after failed ones"),
             (
+                "crates/embedded/src/snapshots/repair.rs",
+                "puts off repairs after failed ones",
+            ),
+            (
                 "crates/embedded/src/mounts/following.rs",
                 "bounds the wait for searches of what another node rewrote",
             ),

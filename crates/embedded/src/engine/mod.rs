@@ -81,8 +81,10 @@ use crate::lock::NodeLock;
 use crate::mounts::Mounts;
 use crate::pool::{Flow, Pool};
 use crate::request_cache::RequestCache;
+use crate::scrub::{DamageCounters, Scrub};
 use crate::search::NodeMemory;
 use crate::snapshots::{Repositories, check_operator};
+use crate::splits::reads::catch;
 use crate::ticker::Ticker;
 use crate::tiers::Tiers;
 
@@ -147,6 +149,9 @@ pub(crate) struct Core {
     pub(crate) narrowed_mappings: NarrowedMappings,
     /// Open scrolls and points in time.
     pub(crate) contexts: Contexts,
+    /// Where the scrub is.
+    pub(crate) scrub: Scrub,
+    pub(crate) damage: DamageCounters,
     /// Picks the shard of documents whose id firn makes.
     pub(crate) next_shard: AtomicU64,
     /// When the engine was opened, ms since epoch UTC.
@@ -204,7 +209,7 @@ pub(crate) async fn run_on<T: Send + 'static>(
     let (sender, receiver) = oneshot::channel();
     pool.spawn(&Flow::of(&ctx.scope), move || {
         // The receiver is gone if the client is.
-        let _ = sender.send(work());
+        let _ = sender.send(catch(work));
     })?;
     receiver.await.unwrap_or_else(|_| Err(panicked()))
 }

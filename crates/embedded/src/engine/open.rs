@@ -32,6 +32,7 @@ use crate::merging::SEGMENTS_CALM_MAX;
 use crate::mounts::{Mounts, open_regions};
 use crate::pool::{Pool, PoolConfig};
 use crate::request_cache::RequestCache;
+use crate::scrub::{DamageCounters, Scrub};
 use crate::search::NodeMemory;
 use crate::shard::Shard;
 use crate::snapshots::{Repositories, scratch_dir};
@@ -193,6 +194,8 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         views: Views::default(),
         narrowed_mappings: NarrowedMappings::default(),
         contexts: Contexts::new(config.seed ^ (config.now_ms)() as u64),
+        scrub: Scrub::new(config.seed ^ (config.now_ms)() as u64),
+        damage: DamageCounters::default(),
         next_shard: AtomicU64::new(0),
         closing: AtomicBool::new(false),
         segments_calm: AtomicU64::new(SEGMENTS_CALM_MAX),

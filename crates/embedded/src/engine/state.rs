@@ -1,6 +1,7 @@
 //! What the engine knows at one moment: metadata, and for each index its compiled mapping and its
 //! shards. A state never changes; commands publish the next one.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -149,6 +150,10 @@ const FLUSH_PAUSE_S_MAX: u64 = 32;
 /// Longest pause between two attempts of a merge that keeps failing: each reads whole segments.
 const MERGE_PAUSE_S_MAX: u64 = 256;
 
+/// Longest pause between two attempts of a repair: each looks through repositories, and reads the whole shard if that cannot
+/// be opened.
+const REPAIR_PAUSE_S_MAX: u64 = 3600;
+
 /// Longest pause between two attempts of a move that keeps failing: each copies the whole shard.
 const MOVE_PAUSE_S_MAX: u64 = 256;
 
@@ -212,6 +217,12 @@ pub(crate) struct ShardSlot {
     pub(crate) merge_backoff: Backoff,
     /// Puts off moves after failed ones.
     pub(crate) move_backoff: Backoff,
+    /// Segments in which damage was found, by their generations, at the last look.
+    pub(crate) damaged: Mutex<BTreeSet<u64>>,
+    /// A repair is queued or running.
+    pub(crate) repairing: AtomicBool,
+    /// Puts off repairs after failed ones.
+    pub(crate) repair_backoff: Backoff,
     /// Why the last try to move it failed, until one succeeds.
     pub(crate) move_failure: Mutex<Option<String>>,
     /// It was said in the log that it waits for room on another device.
@@ -278,6 +289,9 @@ impl ShardSlot {
             flush_backoff: Backoff::new(FLUSH_PAUSE_S_MAX),
             merge_backoff: Backoff::new(MERGE_PAUSE_S_MAX),
             move_backoff: Backoff::new(MOVE_PAUSE_S_MAX),
+            damaged: Mutex::default(),
+            repairing: AtomicBool::new(false),
+            repair_backoff: Backoff::new(REPAIR_PAUSE_S_MAX),
             move_failure: Mutex::default(),
             waits_for_room: AtomicBool::new(false),
             unsettled: AtomicBool::new(false),

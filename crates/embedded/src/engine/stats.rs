@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use firn_engine::RequestContext;
-use firn_engine::admin::{IndexStats, NodeStats, SegmentStats, ShardStats};
+use firn_engine::admin::{IndexStats, NodeStats, ScrubStats, SegmentStats, ShardStats};
 use firn_engine::search::IndexTarget;
 use firn_model::names::resolve;
 use firn_model::{ErrorKind, Result};
@@ -92,7 +92,8 @@ impl Core {
         };
         stats.move_waits_for = stats.moves_to.and_then(|to| self.why_not_moved(slot, &shard, to));
         let numbers = shard.stats();
-        stats.failure = shard.failure().map(|error| error.to_string());
+        let failure = shard.failure().or_else(|| shard.damage().pop().map(|(_, error)| error));
+        stats.failure = failure.map(|error| error.to_string());
         stats.store_size_bytes = numbers.store_bytes;
         stats.data_set_size_bytes = numbers.store_bytes;
         stats.translog_size_bytes = numbers.wal_bytes;
@@ -191,6 +192,13 @@ impl Core {
             write_completed: write.completed,
             write_threads: write.threads,
             write_bytes_in_flight: self.pressure.bytes(),
+            scrub: ScrubStats {
+                bytes: self.scrub.bytes.load(Ordering::Relaxed),
+                passes: self.scrub.passes.load(Ordering::Relaxed),
+                last_pass_ms: self.scrub.last_pass_ms.load(Ordering::Relaxed),
+                damaged: self.damage.found.load(Ordering::Relaxed),
+                repaired: self.damage.repaired.load(Ordering::Relaxed),
+            },
         }
     }
 }
@@ -228,6 +236,10 @@ fn share_of(slot: &ShardSlot, tenant: &TenantRestriction) -> Result<ShardStats> 
             return Ok(stats);
         }
     };
+    if !shard.damage().is_empty() {
+        stats.failure = Some("the shard is damaged".to_owned());
+        return Ok(stats);
+    }
     for segment in &shard.snapshot().segments {
         let own = count_of_tenant(segment, tenant)?;
         stats.doc_count += own;

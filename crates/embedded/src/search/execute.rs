@@ -94,7 +94,11 @@ pub(super) fn search(
         }
         let deadline = Deadline::new(ctx, request.timeout, is_again);
         is_again = true;
-        let attempt = attempt(&healthy, deadline, &asking)?;
+        let attempt = match catch(|| attempt(&healthy, deadline, &asking)) {
+            // Found past the segments, as where hits are shown: some shard's, but not told whose.
+            Err(error) if error.kind() == ErrorKind::ShardDamaged => Attempt::Failed(damaged_of(&healthy, error)?),
+            attempt => attempt?,
+        };
         match attempt {
             Attempt::Done(response, last) => break (*response, last),
             Attempt::Failed(failed) => {
@@ -389,6 +393,22 @@ fn failed_of(ready: &[Ready]) -> Vec<FailedShard> {
     ready.iter().filter_map(failed).collect()
 }
 
+/// The shards in which damage was found; the error itself if there are none.
+fn damaged_of(shards: &[ShardSearch], error: Error) -> Result<Vec<FailedShard>> {
+    let failed: Vec<FailedShard> = shards
+        .iter()
+        .filter_map(|shard| {
+            let mut segments = shard.snapshot.segments.iter();
+            let damage = segments.find_map(|segment| segment.derived.damage())?;
+            Some(failed_shard(shard, damage.clone()))
+        })
+        .collect();
+    match failed.is_empty() {
+        true => Err(error),
+        false => Ok(failed),
+    }
+}
+
 fn failed_shard(shard: &ShardSearch, error: Error) -> FailedShard {
     let index = shard.snapshot.index.to_string();
     FailedShard {
@@ -520,6 +540,10 @@ fn run_task(shared: &Shared, shard: &Ready, task: &Task, step: Step) -> Result<(
     let partials = match outcome {
         Ok(partials) => partials?,
         Err(_) => {
+            // As where Tantivy met what a read before it left behind.
+            if let Some(damage) = task.segment.derived.damage() {
+                return Err(damage.clone());
+            }
             return Err(Error::internal(format!(
                 "searching segment _{} failed, the log says why",
                 task.segment.generation

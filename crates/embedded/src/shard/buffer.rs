@@ -18,6 +18,7 @@ use crate::analysis;
 use crate::directory::{DiskDirectory, NO_SPACE};
 use crate::mapper::MappedDocument;
 use crate::schema::fields;
+use crate::splits::reads::catch;
 
 /// Sizes the first hash table of terms; it grows by itself. Small, because most buffers hold what
 /// came within a second.
@@ -201,7 +202,7 @@ impl BufferState {
 /// Runs code of the segment library; a panic in it becomes an error, so that the shard stops
 /// instead of going on with documents in other places than it thinks.
 pub(super) fn guarded<T>(what: &str, run: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(Error::internal(format!("{what} panicked"))))
+    catch_unwind(AssertUnwindSafe(|| catch(run))).unwrap_or_else(|_| Err(Error::internal(format!("{what} panicked"))))
 }
 
 /// An error of the segment library, as ours: a full disk stays one.

@@ -9,8 +9,8 @@ use firn_storage::disk::Disk;
 use serde::{Deserialize, Serialize};
 
 use super::deletes::DeleteSet;
+use crate::block_checksums::FileSum;
 use crate::data_folder::NotedVersion;
-use crate::directory::FileSum;
 
 /// First word of a commit point.
 const MAGIC: &str = "firn-shard";
@@ -181,10 +181,7 @@ pub(super) fn write_deletes(
     Ok(DeletesFile {
         name,
         count: deletes.count(),
-        sum: FileSum {
-            len: bytes.len() as u64,
-            crc: crc32c::crc32c(&bytes),
-        },
+        sum: FileSum::of(&bytes),
     })
 }
 
@@ -196,7 +193,7 @@ pub(super) fn read_deletes(disk: &dyn Disk, dir: &Path, file: &DeletesFile, docs
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(damaged(&path, "it is missing")),
         Err(error) => return Err(error.into()),
     };
-    if bytes.len() as u64 != file.sum.len || crc32c::crc32c(&bytes) != file.sum.crc {
+    if FileSum::of(&bytes) != file.sum {
         return Err(damaged(&path, "its checksum does not match"));
     }
     DeleteSet::from_bytes(&bytes, docs)
@@ -205,7 +202,7 @@ pub(super) fn read_deletes(disk: &dyn Disk, dir: &Path, file: &DeletesFile, docs
 }
 
 /// The error of a shard whose file is damaged.
-pub(super) fn damaged(path: &Path, what: &str) -> Error {
+pub(crate) fn damaged(path: &Path, what: &str) -> Error {
     Error::new(
         ErrorKind::ShardDamaged,
         format!("file [{}] of the shard is damaged: {what}", path.display()),

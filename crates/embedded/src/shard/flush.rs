@@ -320,6 +320,10 @@ impl Shard {
                 .iter()
                 .find(|segment| segment.meta.generation == *generation);
             if before.is_none() {
+                // The WAL still has its documents: opened again, the shard makes it anew.
+                if let Some(damage) = open.damage() {
+                    return Err(self.fail(damage.clone()));
+                }
                 // After a failed sync the system may call lost bytes clean, so a second one proves
                 // nothing: opened again, the shard makes the segment anew from its WAL.
                 self.sync_segment(&open.meta).map_err(|error| self.fail(error))?;

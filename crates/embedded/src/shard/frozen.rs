@@ -10,6 +10,7 @@ use tantivy::SegmentReader;
 use super::Shard;
 use super::commit::{SegmentMeta, damaged, read_deletes, segment_dir};
 use super::deletes::DeleteSet;
+use crate::block_checksums::CHECKSUMS_FILE;
 use crate::tenants::SegmentTenants;
 
 /// A segment of a commit point with the deletes of that moment. Its files are open: a merge may take the segment
@@ -75,8 +76,11 @@ impl Shard {
             let generation = segment.meta.generation;
             let open = self.open_segment(generation)?;
             let dir = segment_dir(&self.config.dir, generation);
+            let mut meta = segment.meta.clone();
+            // A split has checksums of its own, and a restore makes these anew.
+            meta.files.remove(CHECKSUMS_FILE);
             let mut files = BTreeMap::new();
-            for name in segment.meta.files.keys() {
+            for name in meta.files.keys() {
                 files.insert(name.clone(), self.config.disk.map(&dir.join(name))?);
             }
             let deletes = match &segment.deletes {
@@ -84,7 +88,7 @@ impl Shard {
                 None => DeleteSet::default(),
             };
             frozen.push(FrozenSegment {
-                meta: segment.meta.clone(),
+                meta,
                 reader: open.reader.clone(),
                 files,
                 tenants: open.tenants.clone(),

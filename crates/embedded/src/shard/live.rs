@@ -1,19 +1,19 @@
 //! Segments as the shard holds them: open for reading, with the deletes of this moment.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use firn_engine::document::StoredDocument;
 use firn_model::ids::AutoId;
-use firn_model::{ErrorKind, Result};
+use firn_model::{Error, ErrorKind, Result};
 use tantivy::columnar::Column;
 use tantivy::schema::{IndexRecordOption, TantivyDocument, Value};
 use tantivy::store::StoreReader;
 use tantivy::{DocSet, Index, SegmentReader, TERMINATED, Term};
 
 use super::buffer::tantivy_error;
+use super::checksums;
 use super::commit::{DeletesFile, SegmentMeta, damaged, segment_dir};
 use super::config::ShardConfig;
 use super::deletes::DeleteSet;
@@ -22,10 +22,12 @@ use super::seq_nos::SeqNos;
 use super::tenant_count::{self, TenantColumns};
 use super::tenant_file::{self, TENANTS_FILE};
 use crate::analysis;
+use crate::block_checksums::CHECKSUMS_FILE;
 use crate::derived::Derived;
 use crate::directory::DiskDirectory;
 use crate::schema::{IGNORED, fields};
 use crate::segment::{AliveBits, Segment};
+use crate::splits::reads::{self, catch};
 use crate::tenants::SegmentTenants;
 
 /// The file of ids' hashes in a segment's folder.
@@ -36,8 +38,10 @@ pub(super) struct OpenSegment {
     pub(super) meta: SegmentMeta,
     pub(super) index: Index,
     pub(super) reader: SegmentReader,
+    pub(super) directory: DiskDirectory,
     seq_nos: SeqNos,
-    versions: Option<Column<u64>>,
+    /// Opened when first asked for.
+    versions: OnceLock<Option<Column<u64>>>,
     /// `None`: no user-given ids.
     pub(super) filter: Option<IdFilter>,
     pub(super) tenants: Option<Arc<SegmentTenants>>,
@@ -61,7 +65,8 @@ impl OpenSegment {
     /// checksums are not: see [`Self::verify`].
     pub(super) fn open(config: &ShardConfig, meta: SegmentMeta) -> Result<Arc<Self>> {
         let dir = segment_dir(&config.dir, meta.generation);
-        for (name, sum) in &meta.files {
+        // A file of checksums that is damaged or missing is made anew.
+        for (name, sum) in meta.files.iter().filter(|(name, _)| *name != CHECKSUMS_FILE) {
             let path = dir.join(name);
             match config.disk.len(&path) {
                 Ok(len) if len == sum.len => {}
@@ -72,7 +77,8 @@ impl OpenSegment {
                 Err(error) => return Err(error.into()),
             }
         }
-        let directory = DiskDirectory::open(Arc::clone(&config.disk), dir.clone());
+        let checksums = checksums::read(config, &dir, &meta)?;
+        let directory = DiskDirectory::open(Arc::clone(&config.disk), dir.clone(), meta.files.clone(), checksums);
         let filter = if meta.user_ids > 0 && meta.files.contains_key(FILTER_FILE) {
             let path = dir.join(FILTER_FILE);
             let bytes = config.disk.read(&path)?;
@@ -97,9 +103,12 @@ impl OpenSegment {
         };
         // Tantivy panics over some kinds of damage.
         let opened = catch_unwind(AssertUnwindSafe(|| {
-            let mut index = Index::open(directory).map_err(|error| damaged(&dir, &error.to_string()))?;
-            let reader = open_reader(&mut index)?;
-            Self::new(index, reader, meta, filter, tenants)
+            catch(|| {
+                let index = Index::open(directory.clone());
+                let mut index = index.map_err(|error| damaged(&dir, &error.to_string()))?;
+                let reader = open_reader(&mut index)?;
+                Self::new(index, reader, directory, meta, filter, tenants)
+            })
         }));
         match opened {
             Ok(Err(error)) if error.kind() == ErrorKind::Internal => Err(damaged(&dir, error.reason())),
@@ -132,12 +141,13 @@ impl OpenSegment {
         }
         meta.files = directory.finish()?;
         meta.size_bytes = meta.files.values().map(|sum| sum.len).sum();
-        Self::new(index, reader, meta, filter, tenants)
+        Self::new(index, reader, directory.clone(), meta, filter, tenants)
     }
 
     fn new(
         index: Index,
         reader: SegmentReader,
+        directory: DiskDirectory,
         meta: SegmentMeta,
         filter: Option<IdFilter>,
         tenants: Option<SegmentTenants>,
@@ -149,15 +159,15 @@ impl OpenSegment {
                 meta.docs
             )));
         }
-        let seq_nos = SeqNos::open(&reader, meta.ordered)?;
-        let versions = reader.fast_fields().column_opt("_version").map_err(tantivy_error)?;
-        let derived = Arc::new(Derived::new(&reader));
+        let seq_nos = SeqNos::new(&reader, meta.ordered);
+        let derived = Arc::new(Derived::of_directory(&reader, directory.clone()));
         Ok(Arc::new(Self {
             meta,
             index,
             reader,
+            directory,
             seq_nos,
-            versions,
+            versions: OnceLock::new(),
             filter,
             tenants: tenants.map(Arc::new),
             derived,
@@ -169,10 +179,17 @@ impl OpenSegment {
     }
 
     pub(super) fn version(&self, doc: u32) -> u64 {
-        self.versions
-            .as_ref()
-            .and_then(|versions| versions.first(doc))
-            .unwrap_or(1)
+        let open = || {
+            let column = self.reader.fast_fields().column_opt("_version");
+            column.unwrap_or_else(|error| reads::fail(tantivy_error(error)))
+        };
+        let versions = self.versions.get_or_init(open);
+        versions.as_ref().and_then(|versions| versions.first(doc)).unwrap_or(1)
+    }
+
+    /// The damage that was found in its files so far.
+    pub(super) fn damage(&self) -> Option<&Error> {
+        self.directory.damage()
     }
 
     /// Whether it holds documents of tenants that are not ordered by them.
@@ -260,12 +277,11 @@ impl OpenSegment {
     }
 
     /// Reads every byte of every file against its checksum.
-    pub(super) fn verify(&self, config: &ShardConfig) -> Result<()> {
-        let dir = segment_dir(&config.dir, self.meta.generation);
-        for (name, sum) in &self.meta.files {
-            verify_file(config, &dir.join(name), sum.crc)?;
-        }
-        Ok(())
+    pub(super) fn verify(&self) -> Result<()> {
+        let files = self.meta.files.iter();
+        files
+            .into_iter()
+            .try_for_each(|(name, sum)| self.directory.verify(name, *sum))
     }
 }
 
@@ -280,14 +296,6 @@ pub(super) fn open_reader(index: &mut Index) -> Result<SegmentReader> {
         )));
     };
     SegmentReader::open(segment).map_err(tantivy_error)
-}
-
-fn verify_file(config: &ShardConfig, path: &Path, crc: u32) -> Result<()> {
-    let bytes = config.disk.map(path)?;
-    if crc32c::crc32c(&bytes) != crc {
-        return Err(damaged(path, "its checksum does not match"));
-    }
-    Ok(())
 }
 
 impl LiveSegment {

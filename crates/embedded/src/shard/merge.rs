@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use firn_model::{ErrorKind, Result};
+use firn_model::Result;
 use firn_storage::disk::Disk;
 use tantivy::SegmentReader;
 use tantivy::columnar::ColumnIndex;
@@ -27,7 +27,7 @@ use self::order::Order;
 use self::reorder::Rewritten;
 use super::Shard;
 use super::buffer::{guarded, index_settings, tantivy_error};
-use super::commit::{SegmentMeta, damaged, segment_dir};
+use super::commit::{SegmentMeta, segment_dir};
 use super::deletes::{DeleteSet, Ranks};
 use super::filter::{self, IdFilter};
 use super::live::{LiveSegment, OpenSegment, open_reader};
@@ -110,7 +110,7 @@ impl Shard {
                 let with_deletes = state
                     .segments
                     .iter()
-                    .filter(|segment| segment.deletes.count() > 0 && !state.is_damaged(segment));
+                    .filter(|segment| segment.deletes.count() > 0 && segment.open.damage().is_none());
                 with_deletes.map(|segment| vec![segment.generation()]).collect()
             } else {
                 vec![choose_forced(&state, max_segments.max(1))]
@@ -122,11 +122,9 @@ impl Shard {
         self.flush_now()?;
         self.refresh_now()?;
         let state = self.state.lock();
-        match state.segments.iter().find(|segment| state.is_damaged(segment)) {
-            Some(segment) => {
-                let dir = segment_dir(&self.config.dir, segment.generation());
-                Err(damaged(&dir, "it was left out of the merge"))
-            }
+        // What is damaged was left out.
+        match state.segments.iter().find_map(|segment| segment.open.damage()) {
+            Some(damage) => Err(damage.clone()),
             None => Ok(()),
         }
     }
@@ -198,12 +196,7 @@ impl Shard {
         // A merge reads everything once anyway, so damage is found here and not spread.
         for source in sources {
             self.check_not_stopped()?;
-            if let Err(error) = source.open.verify(&self.config) {
-                if error.kind() == ErrorKind::ShardDamaged {
-                    self.state.lock().damaged.insert(source.open.meta.generation);
-                }
-                return Err(error);
-            }
+            source.open.verify()?;
         }
         let living: Vec<&Source> = sources.iter().filter(|source| source.survivors() > 0).collect();
         if living.is_empty() {

@@ -9,6 +9,7 @@
 
 mod apply;
 mod buffer;
+mod checksums;
 mod commit;
 mod config;
 mod deletes;
@@ -22,7 +23,9 @@ mod moving;
 mod purge;
 mod record;
 mod recovery;
+mod repair;
 mod restored;
+mod scrub;
 mod seq_nos;
 mod state;
 mod stoppable;
@@ -47,14 +50,16 @@ use firn_storage::wal::{Position, Wal};
 use parking_lot::Mutex;
 
 use self::commit::CommitPoint;
-pub(crate) use self::commit::SegmentMeta;
+pub(crate) use self::commit::{SegmentMeta, damaged};
 pub use self::config::ShardConfig;
 pub(crate) use self::deletes::DeleteSet;
 pub use self::frozen::FrozenSegment;
 use self::live::OpenSegment;
 pub use self::moving::ShardCopy;
 pub use self::purge::Purged;
+pub use self::repair::{CommittedId, Replacement};
 pub use self::restored::RestoredSegment;
+pub use self::scrub::{ScrubPosition, Scrubbed};
 use self::state::{Flags, State};
 #[cfg(test)]
 pub(crate) use self::tenant_file::encode as encode_tenants;
@@ -62,6 +67,7 @@ pub(crate) use self::tenant_file::{TENANTS_FILE, decode as decode_tenants};
 use crate::data_folder::NotedVersion;
 use crate::mapper::MappedDocument;
 use crate::segment::ShardSnapshot;
+use crate::splits::reads::catch;
 
 /// One shard of an index. All methods may be called from several threads; those that do heavy
 /// work block the calling thread, so none may be called on an async thread.
@@ -243,11 +249,10 @@ impl Shard {
 
     /// Reads a document. `realtime`: what is applied, else only what is searchable.
     pub fn get(&self, id: &str, realtime: bool) -> Result<Option<StoredDocument>> {
-        if realtime {
-            self.get_realtime(id)
-        } else {
-            self.get_searchable(id)
-        }
+        catch(|| match realtime {
+            true => self.get_realtime(id),
+            false => self.get_searchable(id),
+        })
     }
 
     /// Makes everything applied so far searchable; false if there was nothing to do.
@@ -302,7 +307,7 @@ impl Shard {
     /// only those that have an `@timestamp`, and none at or after it. What is written meanwhile may
     /// stay. Long; never blocks writes. After an error, ask again.
     pub fn purge_tenant(&self, tenant: &str, before_ms: Option<i64>) -> Result<Purged> {
-        self.purge_now(tenant, before_ms)
+        catch(|| self.purge_now(tenant, before_ms))
     }
 
     /// What searches see.
@@ -366,7 +371,7 @@ impl Shard {
         };
         // A merge may remove one meanwhile; its files stay until the next flush, which waits.
         let _commit = self.commit_lock.lock();
-        segments.iter().try_for_each(|segment| segment.verify(&self.config))
+        segments.iter().try_for_each(|segment| segment.verify())
     }
 
     /// Why the shard stopped taking writes, if it did: an I/O error. Dropping it and opening it

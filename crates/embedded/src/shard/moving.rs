@@ -18,7 +18,7 @@ use super::commit::{CommitPoint, CommittedSegment, damaged, read_deletes, segmen
 use super::config::ShardConfig;
 use super::live::OpenSegment;
 use super::recovery::open_wal;
-use crate::directory::FileSum;
+use crate::block_checksums::FileSum;
 
 /// Bytes that are written between two looks whether to go on.
 const CHUNK_BYTES: usize = 4 << 20;

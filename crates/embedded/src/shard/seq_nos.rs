@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
-use firn_model::Result;
 use tantivy::SegmentReader;
 use tantivy::columnar::Column;
 
 use super::buffer::tantivy_error;
+use crate::splits::reads;
 
 /// Documents of a zone. In a clustered segment the documents of a tenant stand by time, which is
 /// nearly the order of their numbers, so that a number is within the bounds of about one zone for
@@ -15,7 +15,9 @@ const ZONE_DOCS: u32 = 256;
 
 /// The sequence numbers of a segment.
 pub(super) struct SeqNos {
-    column: Column<u64>,
+    /// Opened when first asked for: all of it is verified then.
+    column: OnceLock<Column<u64>>,
+    reader: SegmentReader,
     /// Documents stand in the order of their numbers.
     is_ordered: bool,
     /// Smallest and largest of each zone, where they do not; read when first asked for.
@@ -23,16 +25,25 @@ pub(super) struct SeqNos {
 }
 
 impl SeqNos {
-    pub(super) fn open(reader: &SegmentReader, is_ordered: bool) -> Result<Self> {
-        Ok(Self {
-            column: reader.fast_fields().u64("_seq_no").map_err(tantivy_error)?,
+    pub(super) fn new(reader: &SegmentReader, is_ordered: bool) -> Self {
+        Self {
+            column: OnceLock::new(),
+            reader: reader.clone(),
             is_ordered,
             zones: OnceLock::new(),
+        }
+    }
+
+    /// Unwinds with [`reads::ReadFailed`] where the column cannot be read.
+    fn column(&self) -> &Column<u64> {
+        self.column.get_or_init(|| {
+            let column = self.reader.fast_fields().u64("_seq_no");
+            column.unwrap_or_else(|error| reads::fail(tantivy_error(error)))
         })
     }
 
     pub(super) fn of(&self, doc: u32) -> u64 {
-        self.column.first(doc).unwrap_or(0)
+        self.column().first(doc).unwrap_or(0)
     }
 
     pub(super) fn find(&self, seq_no: u64) -> Option<u32> {
@@ -43,7 +54,7 @@ impl SeqNos {
     }
 
     fn find_ordered(&self, seq_no: u64) -> Option<u32> {
-        let docs = self.column.num_docs();
+        let docs = self.column().num_docs();
         let mut range = 0..docs;
         while range.start < range.end {
             let middle = range.start + (range.end - range.start) / 2;
@@ -74,7 +85,7 @@ impl SeqNos {
     fn zones(&self) -> &[(u64, u64)] {
         self.zones.get_or_init(|| {
             let mut values = [0; ZONE_DOCS as usize];
-            let zones = (0..self.column.num_docs()).step_by(ZONE_DOCS as usize).map(|start| {
+            let zones = (0..self.column().num_docs()).step_by(ZONE_DOCS as usize).map(|start| {
                 let values = self.read(start, &mut values).iter();
                 values.fold((u64::MAX, u64::MIN), |(low, high), value| {
                     (low.min(*value), high.max(*value))
@@ -86,8 +97,8 @@ impl SeqNos {
 
     /// The numbers of the zone that starts at a document. Each document has exactly one.
     fn read<'a>(&self, start: u32, values: &'a mut [u64; ZONE_DOCS as usize]) -> &'a [u64] {
-        let count = ZONE_DOCS.min(self.column.num_docs() - start) as usize;
-        self.column.values.get_range(start.into(), &mut values[..count]);
+        let count = ZONE_DOCS.min(self.column().num_docs() - start) as usize;
+        self.column().values.get_range(start.into(), &mut values[..count]);
         &values[..count]
     }
 }

@@ -79,8 +79,6 @@ pub(super) struct State {
     pub(super) merging: HashSet<u64>,
     /// Generations that a merge writes.
     pub(super) merging_into: HashSet<u64>,
-    /// Generations that a merge found damaged: no merge reads them again.
-    pub(super) damaged: HashSet<u64>,
     pub(super) flags: Arc<Flags>,
     pub(super) record: RecordWriter,
     pub(super) index_total: u64,
@@ -98,7 +96,6 @@ impl State {
             tombstones: HashMap::new(),
             merging: HashSet::new(),
             merging_into: HashSet::new(),
-            damaged: HashSet::new(),
             flags: Arc::default(),
             record: RecordWriter::default(),
             index_total: 0,
@@ -117,10 +114,6 @@ impl State {
     pub(super) fn stop(&mut self, error: Error) {
         self.stopped.get_or_insert(error);
         self.flags.is_stopped.store(true, Ordering::Release);
-    }
-
-    pub(super) fn is_damaged(&self, segment: &LiveSegment) -> bool {
-        self.damaged.contains(&segment.generation())
     }
 
     pub(super) fn take_generation(&mut self) -> u64 {

@@ -521,6 +521,16 @@ fn damaged_segments_are_found() {
         let path = folder.join(&entry.name);
         let cut = disk.kill();
         cut.damage(&path, |bytes| bytes.truncate(bytes.len() - 1)).unwrap();
+        if entry.name == "checksums.bin" {
+            // It repeats what the others say, and is made anew.
+            Harness::open(Arc::new(cut.clone()), &dir)
+                .unwrap()
+                .shard
+                .verify()
+                .unwrap();
+            assert_eq!(cut.len(&path).unwrap(), entry.len);
+            continue;
+        }
         let Err(error) = Harness::open(Arc::new(cut), &dir) else {
             panic!("{} opened", path.display())
         };

@@ -7,6 +7,7 @@ use super::config::ShardConfig;
 use super::filter;
 use super::live::made_seq_no;
 use super::state::State;
+use crate::splits::reads::catch;
 
 /// A live document.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +35,11 @@ pub(super) struct Tombstone {
 impl State {
     /// The live document with this id, buffered or not. At most one is alive.
     pub(super) fn find(&self, config: &ShardConfig, id: &str) -> Result<Option<Found>> {
+        // Damage must not unwind through a batch of which a part has its places.
+        catch(|| self.find_in_all(config, id))
+    }
+
+    fn find_in_all(&self, config: &ShardConfig, id: &str) -> Result<Option<Found>> {
         for (index, buffer) in self.buffers.iter().enumerate() {
             if let Some(entry) = buffer.ids.get(id)
                 && !buffer.deletes.contains(entry.doc)

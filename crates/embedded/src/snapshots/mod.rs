@@ -10,6 +10,7 @@ mod failed;
 mod known;
 mod manage;
 mod remount;
+mod repair;
 mod restore;
 mod restores;
 mod rewrite;

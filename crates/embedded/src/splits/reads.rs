@@ -110,6 +110,11 @@ impl Reads {
 /// What a reader that nobody expects to fail unwinds with, and a scorer that is to stop.
 pub(crate) struct ReadFailed(pub(crate) Error);
 
+/// Unwinds with why a read failed.
+pub(crate) fn fail(error: Error) -> ! {
+    resume_unwind(Box::new(ReadFailed(error)))
+}
+
 /// Runs some work, of which a read that failed inside is the outcome. Other panics go on.
 pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(work)) {

@@ -20,6 +20,7 @@ use super::directory::SplitFiles;
 use super::open::{damaged, places};
 use super::write::COPIED;
 use super::{SplitBytes, SplitDocument, names, terms};
+use crate::block_checksums::CHECKSUMS_FILE;
 use crate::directory::DiskDirectory;
 use crate::schema::fields;
 use crate::search::failed;
@@ -82,8 +83,9 @@ pub(crate) fn restore_segment(
     let mut meta = about.segment;
     let written = directory.finish()?;
     let store = format!("{}.{}", split.segment, names::STORE);
-    // The store alone is written anew; all else has to be what the segment was.
-    for (name, sum) in meta.files.iter().filter(|(name, _)| **name != store) {
+    // The store is written anew, and with it its checksums; all else has to be what the segment was.
+    let is_made_anew = |name: &str| name == store || name == CHECKSUMS_FILE;
+    for (name, sum) in meta.files.iter().filter(|(name, _)| !is_made_anew(name)) {
         if written.get(name) != Some(sum) {
             return Err(damaged(
                 split,

@@ -6,6 +6,7 @@ mod closed_snapshots;
 mod clustering_cost;
 mod contexts;
 mod costs;
+mod damaged_segments;
 mod data_streams;
 mod disk_full;
 mod ending;

@@ -521,6 +521,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         help: "Free space that is always enough for a flood stage given as a percentage, however large the disk.",
     },
     Definition {
+        name: "indices.scrub.period",
+        section: DISK,
+        kind: Kind::DurationOrNever,
+        default: Fixed("7d"),
+        help: "Within so long every byte of every segment is read against its checksums in the background, so that damage is found where nobody searches; -1 for never. firn's own setting.",
+    },
+    Definition {
         name: "xpack.searchable.snapshot.shared_cache.size",
         section: DISK,
         kind: Kind::BytesOrShare,

@@ -111,6 +111,8 @@ pub(crate) struct ServeSettings {
     pub(crate) async_search_bytes: u64,
     pub(crate) discover: DiscoverLimits,
     pub(crate) search_idle_after: Duration,
+    /// `None`: never.
+    pub(crate) scrub_period: Option<Duration>,
     /// `None`: nothing is logged.
     pub(crate) slow_query: Option<Duration>,
     pub(crate) log_level: String,
@@ -217,6 +219,7 @@ impl ServeSettings {
             search_idle_after: values
                 .duration("index.search.idle.after")?
                 .expect("a duration that cannot be never"),
+            scrub_period: values.duration("indices.scrub.period")?,
             slow_query: values.duration("index.search.slowlog.threshold.query.warn")?,
             log_level: values.text("logger.level")?.expect("a fixed default"),
             log_format: match values.text("logger.format")?.as_deref() {

@@ -18,7 +18,7 @@ use tantivy::directory::footer::Footer;
 use tokio::runtime::Handle;
 
 use super::support::*;
-use crate::directory::FileSum;
+use crate::block_checksums::FileSum;
 use crate::search::ShardSearch;
 use crate::segment::{Segment, ShardSnapshot};
 use crate::shard::{DeleteSet, FrozenSegment, SegmentMeta};

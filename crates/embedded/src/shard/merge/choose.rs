@@ -19,7 +19,7 @@ pub(super) fn choose(state: &State, config: &ShardConfig, docs_max: u32) -> Vec<
             .segments
             .iter()
             .filter(|segment| !state.merging.contains(&segment.generation()))
-            .filter(|segment| !state.is_damaged(segment))
+            .filter(|segment| segment.open.damage().is_none())
     };
     // What is deleted altogether goes at once; it costs nothing.
     let empty: Vec<u64> = free()
@@ -98,7 +98,7 @@ pub(super) fn choose_forced(state: &State, max_segments: usize) -> Vec<u64> {
     let mut segments: Vec<&LiveSegment> = state
         .segments
         .iter()
-        .filter(|segment| !state.is_damaged(segment))
+        .filter(|segment| segment.open.damage().is_none())
         .collect();
     segments.sort_by_key(|segment| segment.live_docs());
     if segments.len() > max_segments {

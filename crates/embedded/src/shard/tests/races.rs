@@ -301,6 +301,29 @@ fn a_damaged_segment_stops_no_other_merge() {
 }
 
 #[test]
+fn a_damaged_segment_that_no_commit_point_names_is_made_anew_from_the_wal() {
+    let (disk, dir) = sim();
+    let harness = create(&disk, &dir, 0);
+    for number in 0..4 {
+        harness.index(Some(&format!("{number}")), r#"{"message":"some words"}"#);
+    }
+    harness.shard.refresh().unwrap();
+    let folder = dir.join("segments/_1");
+    let entries = disk.list(&folder).unwrap();
+    let store = entries.iter().find(|entry| entry.name.ends_with(".store")).unwrap();
+    disk.damage(&folder.join(&store.name), |bytes| bytes[0] ^= 1).unwrap();
+    let error = harness.shard.verify().unwrap_err();
+    assert!(error.reason().contains("the block at offset 0"), "{error}");
+    assert_eq!(harness.shard.flush().unwrap_err().kind(), ErrorKind::ShardDamaged);
+    assert!(harness.shard.failure().is_some());
+    drop(harness);
+    let harness = Harness::open(Arc::new(disk), &dir).unwrap();
+    assert_eq!(harness.documents().len(), 4);
+    harness.shard.flush().unwrap();
+    harness.shard.verify().unwrap();
+}
+
+#[test]
 fn tombstones_are_bounded() {
     let (disk, dir) = sim();
     let harness = create(&disk, &dir, 0);

@@ -1,0 +1,274 @@
+//! The scrub: reads every byte of every segment on this node against its checksums again within a period.
+//!
+//! A search verifies what it reads. What nobody searches for is verified here, so that damage is found while a snapshot
+//! may still hold the segment. A pass takes the segments that there are when it begins, in an order of its own, and
+//! spreads them evenly over the period: a restart begins another pass, in another order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use firn_model::{ErrorKind, Result};
+use parking_lot::Mutex;
+
+use crate::engine::Core;
+use crate::engine::state::{IndexState, ShardSlot};
+use crate::pool::Flow;
+use crate::shard::{ScrubPosition, Scrubbed};
+use crate::ticker::{Lowered, is_gone, yield_to_others};
+
+/// How far the scrub stands back, as merges do.
+const SCRUB_NICE: i32 = 10;
+/// Bytes read before a merge gets its turn.
+const TURN_BYTES: u64 = 64 << 20;
+
+/// A segment that is still to be read in this pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Target {
+    index: Arc<str>,
+    uuid: String,
+    shard: u32,
+    generation: u64,
+}
+
+/// One time through all segments.
+#[derive(Debug, Default)]
+struct Pass {
+    /// `None`: none has begun yet.
+    started_ms: Option<i64>,
+    remaining: VecDeque<Target>,
+    /// Where the first of them goes on.
+    position: ScrubPosition,
+    bytes_total: u64,
+    bytes_done: u64,
+}
+
+impl Pass {
+    /// Whether more should have been read by now.
+    fn is_behind(&self, now_ms: i64, period_ms: u64) -> bool {
+        let Some(started_ms) = self.started_ms else {
+            return false;
+        };
+        let elapsed_ms = u64::try_from(now_ms - started_ms).unwrap_or_default();
+        let due = u128::from(self.bytes_total) * u128::from(elapsed_ms) / u128::from(period_ms.max(1));
+        !self.remaining.is_empty() && (elapsed_ms >= period_ms || u128::from(self.bytes_done) < due)
+    }
+
+    /// Whether it is time for the next one.
+    fn is_over(&self, now_ms: i64, period_ms: u64) -> bool {
+        let is_due = |started_ms| u64::try_from(now_ms - started_ms).unwrap_or_default() >= period_ms;
+        self.remaining.is_empty() && self.started_ms.is_none_or(is_due)
+    }
+}
+
+/// See the module.
+pub(crate) struct Scrub {
+    pass: Mutex<Pass>,
+    random: Mutex<fastrand::Rng>,
+    /// A turn is queued or running.
+    is_running: AtomicBool,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) passes: AtomicU64,
+    /// When the last pass was through, ms since epoch UTC; 0: none was.
+    pub(crate) last_pass_ms: AtomicU64,
+}
+
+impl Scrub {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            pass: Mutex::default(),
+            random: Mutex::new(fastrand::Rng::with_seed(seed)),
+            is_running: AtomicBool::new(false),
+            bytes: AtomicU64::new(0),
+            passes: AtomicU64::new(0),
+            last_pass_ms: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Core {
+    /// Reads on where the pass is behind its time, and begins the next one.
+    pub(crate) fn scrub_in_background(self: &Arc<Self>) {
+        let Some(period_ms) = self.config.scrub_period_ms else {
+            return;
+        };
+        let now_ms = self.now_ms();
+        {
+            let mut pass = self.scrub.pass.lock();
+            if pass.is_over(now_ms, period_ms) {
+                *pass = self.new_pass(now_ms);
+            }
+            if !pass.is_behind(now_ms, period_ms) {
+                return;
+            }
+        }
+        if self.scrub.is_running.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let core = Arc::clone(self);
+        let queued = self.merge_pool.spawn(&Flow::node(), move || {
+            let _lowered = Lowered(&core.scrub.is_running);
+            yield_to_others(SCRUB_NICE);
+            core.scrub_turn(period_ms);
+        });
+        if queued.is_err() {
+            self.scrub.is_running.store(false, Ordering::Release);
+        }
+    }
+
+    fn new_pass(&self, now_ms: i64) -> Pass {
+        let mut remaining = Vec::new();
+        let mut bytes_total = 0;
+        for (index, slot) in self.state().written_slots() {
+            let Ok(shard) = slot.shard() else { continue };
+            for (generation, bytes) in shard.segments_to_scrub() {
+                bytes_total += bytes;
+                remaining.push(Target {
+                    index: Arc::clone(&index.name),
+                    uuid: index.metadata.uuid.clone(),
+                    shard: slot.number,
+                    generation,
+                });
+            }
+        }
+        self.scrub.random.lock().shuffle(&mut remaining);
+        Pass {
+            started_ms: Some(now_ms),
+            remaining: remaining.into(),
+            bytes_total,
+            ..Pass::default()
+        }
+    }
+
+    fn scrub_turn(&self, period_ms: u64) {
+        let mut bytes = 0;
+        while bytes < TURN_BYTES && !self.is_closing() {
+            let (target, position) = {
+                let pass = self.scrub.pass.lock();
+                let is_behind = pass.is_behind(self.now_ms(), period_ms);
+                match pass.remaining.front().filter(|_| is_behind) {
+                    Some(target) => (target.clone(), pass.position.clone()),
+                    None => return,
+                }
+            };
+            let scrubbed = self.scrub_target(&target, &position);
+            let scrubbed = scrubbed.unwrap_or_else(|error| {
+                // Of damage the log says more where it is found.
+                if error.kind() != ErrorKind::ShardDamaged && !is_gone(error.kind()) {
+                    tracing::warn!(index = &*target.index, shard = target.shard, %error, "cannot verify a segment");
+                }
+                Scrubbed { bytes: 0, next: None }
+            });
+            bytes += scrubbed.bytes;
+            self.note_scrubbed(scrubbed);
+        }
+    }
+
+    fn scrub_target(&self, target: &Target, position: &ScrubPosition) -> Result<Scrubbed> {
+        let gone = Scrubbed { bytes: 0, next: None };
+        let state = self.state();
+        let index = state.indices.get(&target.index);
+        let Some(index) = index.filter(|index| index.metadata.uuid == target.uuid) else {
+            return Ok(gone);
+        };
+        match index.shards.get(target.shard as usize) {
+            Some(slot) => slot.shard()?.scrub(target.generation, position),
+            None => Ok(gone),
+        }
+    }
+
+    fn note_scrubbed(&self, scrubbed: Scrubbed) {
+        let scrub = &self.scrub;
+        scrub.bytes.fetch_add(scrubbed.bytes, Ordering::Relaxed);
+        let mut pass = scrub.pass.lock();
+        pass.bytes_done += scrubbed.bytes;
+        match scrubbed.next {
+            Some(next) => pass.position = next,
+            None => {
+                pass.position = ScrubPosition::default();
+                pass.remaining.pop_front();
+                if pass.remaining.is_empty() {
+                    scrub.passes.fetch_add(1, Ordering::Relaxed);
+                    let now_ms = u64::try_from(self.now_ms()).unwrap_or_default();
+                    scrub.last_pass_ms.store(now_ms, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Counts the damage of a shard that was not there at the last look, and has it repaired.
+    pub(crate) fn watch_damage(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>) {
+        // It is being opened or exchanged: the next look tells what became of it.
+        if slot.repairing.load(Ordering::Acquire) || slot.opening.try_lock().is_none() {
+            return;
+        }
+        let damaged: Vec<u64> = match slot.shard() {
+            Ok(shard) => shard.damage().into_iter().map(|(generation, _)| generation).collect(),
+            Err(error) if error.kind() == ErrorKind::ShardDamaged => vec![NOT_OPEN],
+            Err(_) => return,
+        };
+        let mut known = slot.damaged.lock();
+        let new = damaged.iter().filter(|generation| !known.contains(generation)).count();
+        self.damage.found.fetch_add(new as u64, Ordering::Relaxed);
+        known.retain(|generation| damaged.contains(generation));
+        known.extend(&damaged);
+        drop(known);
+        if !damaged.is_empty() {
+            self.repair_in_background(index, slot);
+        }
+    }
+}
+
+/// Stands for the segment of a shard that cannot be opened.
+const NOT_OPEN: u64 = u64::MAX;
+
+/// Counts damage since the start.
+#[derive(Debug, Default)]
+pub(crate) struct DamageCounters {
+    /// Segments, and shards that could not be opened.
+    pub(crate) found: AtomicU64,
+    /// Segments that were exchanged for those of a snapshot.
+    pub(crate) repaired: AtomicU64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pass(bytes_total: u64) -> Pass {
+        Pass {
+            started_ms: Some(1000),
+            remaining: VecDeque::from([Target {
+                index: "logs".into(),
+                uuid: "u".to_owned(),
+                shard: 0,
+                generation: 1,
+            }]),
+            bytes_total,
+            ..Pass::default()
+        }
+    }
+
+    #[test]
+    fn a_pass_is_spread_over_its_period() {
+        let mut pass = pass(1000);
+        assert!(!pass.is_behind(1000, 100));
+        assert!(pass.is_behind(1010, 100));
+        pass.bytes_done = 100;
+        assert!(!pass.is_behind(1010, 100));
+        assert!(pass.is_behind(1011, 100));
+        // Whatever was counted, all of it is read in the end.
+        pass.bytes_done = 5000;
+        assert!(pass.is_behind(1100, 100) && !pass.is_over(1100, 100));
+        pass.remaining.clear();
+        assert!(!pass.is_behind(1100, 100) && pass.is_over(1100, 100));
+        assert!(!pass.is_over(1099, 100));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_begins_nothing() {
+        let pass = pass(1000);
+        assert!(!pass.is_behind(0, 100) && !pass.is_over(0, 100));
+        assert!(Pass::default().is_over(0, 100));
+    }
+}

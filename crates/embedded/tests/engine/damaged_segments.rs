@@ -1,0 +1,423 @@
+//! Bits flip in the files of shards: answers stay as they were, or fail and name the file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use firn_embedded::EmbeddedConfig;
+use firn_engine::admin::ScrubStats;
+use firn_engine::{Engine, ErrorKind};
+use firn_storage::RealDisk;
+use serde_json::{Value, json};
+
+use crate::mount_damage::files_below;
+use crate::node::{Node, add, ctx, delete, index, target, update};
+use crate::snapshots::{reach, register_unverified, snapshot};
+
+/// Flips of one bit each.
+const FLIPS: u64 = 250;
+const SEED: u64 = 0x5eed_0017;
+/// Events of a segment.
+const EVENTS: u64 = 400;
+/// Longer than the clock lets a repair or the scrub wait.
+const TIME_MAX: Duration = Duration::from_secs(60);
+const DAY_MS: i64 = 24 * 3600 * 1000;
+
+fn event(number: u64) -> Value {
+    let mut random = fastrand::Rng::with_seed(number);
+    let words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta"];
+    let text: Vec<&str> = (0..8).map(|_| words[random.usize(0..words.len())]).collect();
+    let noise: String = (0..20).map(|_| random.alphanumeric()).collect();
+    json!({
+        "@timestamp": 1_700_000_000_000 + number * 61_000,
+        "host": format!("host-{}", random.u32(0..12)),
+        "bytes": random.u32(0..100_000),
+        "ratio": f64::from(random.u32(0..1000)) / 7.0,
+        "text": format!("{} {noise}", text.join(" ")),
+        "address": format!("10.0.{}.{}", random.u8(..), random.u8(..)),
+        "flag": random.bool(),
+    })
+}
+
+fn fill(node: &Node, name: &str) {
+    let mappings = json!({"properties": {
+        "@timestamp": {"type": "date"}, "host": {"type": "keyword"}, "bytes": {"type": "long"},
+        "ratio": {"type": "double"}, "text": {"type": "text"}, "address": {"type": "ip"}, "flag": {"type": "boolean"},
+    }});
+    node.create(name, json!({"settings": {"number_of_shards": 1}, "mappings": mappings}))
+        .unwrap();
+    for segment in 0..2 {
+        let numbers = segment * EVENTS..(segment + 1) * EVENTS;
+        let written = node.bulk(
+            numbers
+                .map(|n| match n % 2 {
+                    0 => index(name, &format!("id-{n}"), event(n)),
+                    _ => add(name, event(n)),
+                })
+                .collect(),
+        );
+        assert!(written.iter().all(|item| item.result.is_ok()));
+        node.flush(name);
+    }
+    for n in (0..EVENTS).step_by(10) {
+        node.write(delete(name, &format!("id-{n}")));
+    }
+    node.flush(name);
+    node.refresh(name);
+}
+
+fn questions() -> Vec<Value> {
+    let aggs = |aggs: Value| json!({"size": 0, "track_total_hits": true, "aggs": aggs});
+    let query = |query: Value| json!({"size": 20, "track_total_hits": true, "query": query});
+    vec![
+        json!({"size": 30, "sort": [{"bytes": "desc"}, {"@timestamp": "asc"}], "track_total_hits": true}),
+        json!({"size": 30, "sort": [{"host": "asc"}, {"@timestamp": "desc"}], "_source": ["host"]}),
+        json!({"size": 1000, "sort": [{"@timestamp": "desc"}]}),
+        query(json!({"term": {"host": "host-3"}})),
+        query(json!({"match": {"text": "alpha zeta"}})),
+        query(json!({"match_phrase": {"text": "beta gamma"}})),
+        query(json!({"wildcard": {"host": "*-1*"}})),
+        query(json!({"range": {"ratio": {"gte": 20, "lt": 60}}})),
+        query(json!({"term": {"address": "10.0.0.0/17"}})),
+        query(json!({"bool": {"must": [{"exists": {"field": "flag"}}], "must_not": [{"term": {"flag": true}}]}})),
+        aggs(json!({"hosts": {"terms": {"field": "host"}, "aggs": {"sum": {"sum": {"field": "bytes"}}}}})),
+        aggs(
+            json!({"hours": {"date_histogram": {"field": "@timestamp", "fixed_interval": "1h"},
+            "aggs": {"ratio": {"avg": {"field": "ratio"}}}}}),
+        ),
+        aggs(json!({"hosts": {"cardinality": {"field": "address"}}, "p": {"percentiles": {"field": "bytes"}}})),
+    ]
+}
+
+/// What a node answers to everything, or why it does not.
+fn answers(node: &Node, name: &str) -> Vec<Result<String, String>> {
+    let mut answers = Vec::new();
+    for question in questions() {
+        let answer = node.search(name, question).map_err(|error| error.to_string());
+        answers.push(answer.and_then(|found| match found.shards.failures.first() {
+            Some((_, _, error)) => Err(error.to_string()),
+            None => {
+                let hits: Vec<String> = found
+                    .hits
+                    .iter()
+                    .map(|hit| format!("{} {:?} {:?} {:?}", hit.id, hit.source, hit.score, hit.sort))
+                    .collect();
+                Ok(format!("{:?} {hits:?} {:?}", found.total, found.aggregations))
+            }
+        }));
+    }
+    for n in (0..2 * EVENTS).step_by(38) {
+        let got = node.try_get(name, &format!("id-{n}"));
+        answers.push(got.map(|got| format!("{got:?}")).map_err(|error| error.to_string()));
+    }
+    answers
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+fn flip(path: &Path, position: usize, bit: u32) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[position] ^= 1 << bit;
+    fs::write(path, bytes).unwrap();
+}
+
+/// The first file below a folder that ends so.
+fn file_ending(folder: &Path, ending: &str) -> PathBuf {
+    let mut files: Vec<PathBuf> = files_below(folder)
+        .into_iter()
+        .filter(|path| path.to_string_lossy().ends_with(ending))
+        .collect();
+    files.sort();
+    files.into_iter().next().expect("a file ends so")
+}
+
+/// Opens a node on a folder, which must not be open.
+fn open(folder: &Arc<tempfile::TempDir>, change: impl FnOnce(&mut EmbeddedConfig)) -> Node {
+    Node::open(Arc::clone(folder), Arc::new(RealDisk), change).unwrap()
+}
+
+fn closed(node: Node) -> Arc<tempfile::TempDir> {
+    node.run(node.engine.close()).unwrap();
+    Arc::clone(&node.folder)
+}
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < TIME_MAX, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn failure(node: &Node) -> Option<String> {
+    let stats = node.run(node.engine.stats(&ctx(), target("logs"))).unwrap();
+    stats[0].shards[0].failure.clone()
+}
+
+fn scrub_stats(node: &Node) -> ScrubStats {
+    node.run(node.engine.node_stats(&ctx())).unwrap().scrub
+}
+
+#[test]
+fn a_flipped_bit_changes_no_answer() {
+    let node = Node::new();
+    fill(&node, "logs");
+    let expected = answers(&node, "logs");
+    assert!(expected.iter().all(Result::is_ok), "{expected:?}");
+    let shard = node.shard_dir("logs", 0);
+    let folder = closed(node);
+    let saved = tempfile::tempdir().unwrap();
+    copy(&shard, saved.path());
+    let mut files: Vec<PathBuf> = files_below(saved.path())
+        .into_iter()
+        .filter(|path| !path.to_string_lossy().contains("/wal/"))
+        .map(|path| path.strip_prefix(saved.path()).unwrap().to_path_buf())
+        .collect();
+    files.sort();
+    let has = |ending: &str| files.iter().any(|path| path.to_string_lossy().ends_with(ending));
+    for ending in [
+        ".fast",
+        ".store",
+        ".term",
+        ".idx",
+        ".pos",
+        ".fieldnorm",
+        "meta.json",
+        "ids.filter",
+        "checksums.bin",
+    ] {
+        assert!(has(ending), "{ending}: {files:?}");
+    }
+    println!("seed {SEED:#x}");
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let mut told: BTreeMap<String, u64> = BTreeMap::new();
+    for number in 0..FLIPS {
+        // Each file in turn, so that small ones are hit as often as large ones.
+        let file = &files[number as usize % files.len()];
+        fs::remove_dir_all(&shard).unwrap();
+        copy(saved.path(), &shard);
+        let path = shard.join(file);
+        let position = random.usize(0..fs::metadata(&path).unwrap().len() as usize);
+        let bit = random.u32(0..8);
+        flip(&path, position, bit);
+        let node = open(&folder, |_| {});
+        let name = file.file_name().unwrap().to_str().unwrap();
+        // Twice: the second time from what the first one left in caches.
+        for round in 0..2 {
+            for (question, (answer, expected)) in answers(&node, "logs").into_iter().zip(&expected).enumerate() {
+                let flipped = format!(
+                    "{} at {position}.{bit}, question {question}, round {round}",
+                    file.display()
+                );
+                match answer {
+                    Ok(answer) => assert_eq!(Ok(answer), *expected, "{flipped}"),
+                    Err(error) => {
+                        assert!(error.contains(name), "{flipped}: {error}");
+                        *told.entry(name.rsplit('.').next().unwrap().to_owned()).or_default() += 1;
+                        assert!(
+                            failure(&node).is_some_and(|failure| failure.contains(name)),
+                            "{flipped}"
+                        );
+                    }
+                }
+            }
+        }
+        drop(node);
+    }
+    for kind in ["fast", "store", "term", "idx"] {
+        assert!(told.contains_key(kind), "damage of .{kind} was never told: {told:?}");
+    }
+}
+
+#[test]
+fn a_damaged_block_costs_neither_writes_nor_other_segments() {
+    let node = Node::new();
+    fill(&node, "logs");
+    let store = file_ending(&node.shard_dir("logs", 0), ".store");
+    let folder = closed(node);
+    flip(&store, 100, 3);
+    let node = open(&folder, |_| {});
+    let damaged: Vec<u64> = (0..2 * EVENTS)
+        .filter(|n| n % 2 == 0)
+        .filter(|n| node.try_get("logs", &format!("id-{n}")).is_err())
+        .collect();
+    assert!(!damaged.is_empty() && damaged.len() < EVENTS as usize, "{damaged:?}");
+    let lost = format!("id-{}", damaged[0]);
+    let error = node.try_get("logs", &lost).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ShardDamaged);
+    assert!(error.to_string().contains("offset 0"), "{error}");
+    // An update reads what it changes.
+    let error = node.write_error(update("logs", &lost, json!({"flag": true})));
+    assert_eq!(error.kind(), ErrorKind::ShardDamaged);
+    node.write(index("logs", "new", json!({"host": "new"})));
+    node.write(index("logs", &lost, json!({"host": "written again"})));
+    assert_eq!(node.count("logs", json!({"term": {"host": "new"}})), 1);
+    node.flush("logs");
+    let merged = node.run(node.engine.force_merge(
+        &ctx(),
+        firn_engine::admin::ForceMergeRequest {
+            target: target("logs"),
+            max_num_segments: Some(1),
+            only_expunge_deletes: false,
+            flush: true,
+        },
+    ));
+    let merged = merged.unwrap();
+    assert!(
+        merged.failures[0].2.to_string().contains(".store"),
+        "{:?}",
+        merged.failures
+    );
+    assert!(failure(&node).unwrap().contains(".store"));
+    // Nothing that was acknowledged is lost by a crash either.
+    let node = node.reopen();
+    assert_eq!(node.source("logs", &lost), json!({"host": "written again"}));
+    assert_eq!(node.source("logs", "new"), json!({"host": "new"}));
+}
+
+#[test]
+fn a_shard_repairs_itself_from_a_snapshot() {
+    let repositories = tempfile::tempdir().unwrap();
+    let mut node = Node::with(|config| reach(repositories.path(), config));
+    register_unverified(&node, json!({"location": "backups"}));
+    fill(&node, "logs");
+    // Without percentiles: what is written again stands in another segment.
+    let aggregations = |node: &Node| answers(node, "logs")[10..12].to_vec();
+    let expected = aggregations(&node);
+    let shard = node.shard_dir("logs", 0);
+    // One that a search meets, and one that is met when the shard opens.
+    for (number, ending) in [".store", ".fast"].into_iter().enumerate() {
+        snapshot(&node, &format!("snapshot-{number}"), "logs").unwrap();
+        // Deletes and writes after the snapshot are the shard's own.
+        node.write(delete("logs", "id-2"));
+        node.write(index("logs", "new", json!({"host": "new"})));
+        let folder = closed(node);
+        let file = file_ending(&shard, ending);
+        let len = fs::metadata(&file).unwrap().len() as usize;
+        flip(&file, if number == 0 { len / 3 } else { len - 3 }, 5);
+        node = open(&folder, |config| reach(repositories.path(), config));
+        // The repair may be done already by then.
+        let all = json!({"size": 1000, "sort": [{"@timestamp": "desc"}]});
+        if let Err(error) = node.search("logs", all.clone()) {
+            assert_eq!(error.kind(), ErrorKind::ShardDamaged);
+        }
+        // While segments are exchanged a write is refused, and comes again.
+        eventually("a write is taken", || {
+            let mut written = node.bulk(vec![index("logs", "meanwhile", json!({"host": "meanwhile"}))]);
+            written.pop().unwrap().result.is_ok()
+        });
+        eventually("the shard is repaired", || {
+            scrub_stats(&node).repaired > 0 && failure(&node).is_none()
+        });
+        assert_eq!(
+            (scrub_stats(&node).damaged, scrub_stats(&node).repaired),
+            (1, 1),
+            "{ending}"
+        );
+        node.refresh("logs");
+        assert!(node.search("logs", all).unwrap().shards.failures.is_empty());
+        assert_eq!(node.source("logs", "new"), json!({"host": "new"}));
+        assert_eq!(node.source("logs", "meanwhile"), json!({"host": "meanwhile"}));
+        assert!(node.get("logs", "id-2").is_none());
+        for id in ["meanwhile", "new"] {
+            node.write(delete("logs", id));
+        }
+        node.write(index("logs", "id-2", event(2)));
+        node.flush("logs");
+        node.refresh("logs");
+        assert_eq!(aggregations(&node), expected, "{ending}");
+    }
+}
+
+#[test]
+fn the_scrub_finds_damage_where_nobody_reads() {
+    let node = Node::with(|config| config.scrub_period_ms = Some(DAY_MS as u64));
+    fill(&node, "logs");
+    let shard = node.shard_dir("logs", 0);
+    let pass = |node: &Node| {
+        let passes = scrub_stats(node).passes;
+        node.advance_ms(DAY_MS);
+        eventually("a pass of the scrub", || scrub_stats(node).passes > passes);
+    };
+    pass(&node);
+    pass(&node);
+    let clean = scrub_stats(&node);
+    assert!(clean.bytes > 0 && clean.damaged == 0, "{clean:?}");
+    assert_eq!(failure(&node), None);
+    let store = file_ending(&shard, ".store");
+    let mut bytes = fs::read(&store).unwrap();
+    bytes[200] ^= 1;
+    fs::write(&store, bytes).unwrap();
+    pass(&node);
+    eventually("damage is told", || {
+        failure(&node).is_some_and(|failure| failure.contains(".store"))
+    });
+    eventually("damage is counted", || scrub_stats(&node).damaged == 1);
+}
+
+/// Makes of a shard what a build before block checksums wrote.
+fn forget_checksums(shard: &Path) {
+    let commit = file_ending(shard, ".json");
+    let commit = match commit.file_name().unwrap().to_string_lossy().starts_with("commit-") {
+        true => commit,
+        false => unreachable!("commit points sort first"),
+    };
+    let text = fs::read_to_string(&commit).unwrap();
+    let (_, body) = text.split_once('\n').unwrap();
+    let mut point: Value = serde_json::from_str(body).unwrap();
+    for segment in point["segments"].as_array_mut().unwrap() {
+        let files = segment["files"].as_object_mut().unwrap();
+        assert!(files.remove("checksums.bin").is_some());
+    }
+    let body = serde_json::to_string(&point).unwrap();
+    let header = format!("firn-shard 1 {:08x} {}\n", crc32c::crc32c(body.as_bytes()), body.len());
+    fs::write(&commit, header + &body).unwrap();
+    for path in files_below(shard) {
+        if path.ends_with("checksums.bin") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_scrub_gives_older_segments_their_checksums() {
+    let node = Node::new();
+    fill(&node, "logs");
+    let expected = answers(&node, "logs");
+    let shard = node.shard_dir("logs", 0);
+    let folder = closed(node);
+    forget_checksums(&shard);
+    let node = open(&folder, |config| config.scrub_period_ms = Some(DAY_MS as u64));
+    assert_eq!(answers(&node, "logs"), expected);
+    eventually("the first pass has begun", || {
+        node.advance_ms(DAY_MS);
+        scrub_stats(&node).passes > 0
+    });
+    let made = || {
+        files_below(&shard)
+            .iter()
+            .filter(|path| path.ends_with("checksums.bin"))
+            .count()
+    };
+    assert_eq!(made(), 2);
+    assert_eq!(answers(&node, "logs"), expected);
+    closed(node);
+    let store = file_ending(&shard, ".store");
+    flip(&store, 100, 1);
+    let node = open(&folder, |_| {});
+    let error = node.search("logs", json!({"size": 1000})).unwrap_err();
+    assert!(error.to_string().contains(".store"), "{error}");
+}
