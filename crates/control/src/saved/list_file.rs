@@ -8,11 +8,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use firn_model::{Error, Result};
-use firn_storage::Disk;
+use firn_storage::{Disk, checked_file};
 use serde::{Deserialize, Serialize};
 
 use super::{Key, SavedKind, check_id};
-use crate::store;
 
 /// No object has such a name, which lacks a kind.
 pub(super) const NAME: &str = "_list";
@@ -51,7 +50,7 @@ pub(super) fn read(disk: &dyn Disk, folder: &Path) -> Option<BTreeSet<Key>> {
             return None;
         }
     };
-    let stored = store::body_of(MAGIC, VERSION, &bytes)
+    let stored = checked_file::parse(MAGIC, VERSION, &bytes)
         .and_then(|body| serde_json::from_slice::<Stored>(body).map_err(|error| error.to_string()));
     match stored {
         Ok(stored) => Some(stored.objects.iter().filter_map(|name| key_of(name)).collect()),
@@ -70,6 +69,6 @@ pub(super) fn read(disk: &dyn Disk, folder: &Path) -> Option<BTreeSet<Key>> {
 pub(super) fn write<'a>(disk: &dyn Disk, folder: &Path, objects: impl Iterator<Item = &'a Key>) -> Result<()> {
     let objects = objects.map(|(kind, id)| name_of(*kind, id)).collect();
     let body = serde_json::to_vec(&Stored { objects }).map_err(|error| Error::internal(error.to_string()))?;
-    disk.write_atomic(&path(folder), &store::with_head(MAGIC, VERSION, &body))?;
+    disk.write_atomic(&path(folder), &checked_file::print(MAGIC, VERSION, &body))?;
     Ok(())
 }
