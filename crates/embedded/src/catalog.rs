@@ -18,6 +18,7 @@
 //! redb refuses everything after one I/O error (a full disk, for example), so after an error the
 //! file is opened anew: what it says then decides whether the change was stored.
 
+mod file;
 mod inspection;
 
 use std::collections::{BTreeMap, HashSet};
@@ -32,11 +33,13 @@ use firn_model::repository::RepositoryMetadata;
 use firn_model::shared_map::Difference;
 use firn_model::slm::SnapshotPolicies;
 use firn_model::{Error, Result};
+use firn_storage::disk::Disk;
 use redb::{
     Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction,
 };
 use serde_json::Value;
 
+use self::file::CatalogFile;
 pub(crate) use self::inspection::Inspection;
 
 /// Of the tables and their JSON.
@@ -80,8 +83,10 @@ pub(crate) struct StoreFailure {
 
 impl Catalog {
     /// Opens or makes `catalog.redb`. Fails with the file's name if it is damaged or newer.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        Self::open_with(path, Box::new(open_file))
+    pub(crate) fn open(disk: &Arc<dyn Disk>, path: &Path) -> Result<Self> {
+        let disk = Arc::clone(disk);
+        let open = move |path: &Path| builder().create_with_backend(CatalogFile::open(&*disk, path)?);
+        Self::open_with(path, Box::new(open))
     }
 
     fn open_with(path: &Path, open: Opener) -> Result<Self> {
@@ -139,18 +144,23 @@ impl Catalog {
     }
 
     /// Reads a catalog's file from a copy in memory, every page against its checksum. The file is not changed.
-    pub(crate) fn inspect(path: &Path) -> Result<Inspection> {
-        inspection::inspect(path)
+    pub(crate) fn inspect(disk: &dyn Disk, path: &Path) -> Result<Inspection> {
+        inspection::inspect(disk, path)
     }
 
     /// Makes a catalog with these contents in a new file; one of that name is replaced.
-    pub(crate) fn write_new(path: &Path, metadata: &Metadata, deleted: &HashSet<String>) -> Result<()> {
-        match std::fs::remove_file(path) {
+    pub(crate) fn write_new(
+        disk: &Arc<dyn Disk>,
+        path: &Path,
+        metadata: &Metadata,
+        deleted: &HashSet<String>,
+    ) -> Result<()> {
+        match disk.remove_file(path) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }
-        let catalog = Self::open(path)?;
+        let catalog = Self::open(disk, path)?;
         let Some(database) = &catalog.database else {
             return Err(Error::internal("the new catalog is closed"));
         };
@@ -496,10 +506,6 @@ fn store_settings(transaction: &WriteTransaction, old: &Metadata, new: &Metadata
 
 fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(unreadable)
-}
-
-fn open_file(path: &Path) -> Result<Database, DatabaseError> {
-    builder().create(path)
 }
 
 fn builder() -> redb::Builder {

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use firn_model::metadata::Metadata;
 use firn_model::{Error, Result};
+use firn_storage::disk::Disk;
 use redb::backends::InMemoryBackend;
 use redb::{Database, StorageBackend};
 
@@ -31,8 +32,8 @@ pub(crate) enum Inspection {
 }
 
 /// Fails, naming the file, if it is no catalog or cannot be read.
-pub(super) fn inspect(path: &Path) -> Result<Inspection> {
-    let bytes = match std::fs::read(path) {
+pub(super) fn inspect(disk: &dyn Disk, path: &Path) -> Result<Inspection> {
+    let bytes = match disk.read(path) {
         Ok(bytes) if bytes.is_empty() => return Ok(Inspection::Empty),
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Inspection::Missing),
@@ -41,7 +42,7 @@ pub(super) fn inspect(path: &Path) -> Result<Inspection> {
         }
     };
     // The store trusts what its checksums do not cover, and panics where that makes no sense.
-    let read = catch_unwind(AssertUnwindSafe(|| read(&bytes)));
+    let read = catch_unwind(AssertUnwindSafe(|| read_copy(&bytes)));
     let read = read.unwrap_or_else(|_| Err(Error::internal("it makes no sense to the store")));
     read.map_err(|error| {
         Error::internal(format!(
@@ -53,7 +54,7 @@ pub(super) fn inspect(path: &Path) -> Result<Inspection> {
     })
 }
 
-fn read(bytes: &[u8]) -> Result<Inspection> {
+fn read_copy(bytes: &[u8]) -> Result<Inspection> {
     let backend = InMemoryBackend::new();
     backend.set_len(bytes.len() as u64)?;
     backend.write(0, bytes)?;

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use firn_storage::disk::RealDisk;
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 use serde_json::json;
@@ -141,7 +142,14 @@ fn check(once: bool) {
         catalog.store(now, &third).unwrap();
         assert_eq!(catalog.load().unwrap(), third, "step {step}");
         drop(catalog);
-        assert_eq!(Catalog::open(&path).unwrap().load().unwrap(), third, "step {step}");
+        assert_eq!(
+            Catalog::open(&(Arc::new(RealDisk) as Arc<dyn firn_storage::disk::Disk>), &path)
+                .unwrap()
+                .load()
+                .unwrap(),
+            third,
+            "step {step}"
+        );
         if !failed {
             assert!(step > 2, "some step must have failed");
             return;

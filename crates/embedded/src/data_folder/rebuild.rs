@@ -57,7 +57,7 @@ pub fn rebuild_catalog(disk: Arc<dyn Disk>, path_data: &Path, tiers: &TierPaths,
             path_data.display()
         )));
     }
-    let _lock = NodeLock::take(path_data)?;
+    let _lock = NodeLock::take(&*disk, path_data)?;
     let evidence = Evidence::gather(&*disk, path_data, tiers)?;
     let quarantine = Quarantine::new(Arc::clone(&disk), path_data, tiers);
     let mut rebuild = Rebuild {
@@ -107,7 +107,7 @@ pub fn rebuild_catalog(disk: Arc<dyn Disk>, path_data: &Path, tiers: &TierPaths,
     report.version = metadata.version;
     report.index_count = metadata.indices.len();
     if apply {
-        report.replaced = put_in_place(&*disk, path_data, &metadata, &deleted)?;
+        report.replaced = put_in_place(&disk, path_data, &metadata, &deleted)?;
         for folder in brought_back {
             let indices = match folder.tier {
                 Tier::Hot => path_data.join("indices"),
@@ -148,7 +148,7 @@ impl Rebuild<'_> {
     fn take_stored(&mut self) -> Result<()> {
         let path = self.path_data.join(CATALOG_FILE);
         let mut best: Option<(Metadata, &str)> = None;
-        match Catalog::inspect(&path) {
+        match Catalog::inspect(self.disk, &path) {
             Ok(Inspection::Missing) => self.problem(format!("[{}] is missing", path.display())),
             Ok(Inspection::Empty) => self.problem(format!("[{}] is empty", path.display())),
             Ok(Inspection::Found { metadata, deleted, .. }) if metadata.cluster_uuid.is_empty() => {
@@ -431,24 +431,24 @@ impl Rebuild<'_> {
 
 /// Writes a new catalog beside the old one, and exchanges them.
 fn put_in_place(
-    disk: &dyn Disk,
+    disk: &Arc<dyn Disk>,
     path_data: &Path,
     metadata: &Metadata,
     deleted: &HashSet<String>,
 ) -> Result<Option<PathBuf>> {
     let (path, beside) = (path_data.join(CATALOG_FILE), path_data.join("catalog.rebuilt"));
-    Catalog::write_new(&beside, metadata, deleted)?;
+    Catalog::write_new(disk, &beside, metadata, deleted)?;
     let mut replaced = None;
-    if path.exists() {
+    if disk.exists(&path)? {
         let free = (1..).map(|number| path_data.join(format!("{CATALOG_FILE}.replaced-{number}")));
-        let mut free = free.skip_while(|name| name.exists());
+        let mut free = free.skip_while(|name| disk.exists(name).unwrap_or(true));
         let old = free.next().ok_or_else(|| Error::internal("no name is free"))?;
-        std::fs::rename(&path, &old)?;
+        disk.rename(&path, &old)?;
         replaced = Some(old);
     }
-    std::fs::rename(&beside, &path)?;
-    std::fs::File::open(path_data)?.sync_all()?;
-    CatalogVersion::new(&metadata.cluster_uuid, metadata.version).write(disk, path_data)?;
-    CatalogCopy::new(None).write(disk, path_data, metadata, &|| 0)?;
+    disk.rename(&beside, &path)?;
+    disk.sync_dir(path_data)?;
+    CatalogVersion::new(&metadata.cluster_uuid, metadata.version).write(&**disk, path_data)?;
+    CatalogCopy::new(None).write(&**disk, path_data, metadata, &|| 0)?;
     Ok(replaced)
 }

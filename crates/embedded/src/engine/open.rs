@@ -89,24 +89,19 @@ const BUFFER_BYTES_MAX: u64 = 96 << 20;
 pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)> {
     let started = Instant::now();
     let path = &config.path_data;
-    std::fs::create_dir_all(path).map_err(|error| {
+    config.disk.create_dir_all(path).map_err(|error| {
         Error::internal(format!("cannot make the data folder [{}]", path.display())).caused_by(error)
     })?;
-    let lock = NodeLock::take(path)?;
+    let lock = NodeLock::take(&*config.disk, path)?;
     let evidence = Evidence::gather(&*config.disk, path, &config.tiers)?;
-    check_catalog(path, &evidence)?;
-    let mut catalog = Catalog::open(&path.join(CATALOG_FILE))?;
+    check_catalog(&*config.disk, path, &evidence)?;
+    let mut catalog = Catalog::open(&config.disk, &path.join(CATALOG_FILE))?;
     if !catalog.check_integrity()? {
         tracing::warn!("the catalog was repaired; it holds the newest change that the data folder knows of");
     }
     // The names of a new catalog and a new folder must survive a power loss too.
     for dir in [Some(path.as_path()), path.parent()].into_iter().flatten() {
-        let dir = if dir.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            dir
-        };
-        std::fs::File::open(dir).and_then(|dir| dir.sync_all())?;
+        config.disk.sync_dir(dir)?;
     }
 
     let mut random = fastrand::Rng::with_seed(config.seed ^ (config.now_ms)() as u64);
@@ -128,8 +123,8 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     let catalog_copy = CatalogCopy::new(evidence.copy.as_ref().map(|copy| copy.version));
     // Splits on their way when the process ended.
     let scratch = scratch_dir(path);
-    if scratch.exists() {
-        std::fs::remove_dir_all(scratch)?;
+    if config.disk.exists(&scratch)? {
+        config.disk.remove_dir_all(&scratch)?;
     }
 
     let regions = open_regions(&config)?;
@@ -227,12 +222,12 @@ fn load_metadata(catalog: &mut Catalog, random: &mut fastrand::Rng) -> Result<Me
 }
 
 /// Fails if the catalog is missing or older than the files beside it say. Nothing was changed then.
-fn check_catalog(path_data: &Path, evidence: &Evidence) -> Result<()> {
+fn check_catalog(disk: &dyn Disk, path_data: &Path, evidence: &Evidence) -> Result<()> {
     for damaged in &evidence.damaged {
         tracing::error!("{damaged}");
     }
     let path = path_data.join(CATALOG_FILE);
-    match Catalog::inspect(&path)? {
+    match Catalog::inspect(disk, &path)? {
         Inspection::Missing => refuse_lost_catalog("is missing", path_data, evidence),
         Inspection::Empty => refuse_lost_catalog("is empty", path_data, evidence),
         Inspection::Found { metadata, repaired, .. } => {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use firn_storage::disk::{AppendFile, DirEntry, Disk};
+use firn_storage::disk::{AppendFile, DirEntry, Disk, RandomFile};
 
 use super::state::Flags;
 
@@ -79,6 +79,12 @@ impl Disk for StoppableDisk {
     fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
         check(&self.flags)?;
         self.disk.open_append(path).map(|file| self.wrap(file))
+    }
+
+    /// Merges write no such file, so what was opened is not stopped.
+    fn open_random(&self, path: &Path) -> io::Result<Box<dyn RandomFile>> {
+        check(&self.flags)?;
+        self.disk.open_random(path)
     }
 
     fn set_len(&self, path: &Path, len: u64) -> io::Result<()> {

@@ -11,6 +11,8 @@ use firn_model::metadata::{DataStream, GlobalState, IndexMetadata, Metadata};
 use firn_model::names::{resolve, resolve_date_math};
 use firn_model::repository::{invalid_snapshot_name, validate_snapshot_name};
 use firn_model::{Error, ErrorKind, Result};
+use firn_storage::disk::{AppendWriter, Disk};
+use firn_storage::object::LocalFile;
 use firn_storage::repository::{
     Added, IndexManifest, MissingShard, Repository, ShardManifest, SnapshotEntry, SnapshotManifest, SnapshotOutcome,
     SnapshotSegment, Writing,
@@ -576,44 +578,60 @@ fn freeze(shard: &Shard) -> Result<Frozen> {
 /// A file that is gone with its owner; what a crash leaves is removed at the next start.
 pub(super) struct Scratch {
     pub(super) path: PathBuf,
+    disk: Arc<dyn Disk>,
 }
 
 /// A folder like that.
 pub(super) struct ScratchFolder {
     pub(super) path: PathBuf,
+    disk: Arc<dyn Disk>,
 }
 
 impl ScratchFolder {
     /// An empty folder among the scratch files.
-    pub(super) fn new(path_data: &Path, name: &str) -> Result<Self> {
+    pub(super) fn new(disk: &Arc<dyn Disk>, path_data: &Path, name: &str) -> Result<Self> {
         let path = scratch_dir(path_data).join(name);
-        std::fs::create_dir_all(&path)?;
-        Ok(Self { path })
+        disk.create_dir_all(&path)?;
+        Ok(Self {
+            path,
+            disk: Arc::clone(disk),
+        })
     }
 }
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
         // What stays goes at the next start.
-        let _ = std::fs::remove_dir_all(&self.path);
+        let _ = self.disk.remove_dir_all(&self.path);
     }
 }
 
 impl Scratch {
     /// A name in the folder of scratch files, which is made if it is missing.
-    pub(super) fn new(path_data: &Path, name: &str) -> Result<Self> {
+    pub(super) fn new(disk: &Arc<dyn Disk>, path_data: &Path, name: &str) -> Result<Self> {
         let folder = scratch_dir(path_data);
-        std::fs::create_dir_all(&folder)?;
+        disk.create_dir_all(&folder)?;
         Ok(Self {
             path: folder.join(name),
+            disk: Arc::clone(disk),
         })
+    }
+
+    /// What is written to a new file of that name.
+    pub(super) fn create(&self) -> Result<AppendWriter> {
+        Ok(AppendWriter::create(&*self.disk, &self.path)?)
+    }
+
+    /// The file, for an upload.
+    pub(super) fn file(&self) -> LocalFile {
+        LocalFile::new(&self.disk, &self.path)
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         // It may never have been made.
-        let _ = std::fs::remove_file(&self.path);
+        let _ = self.disk.remove_file(&self.path);
     }
 }
 

@@ -171,7 +171,11 @@ impl Core {
                 None => None,
             };
             // The file is gone when this ends; what was mapped of it stays until it is read.
-            let scratch = Scratch::new(&self.config.path_data, &self.repositories.fresh_uuid())?;
+            let scratch = Scratch::new(
+                &self.config.disk,
+                &self.config.path_data,
+                &self.repositories.fresh_uuid(),
+            )?;
             let came = |bytes| progress.came(shard.shard, bytes);
             self.download(repository, segment, &scratch.path, &came, go_on)?;
             progress.file_came(shard.shard);

@@ -6,7 +6,6 @@
 //! objects the next cleanup removes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +16,9 @@ use firn_engine::snapshot::RewrittenSnapshot;
 use firn_model::metadata::IndexMetadata;
 use firn_model::repository::snapshot_missing;
 use firn_model::{Error, ErrorKind, Result};
+use firn_storage::disk::AppendWriter;
 use firn_storage::filters::{FilterTable, FilterTableRef};
+use firn_storage::object::LocalFile;
 use firn_storage::regions::ObjectId;
 use firn_storage::repository::{
     Basis, IndexManifest, Replaced, Repository, ShardManifest, SnapshotManifest, SnapshotSegment, State,
@@ -305,7 +306,11 @@ impl Core {
     ) -> Result<Option<RewrittenSplit>> {
         let split = &segment.split;
         self.check_scratch_room(&index.name, split.len.max(split.segment_bytes) * SCRATCH_FACTOR)?;
-        let folder = ScratchFolder::new(&self.config.path_data, &self.repositories.fresh_uuid())?;
+        let folder = ScratchFolder::new(
+            &self.config.disk,
+            &self.config.path_data,
+            &self.repositories.fresh_uuid(),
+        )?;
         let object = folder.path.join("object");
         self.download(place.repository, segment, &object, &|_| (), place.go_on)?;
         let restored = RestoredSegment {
@@ -331,11 +336,14 @@ impl Core {
     }
 
     fn upload_left(&self, place: &Place<'_>, left: &FrozenSegment, path: &Path) -> Result<SplitRef> {
-        let mut out = BufWriter::with_capacity(WRITE_BUFFER_BYTES, File::create(path)?);
+        let mut out = BufWriter::with_capacity(WRITE_BUFFER_BYTES, AppendWriter::create(&*self.config.disk, path)?);
         let split = write_split(left, &mut out, place.go_on)?;
         out.flush()?;
         drop(out);
-        let uploaded = self.io()?.block_on(place.repository.store().upload(&split.key(), path));
+        let file = LocalFile::new(&self.config.disk, path);
+        let uploaded = self
+            .io()?
+            .block_on(place.repository.store().upload(&split.key(), &file));
         uploaded.map_err(|error| {
             let reason = format!("[{}:{}] cannot write a split", place.repository.name(), place.snapshot);
             Error::new(Error::from(error.clone()).kind(), reason).caused_by(error)

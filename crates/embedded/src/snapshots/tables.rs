@@ -5,13 +5,12 @@
 //! requests and nothing else: a snapshot whose table cannot be made is none the worse.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use firn_model::{Error, ErrorKind, Result};
+use firn_storage::disk::{AppendWriter, RandomFile};
 use firn_storage::filters::{FilterTable, FilterTableRef, TableWriter};
 use firn_storage::regions::ObjectId;
 use firn_storage::repository::{Repository, ShardManifest};
@@ -110,26 +109,30 @@ impl Core {
     }
 
     fn make_table(&self, repository: &Repository, go_on: GoOn<'_>, splits: &Untold<'_>) -> Result<FilterTableRef> {
-        let scratch = || Scratch::new(&self.config.path_data, &self.repositories.fresh_uuid());
+        let scratch = || {
+            Scratch::new(
+                &self.config.disk,
+                &self.config.path_data,
+                &self.repositories.fresh_uuid(),
+            )
+        };
         self.disk_watch.check(repository.name())?;
         let (read, written) = (scratch()?, scratch()?);
-        let groups = self
-            .io()?
-            .block_on(read_filters(repository, splits, File::create(&read.path)?))?;
-        let file = File::open(&read.path)?;
-        let out = BufWriter::with_capacity(WRITE_BUFFER_BYTES, File::create(&written.path)?);
+        let groups = self.io()?.block_on(read_filters(repository, splits, read.create()?))?;
+        let file = self.config.disk.open_random(&read.path)?;
+        let out = BufWriter::with_capacity(WRITE_BUFFER_BYTES, written.create()?);
         let mut writer = TableWriter::new(out, splits.keys().copied().collect());
         for ((field, slices), places) in &groups {
             let columns: Vec<u32> = places.iter().map(|place| place.split).collect();
             writer.add(field, *slices, &columns, |column, slice| {
                 go_on()?;
-                places[column].slice(&file, slice, *slices)
+                places[column].slice(&*file, slice, *slices)
             })?;
         }
         let (out, table) = writer.finish()?;
         drop(out);
         let key = table.key();
-        self.io()?.block_on(repository.store().upload(&key, &written.path))?;
+        self.io()?.block_on(repository.store().upload(&key, &written.file()))?;
         Ok(table)
     }
 }
@@ -159,7 +162,8 @@ fn parts(untold: Untold<'_>) -> Vec<Untold<'_>> {
     let mut bytes = 0;
     for (id, own) in untold {
         bytes += bytes_of(own.0);
-        let is_full = |part: &Untold<'_>| part.len() == TableWriter::<File>::SPLITS_MAX || bytes > TABLE_BYTES_MAX;
+        let is_full =
+            |part: &Untold<'_>| part.len() == TableWriter::<AppendWriter>::SPLITS_MAX || bytes > TABLE_BYTES_MAX;
         if parts.last().is_none_or(|part| is_full(part) && !part.is_empty()) {
             parts.push(Untold::new());
             bytes = bytes_of(own.0);
@@ -182,11 +186,13 @@ struct Place {
 }
 
 impl Place {
-    fn slice(&self, file: &File, slice: u32, slices: u32) -> Result<Bytes> {
+    fn slice(&self, file: &dyn RandomFile, slice: u32, slices: u32) -> Result<Bytes> {
         let len = self.len / u64::from(slices);
         let mut bytes = vec![0; len as usize];
-        file.read_exact_at(&mut bytes, self.start + u64::from(slice) * len)?;
-        Ok(bytes.into())
+        match file.read_at(&mut bytes, self.start + u64::from(slice) * len)? == bytes.len() {
+            true => Ok(bytes.into()),
+            false => Err(Error::internal("a scratch file of filters was cut")),
+        }
     }
 }
 
@@ -194,7 +200,7 @@ impl Place {
 type Groups<'a> = BTreeMap<(&'a str, u32), Vec<Place>>;
 
 /// Reads the filters of splits into a file, one after the other.
-async fn read_filters<'a>(repository: &Repository, splits: &Untold<'a>, mut out: File) -> Result<Groups<'a>> {
+async fn read_filters<'a>(repository: &Repository, splits: &Untold<'a>, mut out: AppendWriter) -> Result<Groups<'a>> {
     let mut groups = Groups::new();
     let mut end = 0;
     let read = |(number, (split, _)): (u32, &(&'a SplitRef, BTreeSet<&'a str>))| {

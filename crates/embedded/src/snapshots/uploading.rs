@@ -1,10 +1,10 @@
 //! A segment on its way to a repository: a file of a split is built, then uploaded, and how far that is can be asked meanwhile.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use firn_model::{Error, Result};
+use firn_storage::disk::AppendWriter;
 use firn_storage::repository::Repository;
 use firn_storage::split::SplitRef;
 
@@ -32,10 +32,14 @@ impl Core {
             told: AtomicU64::new(0),
             tell: &|bytes| running.note(index, shard, |status| status.processed.bytes += bytes),
         };
-        let scratch = Scratch::new(&self.config.path_data, &self.repositories.fresh_uuid())?;
+        let scratch = Scratch::new(
+            &self.config.disk,
+            &self.config.path_data,
+            &self.repositories.fresh_uuid(),
+        )?;
         self.disk_watch.check(&running.name)?;
         let counted = Counted {
-            file: File::create(&scratch.path)?,
+            file: scratch.create()?,
             written: 0,
             progress: &progress,
         };
@@ -49,7 +53,7 @@ impl Core {
         let note = |bytes| progress.uploaded(sent.fetch_add(bytes, Ordering::Relaxed) + bytes, split.len);
         let uploaded = self
             .io()?
-            .block_on(uploaded.upload_telling(&split.key(), &scratch.path, &note));
+            .block_on(uploaded.upload_telling(&split.key(), &scratch.file(), &note));
         uploaded.map_err(|error| {
             let reason = format!("[{}:{}] cannot write a split", running.repository, running.name);
             Error::new(Error::from(error.clone()).kind(), reason).caused_by(error)
@@ -92,7 +96,7 @@ impl Progress<'_> {
 
 /// A file that tells how much was written to it.
 struct Counted<'a> {
-    file: File,
+    file: AppendWriter,
     written: u64,
     progress: &'a Progress<'a>,
 }
@@ -112,6 +116,9 @@ impl Write for Counted<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use firn_storage::sim::SimDisk;
     use parking_lot::Mutex;
 
     use super::*;
@@ -125,7 +132,7 @@ mod tests {
             tell: &|bytes| told.lock().push(bytes),
         };
         let mut file = Counted {
-            file: tempfile::tempfile().unwrap(),
+            file: AppendWriter::create(&SimDisk::new(), Path::new("split")).unwrap(),
             written: 0,
             progress: &progress,
         };

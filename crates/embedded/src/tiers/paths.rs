@@ -79,9 +79,9 @@ struct Owner {
 /// Makes the folder of a device and locks it. Fails if it belongs to another node, or to another tier of this one.
 pub(super) fn claim(disk: &dyn Disk, tier: Tier, path: &Path, catalog: &NotedVersion) -> Result<NodeLock> {
     let setting = format!("[path.data.{tier}] is [{}]", path.display());
-    std::fs::create_dir_all(path)
+    disk.create_dir_all(path)
         .map_err(|error| Error::internal(format!("{setting}, which cannot be made")).caused_by(error))?;
-    let lock = NodeLock::take(path)?;
+    let lock = NodeLock::take(disk, path)?;
     check_owner(disk, tier, path, catalog)
         .map_err(|error| Error::new(error.kind(), format!("{setting}: {}", error.reason())))?;
     Ok(lock)

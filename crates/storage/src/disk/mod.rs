@@ -5,6 +5,8 @@
 //! removing a file and not syncing its directory means that either state may come back.
 
 mod real;
+mod sparse_file;
+mod writer;
 
 use std::fmt;
 use std::io;
@@ -14,6 +16,7 @@ use std::path::Path;
 use bytes::Bytes;
 
 pub use real::RealDisk;
+pub use writer::AppendWriter;
 
 /// A file that only grows. Dropping it closes it and makes nothing durable.
 pub trait AppendFile: Send + Sync + fmt::Debug {
@@ -38,6 +41,43 @@ pub trait AppendFile: Send + Sync + fmt::Debug {
     }
 }
 
+/// A file that is overwritten in place, open for this process alone. Dropping it closes it and makes nothing durable.
+///
+/// What was written since the last successful [`sync`](Self::sync) is on the disk after a power loss in any part and
+/// mixture, a write of some bytes half of it too. All methods may be called concurrently, for the same bytes too: then a
+/// reader gets any mixture.
+pub trait RandomFile: Send + Sync + fmt::Debug {
+    /// Fills `bytes` as far as the file goes and says how far that was.
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes all of `bytes`; lengthens the file where needed. After an error an unknown part of them was written.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Cuts the file, or fills it with zeros up to `len`.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Where the file ends.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether the file holds no byte.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Makes the bytes and the length durable, the file's name not. After an error the same holds as after one of
+    /// [`AppendFile::sync`].
+    fn sync(&self) -> io::Result<()>;
+
+    /// Gives the disk space of a range back; it reads as zeros then.
+    fn release(&self, range: Range<u64>) -> io::Result<()>;
+
+    /// Whether space is taken and given back by the page. If not, [`release`](Self::release) does nothing.
+    fn is_sparse(&self) -> bool;
+
+    /// Bytes of the disk that it takes.
+    fn taken_bytes(&self) -> io::Result<u64>;
+}
+
 /// One name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirEntry {
@@ -60,6 +100,10 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
     /// Opens an existing file to go on at its end; `NotFound` if there is none.
     fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
+
+    /// Opens a file to be written in place, and makes an empty one if there is none; [`io::ErrorKind::ResourceBusy`] if
+    /// it is open that way already, here or in another process.
+    fn open_random(&self, path: &Path) -> io::Result<Box<dyn RandomFile>>;
 
     /// Cuts a file to `len` bytes, or fills it with zeros up to `len`. Durable after
     /// [`sync_file`](Self::sync_file).

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use super::{AppendFile, DirEntry, Disk};
+use super::sparse_file::SparseFile;
+use super::{AppendFile, DirEntry, Disk, RandomFile};
 
 /// Files of up to so many bytes are read where they cannot be mapped.
 const READ_WITHOUT_MAP_BYTES: u64 = 1 << 20;
@@ -20,7 +21,7 @@ const READ_WITHOUT_MAP_BYTES: u64 = 1 << 20;
 pub struct RealDisk;
 
 /// Says which file it was; the kind stays, so that a full disk is still recognised as one.
-fn naming(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+pub(super) fn naming(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     let path = path.to_path_buf();
     move |error| io::Error::new(error.kind(), format!("cannot {attempt} [{}]: {error}", path.display()))
 }
@@ -88,6 +89,10 @@ impl Disk for RealDisk {
             path: path.to_path_buf(),
             len: AtomicU64::new(len),
         }))
+    }
+
+    fn open_random(&self, path: &Path) -> io::Result<Box<dyn RandomFile>> {
+        Ok(Box::new(SparseFile::open(path)?))
     }
 
     fn set_len(&self, path: &Path, len: u64) -> io::Result<()> {

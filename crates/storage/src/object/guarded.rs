@@ -1,10 +1,7 @@
 //! Objects of any store, with what firn adds around each request: a turn, a pace, a measure, another try.
 
-use std::fs::File;
 use std::future::Future;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,8 +11,8 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use super::breaker::{Admission, Breaker};
 use super::meter::Stopwatch;
 use super::{
-    Limit, Meter, ObjectError, ObjectErrorKind, ObjectInfo, Objects, Operation, PutMode, Requests, RetryPolicy,
-    Throttle, Want,
+    Limit, LocalFile, Meter, ObjectError, ObjectErrorKind, ObjectInfo, Objects, Operation, PutMode, Requests,
+    RetryPolicy, Throttle, Want,
 };
 
 /// Part of a large upload: what one request moves, and what is sent again when it fails.
@@ -226,7 +223,7 @@ impl Guarded {
     async fn upload_in_parts(
         &self,
         key: &str,
-        file: Arc<File>,
+        file: &LocalFile,
         (len, part_len): (u64, u64),
         sent: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<(), ObjectError> {
@@ -247,25 +244,22 @@ impl Guarded {
         &self,
         key: &str,
         upload: &str,
-        file: Arc<File>,
+        file: &LocalFile,
         (len, part_len): (u64, u64),
         sent: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<(), ObjectError> {
         let numbers = 0..len.div_ceil(part_len);
-        let parts: Vec<String> = stream::iter(numbers.map(|number| {
-            let file = Arc::clone(&file);
-            async move {
-                let range = number * part_len..len.min((number + 1) * part_len);
-                let bytes = read_file(key, file, range).await?;
-                let pays = bytes.len() as u64;
-                let put = |_| {
-                    self.store
-                        .put_part(key, upload, number as usize, part_len, bytes.clone())
-                };
-                let part = self.attempt(Operation::Part, pays, put, |_| pays).await?;
-                sent(pays);
-                Ok(part)
-            }
+        let parts: Vec<String> = stream::iter(numbers.map(|number| async move {
+            let range = number * part_len..len.min((number + 1) * part_len);
+            let bytes = read_file(key, file, range).await?;
+            let pays = bytes.len() as u64;
+            let put = |_| {
+                self.store
+                    .put_part(key, upload, number as usize, part_len, bytes.clone())
+            };
+            let part = self.attempt(Operation::Part, pays, put, |_| pays).await?;
+            sent(pays);
+            Ok(part)
         }))
         .buffered(PARTS_AT_A_TIME)
         .try_collect()
@@ -289,15 +283,11 @@ impl Guarded {
 }
 
 /// Reads a range of a file on a thread that may wait.
-async fn read_file(key: &str, file: Arc<File>, range: Range<u64>) -> Result<Bytes, ObjectError> {
-    let read = tokio::task::spawn_blocking(move || {
-        let mut bytes = vec![0; (range.end - range.start) as usize];
-        file.read_exact_at(&mut bytes, range.start).map(|()| bytes)
-    });
+async fn read_file(key: &str, file: &LocalFile, range: Range<u64>) -> Result<Bytes, ObjectError> {
+    let file = file.clone();
+    let read = tokio::task::spawn_blocking(move || file.read(range));
     let bytes = read.await.map_err(|_| cancelled(key))?;
-    bytes
-        .map(Bytes::from)
-        .map_err(|error| local(key, "read the file to upload", &error))
+    bytes.map_err(|error| local(key, "read the file to upload", &error))
 }
 
 /// What those are told who need not even ask.
@@ -361,18 +351,14 @@ impl Objects for Guarded {
     async fn upload_telling(
         &self,
         key: &str,
-        file: &Path,
+        file: &LocalFile,
         sent: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<(), ObjectError> {
         self.writable(key)?;
-        let path = file.to_owned();
-        let opened = tokio::task::spawn_blocking(move || {
-            let file = File::open(path)?;
-            let len = file.metadata()?.len();
-            Ok((Arc::new(file), len))
-        });
-        let opened: std::io::Result<_> = opened.await.map_err(|_| cancelled(key))?;
-        let (file, len) = opened.map_err(|error| local(key, "open the file to upload", &error))?;
+        let looked = file.clone();
+        let looked = tokio::task::spawn_blocking(move || looked.len());
+        let len = looked.await.map_err(|_| cancelled(key))?;
+        let len = len.map_err(|error| local(key, "open the file to upload", &error))?;
         let part_len = self.guard.part_len.unwrap_or(PART_LEN).max(len.div_ceil(PARTS_MAX));
         if len > part_len {
             return self.upload_in_parts(key, file, (len, part_len), sent).await;

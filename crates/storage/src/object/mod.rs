@@ -36,11 +36,15 @@ mod url;
 mod verify;
 
 use std::fmt;
+use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+
+use crate::disk::Disk;
 
 pub use analyze::{Analysis, AnalyzeOptions, Latencies, analyze};
 pub use fs::{FsObjects, FsPlace};
@@ -148,6 +152,36 @@ impl From<ObjectError> for firn_model::Error {
     }
 }
 
+/// A file to upload, and the disk that it lies on.
+#[derive(Debug, Clone)]
+pub struct LocalFile {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+}
+
+impl LocalFile {
+    /// The file of this path.
+    pub fn new(disk: &Arc<dyn Disk>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            disk: Arc::clone(disk),
+            path: path.into(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        self.disk.len(&self.path)
+    }
+
+    /// All bytes of a range, or an error.
+    pub(crate) fn read(&self, range: Range<u64>) -> io::Result<Bytes> {
+        let bytes = self.disk.read_range(&self.path, range.clone())?;
+        match bytes.len() as u64 == range.end - range.start {
+            true => Ok(bytes),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
 /// A place for objects.
 #[async_trait]
 pub trait Objects: Send + Sync + fmt::Debug {
@@ -168,7 +202,7 @@ pub trait Objects: Send + Sync + fmt::Debug {
 
     /// Writes a file, in parts if it is large; visible whole or not at all. Content-addressed objects
     /// go this way, so what is there already is replaced by the same.
-    async fn upload(&self, key: &str, file: &Path) -> Result<(), ObjectError> {
+    async fn upload(&self, key: &str, file: &LocalFile) -> Result<(), ObjectError> {
         self.upload_telling(key, file, &|_| {}).await
     }
 
@@ -176,7 +210,7 @@ pub trait Objects: Send + Sync + fmt::Debug {
     async fn upload_telling(
         &self,
         key: &str,
-        file: &Path,
+        file: &LocalFile,
         sent: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<(), ObjectError>;
 

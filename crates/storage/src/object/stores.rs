@@ -34,6 +34,8 @@ pub struct StoresConfig {
     pub requests_max: usize,
     /// Draws the pauses between retries.
     pub seed: u64,
+    /// The one store of all repositories of type `memory`, for tests; `None`: there is no such type.
+    pub memory: Option<Arc<dyn Requests>>,
 }
 
 impl StoresConfig {
@@ -51,6 +53,7 @@ impl StoresConfig {
             environment: Vec::new(),
             requests_max: Self::REQUESTS_MAX_DEFAULT,
             seed,
+            memory: None,
         }
     }
 }
@@ -71,6 +74,7 @@ enum Place {
     Fs(FsPlace),
     /// With the folder that an address of files means.
     Url(String, Option<FsPlace>),
+    Memory(Arc<dyn Requests>),
 }
 
 impl ObjectStores {
@@ -103,6 +107,7 @@ impl ObjectStores {
                 FsObjects::open(place.clone()).map(|store| Arc::new(store) as _)
             }
             Place::Url(url, None) => UrlObjects::open(url),
+            Place::Memory(store) => Ok(Arc::clone(store)),
         }
         .map_err(|error| refused(name, format!("failed to create repository: {}", error.reason)))?;
         let meter = Arc::clone(self.meters.lock().entry(name.to_owned()).or_default());
@@ -150,6 +155,7 @@ impl ObjectStores {
                 let (url, folder) = self.url(&mut fields)?;
                 Place::Url(url, folder)
             }
+            "memory" if let Some(store) = &self.config.memory => Place::Memory(Arc::clone(store)),
             _ => return Err(refused(name, format!("repository type [{kind}] does not exist"))),
         };
         fields.end()?;

@@ -99,7 +99,7 @@ pub(super) async fn conforms(objects: &Guarded) {
         let note = |bytes| {
             sent.fetch_add(bytes, Ordering::Relaxed);
         };
-        let uploaded = objects.upload_telling("up/load", file.path(), &note).await;
+        let uploaded = objects.upload_telling("up/load", &local(file.path()), &note).await;
         uploaded.expect("an upload");
         assert_eq!(sent.into_inner(), file.path().metadata().expect("a file").len());
         let (bytes, _) = objects.read_all("up/load", 12 << 20).await.expect("all of it");
@@ -109,6 +109,10 @@ pub(super) async fn conforms(objects: &Guarded) {
 
 pub(super) fn kind<T: std::fmt::Debug>(outcome: Result<T, ObjectError>) -> ObjectErrorKind {
     outcome.expect_err("this should fail").kind
+}
+
+fn local(path: &std::path::Path) -> LocalFile {
+    LocalFile::new(&(Arc::new(crate::disk::RealDisk) as Arc<dyn crate::disk::Disk>), path)
 }
 
 /// Parts of S3's least size, so that an upload has several.
@@ -400,7 +404,7 @@ async fn an_upload_outlives_any_one_failure_of_its_requests() {
             let mut guard = guard();
             guard.part_len = Some(20);
             let objects = Guarded::new(Arc::new(Unlucky::new(fates)), guard);
-            objects.upload("k", file.path()).await.expect("an upload");
+            objects.upload("k", &local(file.path())).await.expect("an upload");
             let (bytes, _) = objects.read_all("k", 100).await.expect("all of it");
             assert_eq!(bytes, [7; 100].as_slice(), "{fate:?} at {at}");
         }
@@ -418,7 +422,7 @@ async fn a_failed_upload_leaves_nothing_visible_and_no_parts() {
     let objects = Guarded::new(Arc::new(store), guard);
     std::fs::create_dir_all(folder.path().join("r/k/below")).expect("a folder in the way");
     objects
-        .upload("k", &path)
+        .upload("k", &local(&path))
         .await
         .expect_err("a folder cannot be replaced by a file");
     assert!(objects.list("").await.expect("a list").is_empty());

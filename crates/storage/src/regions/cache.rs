@@ -15,7 +15,6 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use super::file::{RegionFile, SparseFile};
 use super::flights::{Flight, Flights};
 use super::index::{Index, Limits, Place, mask, offset};
 use super::journal::Journal;
@@ -23,7 +22,7 @@ use super::object::{CachedObject, ObjectId};
 use super::plan::{self, Cost, REQUEST_PAGES_MAX, Request, Run};
 use super::stats::{RegionCacheStats, number};
 use super::{REGION_BYTES, REGION_PAGES};
-use crate::disk::Disk;
+use crate::disk::{Disk, RandomFile};
 use crate::object::{ObjectError, ObjectErrorKind};
 use crate::split::PartKind;
 use crate::split::pages::{self, PAGE_BYTES};
@@ -75,7 +74,7 @@ struct State {
 #[derive(Debug)]
 pub struct RegionCache {
     state: Mutex<State>,
-    file: Arc<dyn RegionFile>,
+    file: Arc<dyn RandomFile>,
     /// Locked before the state where both are.
     journal: Mutex<Journal>,
     /// One permit for each page in flight.
@@ -106,15 +105,16 @@ impl RegionCache {
     /// cannot be used at all; what is damaged in it is left out.
     pub fn open(disk: Arc<dyn Disk>, folder: &Path, options: RegionCacheOptions) -> io::Result<Self> {
         disk.create_dir_all(folder)?;
-        let file = SparseFile::open(&folder.join("regions.data"))?;
-        Self::with_file(disk, folder, Arc::new(file), options)
+        let file = disk.open_random(&folder.join("regions.data"))?;
+        Self::with_file(disk, folder, Arc::from(file), options)
     }
 
-    /// As [`RegionCache::open`], with the file given.
+    /// As [`RegionCache::open`], with the file given. It is never synced: nothing in it is believed without its checksum,
+    /// so a write may be lost or torn without harm.
     pub fn with_file(
         disk: Arc<dyn Disk>,
         folder: &Path,
-        file: Arc<dyn RegionFile>,
+        file: Arc<dyn RandomFile>,
         options: RegionCacheOptions,
     ) -> io::Result<Self> {
         let size_pages = options.size_bytes / PAGE_BYTES;

@@ -18,7 +18,6 @@
 //! another thread would. Futures therefore belong on threads that may wait, never on those that serve HTTP.
 
 mod cache;
-mod file;
 mod flights;
 mod index;
 mod journal;
@@ -35,7 +34,6 @@ pub(crate) mod testing {
 mod tests;
 
 pub use cache::{RegionCache, RegionCacheOptions};
-pub use file::{RegionFile, SparseFile};
 pub use object::{CachedObject, ObjectId};
 pub use plan::{Cost, GAP_BYTES_MAX};
 pub use stats::{KindStats, OwnerStats, RegionCacheStats};

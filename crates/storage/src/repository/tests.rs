@@ -3,7 +3,6 @@ mod schedules;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use async_trait::async_trait;
@@ -11,7 +10,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::*;
-use crate::object::{ObjectInfo, PutMode};
+use crate::object::{LocalFile, ObjectInfo, PutMode};
 use crate::split::SplitRef;
 
 /// A store in memory that can be cut off, and whose listings can be out of date.
@@ -121,10 +120,17 @@ impl Objects for Store {
         Ok(None)
     }
 
-    async fn upload_telling(&self, key: &str, file: &Path, _: &(dyn Fn(u64) + Send + Sync)) -> Result<(), ObjectError> {
-        let bytes =
-            std::fs::read(file).map_err(|error| ObjectError::new(ObjectErrorKind::Denied, key, error.to_string()))?;
-        self.write(key, bytes.into(), PutMode::Overwrite).await.map(|_| ())
+    async fn upload_telling(
+        &self,
+        key: &str,
+        file: &LocalFile,
+        _: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<(), ObjectError> {
+        let bytes = file
+            .len()
+            .and_then(|len| file.read(0..len))
+            .map_err(|error| ObjectError::new(ObjectErrorKind::Denied, key, error.to_string()))?;
+        self.write(key, bytes, PutMode::Overwrite).await.map(|_| ())
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError> {

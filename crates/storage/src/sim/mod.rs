@@ -3,20 +3,23 @@
 //! It is stricter than most file systems: a synced file whose directory was not synced may vanish,
 //! and of the names that changed since the last directory sync any subset may have made it. After
 //! a sync that failed, the bytes it should have made durable read back until the crash and are
-//! zeros afterwards, even if a later sync succeeds, as Linux does it.
+//! what they were before it, or zeros, afterwards, even if a later sync succeeds, as Linux does it. Of a file that is written
+//! in place each sector that was not synced is the old or the new one, so a write of several may be torn.
 
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::disk::{AppendFile, DirEntry, Disk};
+use crate::disk::{AppendFile, DirEntry, Disk, RandomFile};
 use state::{InodeId, State};
 
 /// What a step of the disk does; reading is no step.
@@ -26,6 +29,8 @@ pub enum Operation {
     Create,
     /// Bytes were appended.
     Append,
+    /// Bytes were written in place.
+    Write,
     /// A file was cut or lengthened.
     SetLen,
     /// A name was changed.
@@ -169,6 +174,11 @@ impl SimDisk {
         })
     }
 
+    /// Every file, by its whole path, and how many bytes it has, in the order of the paths.
+    pub fn files(&self) -> Vec<(PathBuf, u64)> {
+        self.0.state.lock().files()
+    }
+
     fn file(&self, inode: InodeId) -> Box<dyn AppendFile> {
         Box::new(SimFile {
             disk: self.clone(),
@@ -201,6 +211,58 @@ impl AppendFile for SimFile {
     }
 }
 
+/// A file that is written in place; its name is free for the next one when it is dropped.
+#[derive(Debug)]
+struct SimRandomFile {
+    disk: SimDisk,
+    inode: InodeId,
+}
+
+impl RandomFile for SimRandomFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.disk.0.state.lock().read_at(self.inode, bytes, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.disk.step(Operation::Write, |state, failure| {
+            state.write_at(self.inode, bytes, offset, failure)
+        })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.disk
+            .simple_step(Operation::SetLen, |state| state.set_file_len(self.inode, len))
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.disk.0.state.lock().file_len(self.inode))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.disk.step(Operation::SyncFile, |state, failure| {
+            state.sync_file(self.inode, failure)
+        })
+    }
+
+    fn release(&self, _: Range<u64>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn is_sparse(&self) -> bool {
+        false
+    }
+
+    fn taken_bytes(&self) -> io::Result<u64> {
+        self.len()
+    }
+}
+
+impl Drop for SimRandomFile {
+    fn drop(&mut self) {
+        self.disk.0.state.lock().open_random.remove(&self.inode);
+    }
+}
+
 impl Disk for SimDisk {
     fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
         let inode = self.simple_step(Operation::Create, |state| state.create_file(path))?;
@@ -210,6 +272,23 @@ impl Disk for SimDisk {
     fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
         let inode = self.0.state.lock().find_file(path)?;
         Ok(self.file(inode))
+    }
+
+    fn open_random(&self, path: &Path) -> io::Result<Box<dyn RandomFile>> {
+        if !self.exists(path)? {
+            self.simple_step(Operation::Create, |state| state.create_file(path))?;
+        }
+        let mut state = self.0.state.lock();
+        let inode = state.find_file(path)?;
+        if !state.begin_random(inode)? {
+            let reason = format!("[{}] is in use by another process", path.display());
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
+        }
+        drop(state);
+        Ok(Box::new(SimRandomFile {
+            disk: self.clone(),
+            inode,
+        }))
     }
 
     fn set_len(&self, path: &Path, len: u64) -> io::Result<()> {

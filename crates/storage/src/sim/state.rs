@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::ops::Range;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use super::{Failure, Operation};
 use crate::disk::DirEntry;
@@ -14,6 +14,9 @@ const ROOT: InodeId = 0;
 
 /// What a disk writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
+
+/// What the kernel holds in memory of a file, and takes for clean after a sync, failed or not.
+const PAGE_BYTES: usize = 4096;
 
 #[derive(Debug, Clone)]
 enum Inode {
@@ -29,8 +32,37 @@ struct FileInode {
     durable: Vec<u8>,
     /// Parts of `written` that a failed sync should have made durable and that no later one will.
     lost: Vec<Range<usize>>,
+    /// Lengths that a file written in place was set to since the last sync: a file system changes a length at once, so
+    /// after a power loss it is one of these, the durable one, or the last.
+    set_lens: Option<Vec<usize>>,
     /// No name leads here, but one may come back with a power loss.
     is_removed: bool,
+}
+
+impl FileInode {
+    /// The pages that differ from what is durable.
+    fn dirty(&self) -> Vec<Range<usize>> {
+        let page = |bytes: &[u8], start: usize| -> Range<usize> {
+            start.min(bytes.len())..(start + PAGE_BYTES).min(bytes.len())
+        };
+        let starts = (0..self.written.len()).step_by(PAGE_BYTES);
+        let changed = starts.filter(|&start| {
+            let (written, durable) = (page(&self.written, start), page(&self.durable, start));
+            self.written[written] != self.durable[durable]
+        });
+        changed.map(|start| page(&self.written, start)).collect()
+    }
+
+    /// What was lost in a range will be durable after the next sync.
+    fn find_again(&mut self, range: Range<usize>) {
+        let lost = std::mem::take(&mut self.lost);
+        for lost in lost {
+            let before = lost.start..lost.end.min(range.start);
+            let after = lost.start.max(range.end)..lost.end;
+            self.lost
+                .extend([before, after].into_iter().filter(|part| !part.is_empty()));
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -73,6 +105,8 @@ pub(super) struct State {
     next_inode: InodeId,
     /// In the order in which they were made.
     pending: Vec<NameChange>,
+    /// Files that are open to be written in place.
+    pub(super) open_random: BTreeSet<InodeId>,
     pub(super) failure: Option<Failure>,
     pub(super) capacity: u64,
     pub(super) operation_count: u64,
@@ -109,6 +143,7 @@ impl State {
             inodes: HashMap::from([(ROOT, Inode::Dir(DirInode::default()))]),
             next_inode: ROOT + 1,
             pending: Vec::new(),
+            open_random: BTreeSet::new(),
             failure: None,
             capacity: u64::MAX,
             operation_count: 0,
@@ -277,16 +312,75 @@ impl State {
     pub(super) fn sync_file(&mut self, inode: InodeId, failure: Option<io::Error>) -> io::Result<()> {
         let file = self.file_mut(inode)?;
         if let Some(error) = failure {
-            let from = file.durable.len().min(file.written.len());
-            file.lost.push(from..file.written.len());
+            let dirty = file.dirty();
+            file.lost.extend(dirty);
             return Err(error);
         }
+        let before = match file.lost.is_empty() {
+            true => Vec::new(),
+            false => file.durable.clone(),
+        };
         file.durable.clone_from(&file.written);
+        if let Some(set_lens) = &mut file.set_lens {
+            set_lens.clear();
+        }
         for lost in &file.lost {
-            let end = lost.end.min(file.durable.len());
-            file.durable[lost.start.min(end)..end].fill(0);
+            for position in lost.start..lost.end.min(file.durable.len()) {
+                file.durable[position] = before.get(position).copied().unwrap_or(0);
+            }
         }
         Ok(())
+    }
+
+    /// From now on it is written in place. False: it is open that way already.
+    pub(super) fn begin_random(&mut self, inode: InodeId) -> io::Result<bool> {
+        self.file_mut(inode)?.set_lens.get_or_insert_default();
+        Ok(self.open_random.insert(inode))
+    }
+
+    pub(super) fn read_at(&self, inode: InodeId, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let Some(Inode::File(file)) = self.inodes.get(&inode) else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "not a file of this disk"));
+        };
+        let start = (offset as usize).min(file.written.len());
+        let count = bytes.len().min(file.written.len() - start);
+        bytes[..count].copy_from_slice(&file.written[start..start + count]);
+        Ok(count)
+    }
+
+    pub(super) fn write_at(
+        &mut self,
+        inode: InodeId,
+        bytes: &[u8],
+        offset: u64,
+        failure: Option<io::Error>,
+    ) -> io::Result<()> {
+        let free = self.capacity.saturating_sub(self.used_bytes());
+        let file = self.file_mut(inode)?;
+        let start = offset as usize;
+        let room = file
+            .written
+            .len()
+            .saturating_add(usize::try_from(free).unwrap_or(usize::MAX));
+        let (count, outcome) = match failure {
+            // A part gets there, as with a real write that stops half-way.
+            Some(error) => (bytes.len() / 2, Err(error)),
+            None if start + bytes.len() > room => {
+                let full = io::Error::new(io::ErrorKind::StorageFull, "no space left on the simulated disk");
+                (room.saturating_sub(start), Err(full))
+            }
+            None => (bytes.len(), Ok(())),
+        };
+        if count > 0 {
+            let end = start + count;
+            if file.written.len() < end {
+                file.written.resize(end, 0);
+            }
+            file.written[start..end].copy_from_slice(&bytes[..count]);
+            // A page that is written to is no longer clean: what a failed sync lost of it has another chance.
+            file.find_again(start / PAGE_BYTES * PAGE_BYTES..end.next_multiple_of(PAGE_BYTES));
+        }
+        outcome
     }
 
     /// The same bytes once more: what a failed sync lost has another chance.
@@ -302,8 +396,20 @@ impl State {
 
     pub(super) fn set_len(&mut self, path: &Path, len: u64) -> io::Result<()> {
         let inode = self.find_file(path)?;
+        self.set_file_len(inode, len)
+    }
+
+    pub(super) fn set_file_len(&mut self, inode: InodeId, len: u64) -> io::Result<()> {
+        let free = self.capacity.saturating_sub(self.used_bytes());
         let file = self.file_mut(inode)?;
+        if len.saturating_sub(file.written.len() as u64) > free {
+            let reason = "no space left on the simulated disk";
+            return Err(io::Error::new(io::ErrorKind::StorageFull, reason));
+        }
         let len = len as usize;
+        if let Some(set_lens) = &mut file.set_lens {
+            set_lens.push(len);
+        }
         file.written.resize(len, 0);
         for lost in &mut file.lost {
             lost.end = lost.end.min(len);
@@ -410,6 +516,23 @@ impl State {
         Ok(entries.collect())
     }
 
+    /// Every file by its path.
+    pub(super) fn files(&self) -> Vec<(PathBuf, u64)> {
+        let mut files = Vec::new();
+        let mut todo = vec![(PathBuf::from("/"), ROOT)];
+        while let Some((path, inode)) = todo.pop() {
+            match self.inodes.get(&inode) {
+                Some(Inode::Dir(dir)) => {
+                    todo.extend(dir.written.iter().map(|(name, inode)| (path.join(name), *inode)));
+                }
+                Some(Inode::File(file)) => files.push((path, file.written.len() as u64)),
+                None => {}
+            }
+        }
+        files.sort();
+        files
+    }
+
     /// Makes a directory's names durable, and what hangs together with them by renames.
     pub(super) fn sync_dir(&mut self, path: &Path) -> io::Result<()> {
         let inode = self.find(path)?;
@@ -451,6 +574,7 @@ impl State {
             inodes: self.inodes.clone(),
             next_inode: self.next_inode,
             pending: Vec::new(),
+            open_random: BTreeSet::new(),
             failure: None,
             capacity: self.capacity,
             operation_count: 0,
@@ -482,6 +606,7 @@ impl State {
                         written: survived.clone(),
                         durable: survived,
                         lost: Vec::new(),
+                        set_lens: None,
                         is_removed: false,
                     };
                 }
@@ -489,6 +614,10 @@ impl State {
             }
         }
         state.forget_unreachable();
+        // No name of a removed file can come back any more.
+        state
+            .inodes
+            .retain(|_, inode| !matches!(inode, Inode::File(file) if file.is_removed));
         state
     }
 
@@ -497,6 +626,7 @@ impl State {
             inodes: self.inodes.clone(),
             next_inode: self.next_inode,
             pending: self.pending.clone(),
+            open_random: BTreeSet::new(),
             failure: None,
             capacity: self.capacity,
             operation_count: 0,
@@ -509,10 +639,11 @@ impl State {
 fn survivor(file: &FileInode, random: &mut fastrand::Rng) -> Vec<u8> {
     let (written, durable) = (&file.written, &file.durable);
     let (shorter, longer) = (written.len().min(durable.len()), written.len().max(durable.len()));
-    let len = match random.u8(0..4) {
-        0 => durable.len(),
-        1 => written.len(),
-        _ => random.usize(shorter..=longer),
+    let len = match (random.u8(0..4), &file.set_lens) {
+        (0, _) => durable.len(),
+        (1, _) => written.len(),
+        (_, Some(set_lens)) => random.choice(set_lens).copied().unwrap_or(written.len()),
+        (_, None) => random.usize(shorter..=longer),
     };
     // All new, all old, or each sector for itself.
     let mode = random.u8(0..4);
@@ -523,7 +654,14 @@ fn survivor(file: &FileInode, random: &mut fastrand::Rng) -> Vec<u8> {
             1 => 1,
             _ => random.u8(0..8),
         };
-        for position in start..(start + SECTOR_BYTES).min(len) {
+        let end = (start + SECTOR_BYTES).min(len);
+        if let (Some(old), Some(new)) = (durable.get(start..end), written.get(start..end))
+            && old == new
+        {
+            bytes.extend_from_slice(old);
+            continue;
+        }
+        for position in start..end {
             let is_lost = file.lost.iter().any(|lost| lost.contains(&position));
             let old = durable.get(position).copied();
             let new = written.get(position).copied().filter(|_| !is_lost);
@@ -540,96 +678,4 @@ fn survivor(file: &FileInode, random: &mut fastrand::Rng) -> Vec<u8> {
         }
     }
     bytes
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::super::{Failure, Operation, SimDisk};
-    use crate::disk::Disk;
-
-    #[test]
-    fn synced_bytes_and_names_survive_and_nothing_else_must() {
-        let mut unsynced_seen = [false; 2];
-        for seed in 0..200 {
-            let disk = SimDisk::new();
-            let dir = Path::new("a");
-            disk.create_dir_all(dir).unwrap();
-            disk.sync_dir(Path::new("")).unwrap();
-            let file = disk.create_append(&dir.join("kept")).unwrap();
-            file.append(b"durable").unwrap();
-            file.sync().unwrap();
-            disk.sync_dir(dir).unwrap();
-            file.append(b"perhaps").unwrap();
-            let other = disk.create_append(&dir.join("unsynced")).unwrap();
-            other.append(b"x").unwrap();
-            other.sync().unwrap();
-
-            let crashed = disk.crash(seed);
-            let bytes = crashed.read(&dir.join("kept")).unwrap();
-            assert!(bytes.starts_with(b"durable"), "seed {seed}: {bytes:?}");
-            unsynced_seen[usize::from(crashed.exists(&dir.join("unsynced")).unwrap())] = true;
-            assert_eq!(
-                crashed.read(&dir.join("kept")).unwrap(),
-                disk.crash(seed).read(&dir.join("kept")).unwrap()
-            );
-        }
-        assert_eq!(unsynced_seen, [true, true]);
-    }
-
-    #[test]
-    fn a_replaced_file_is_old_or_new() {
-        let path = Path::new("f");
-        let disk = SimDisk::new();
-        disk.write_atomic(path, b"old").unwrap();
-        let seen = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
-        let into = seen.clone();
-        disk.set_hook(Some(std::sync::Arc::new(move |disk: &SimDisk, _| {
-            for seed in 0..20 {
-                into.lock().push(disk.crash(seed).read(path).unwrap());
-            }
-        })));
-        disk.write_atomic(path, b"new!").unwrap();
-        for bytes in seen.lock().iter() {
-            assert!(&bytes[..] == b"old" || &bytes[..] == b"new!", "{bytes:?}");
-        }
-        assert_eq!(&disk.crash(1).read(path).unwrap()[..], b"new!");
-    }
-
-    #[test]
-    fn a_failed_sync_loses_its_bytes_for_good() {
-        let disk = SimDisk::new();
-        let path = Path::new("f");
-        let file = disk.create_append(path).unwrap();
-        disk.sync_dir(Path::new("")).unwrap();
-        file.append(b"one").unwrap();
-        file.sync().unwrap();
-        file.append(b"two").unwrap();
-        let kind = std::io::ErrorKind::Other;
-        disk.fail(Failure {
-            after: 0,
-            only: Some(Operation::SyncFile),
-            kind,
-            lasting: false,
-        });
-        file.sync().unwrap_err();
-        file.sync().unwrap();
-        assert_eq!(&disk.read(path).unwrap()[..], b"onetwo");
-        assert_eq!(&disk.crash(3).read(path).unwrap()[..], b"one\0\0\0");
-    }
-
-    #[test]
-    fn a_full_disk_says_so() {
-        let disk = SimDisk::new();
-        disk.set_capacity(10);
-        let file = disk.create_append(Path::new("f")).unwrap();
-        file.append(b"12345678").unwrap();
-        assert_eq!(
-            file.append(b"12345678").unwrap_err().kind(),
-            std::io::ErrorKind::StorageFull
-        );
-        assert_eq!(file.len(), 10);
-        assert_eq!(disk.available_bytes(Path::new("")).unwrap(), 0);
-    }
 }

@@ -159,7 +159,7 @@ impl RegionCache {
 }
 
 /// Frees what a file takes beyond what its slots say: slots that a crash left behind, or a cache that was larger.
-pub(super) fn give_back_unused(index: &Index, file: &dyn RegionFile) -> io::Result<()> {
+pub(super) fn give_back_unused(index: &Index, file: &dyn RandomFile) -> io::Result<()> {
     file.set_len(index.file_len().min(file.len()?))?;
     // The file system's own blocks for the file are few; looking for holes that are holes already would cost a call for each.
     let is_tight = file.taken_bytes()? <= index.taken_bytes() + index.taken_bytes() / 64 + REGION_BYTES;

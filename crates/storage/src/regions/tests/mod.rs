@@ -20,7 +20,8 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::object::{ObjectError, ObjectErrorKind, ObjectInfo, Objects, PutMode};
+use crate::disk::RandomFile;
+use crate::object::{LocalFile, ObjectError, ObjectErrorKind, ObjectInfo, Objects, PutMode};
 use crate::sim::SimDisk;
 use crate::split::PartKind::{self, Columns, Postings, Terms};
 use crate::split::pages::PageWriter;
@@ -106,7 +107,7 @@ impl Objects for Store {
         unreachable!("the cache reads ranges")
     }
 
-    async fn upload_telling(&self, _: &str, _: &Path, _: &(dyn Fn(u64) + Send + Sync)) -> Result<(), ObjectError> {
+    async fn upload_telling(&self, _: &str, _: &LocalFile, _: &(dyn Fn(u64) + Send + Sync)) -> Result<(), ObjectError> {
         unreachable!("the cache reads ranges")
     }
 
@@ -205,7 +206,7 @@ impl MemoryFile {
     }
 }
 
-impl RegionFile for MemoryFile {
+impl RandomFile for MemoryFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         assert!(offset.is_multiple_of(PAGE) && (bytes.len() as u64).is_multiple_of(PAGE));
         let before = self.0.lock().before_read.take();
@@ -256,6 +257,10 @@ impl RegionFile for MemoryFile {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.0.lock().pages.keys().next_back().map_or(0, |last| last + 1) * PAGE)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
     }
 
     fn taken_bytes(&self) -> io::Result<u64> {

@@ -167,7 +167,7 @@ impl Objects for Watched {
     async fn upload_telling(
         &self,
         key: &str,
-        file: &Path,
+        file: &LocalFile,
         sent: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<(), ObjectError> {
         self.inner.upload_telling(key, file, sent).await

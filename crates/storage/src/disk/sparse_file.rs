@@ -1,75 +1,58 @@
-//! The file that slots lie in.
+//! A file of the operating system that is written in place.
 
-use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::split::pages::PAGE_BYTES;
+use super::RandomFile;
+use super::real::naming;
 
-/// What the cache asks of its file. Unlike the files behind [`Disk`](crate::disk::Disk) it is overwritten in place: nothing in
-/// it is believed without its checksum, so a write may be lost or torn without harm.
-///
-/// All methods may be called concurrently, for the same bytes too: then a reader gets any mixture.
-pub trait RegionFile: Send + Sync + fmt::Debug {
-    /// Fills `bytes` as far as the file goes and says how far that was.
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
-
-    /// Writes all of `bytes`; lengthens the file where needed.
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-
-    /// Gives the disk space of a range back; it reads as zeros then.
-    fn release(&self, range: Range<u64>) -> io::Result<()>;
-
-    /// Whether space is taken and given back by the page. If not, a slot takes its whole length once it was in use.
-    fn is_sparse(&self) -> bool;
-
-    /// Cuts the file.
-    fn set_len(&self, len: u64) -> io::Result<()>;
-
-    /// Where the file ends.
-    fn len(&self) -> io::Result<u64>;
-
-    /// Whether the file holds no byte.
-    fn is_empty(&self) -> io::Result<bool> {
-        Ok(self.len()? == 0)
-    }
-
-    /// Bytes of the disk that it takes.
-    fn taken_bytes(&self) -> io::Result<u64>;
-}
+/// What space is given back by.
+const PAGE_BYTES: u64 = 4096;
 
 /// A file of the operating system, with holes where no page is.
 #[derive(Debug)]
-pub struct SparseFile {
+pub(super) struct SparseFile {
     file: File,
+    path: PathBuf,
     is_sparse: bool,
 }
 
 impl SparseFile {
     /// Opens or creates a file, for this process alone: [`io::ErrorKind::ResourceBusy`] if another one has it.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
-            .open(path)?;
+            .open(path)
+            .map_err(naming("open", path))?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => {
                 let reason = format!("[{}] is in use by another process", path.display());
                 io::Error::new(io::ErrorKind::ResourceBusy, reason)
             }
-            TryLockError::Error(error) => error,
+            TryLockError::Error(error) => naming("lock", path)(error),
         })?;
         // Blocks larger than a page (ZFS, some network file systems) are not given back by the page.
-        let is_paged = file.metadata()?.blksize() <= PAGE_BYTES;
+        let metadata = file.metadata().map_err(naming("look at", path))?;
+        let is_paged = metadata.blksize() <= PAGE_BYTES;
         // Tried behind the end, where it changes nothing.
-        let end = file.metadata()?.len().next_multiple_of(PAGE_BYTES);
+        let end = metadata.len().next_multiple_of(PAGE_BYTES);
         let is_sparse = is_paged && hole(&file, end..end + PAGE_BYTES).is_ok();
-        Ok(Self { file, is_sparse })
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            is_sparse,
+        })
+    }
+
+    /// Says which file it was.
+    fn naming(&self, attempt: &'static str) -> impl FnOnce(io::Error) -> io::Error {
+        naming(attempt, &self.path)
     }
 }
 
@@ -90,7 +73,7 @@ fn hole(_: &File, _: Range<u64>) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-impl RegionFile for SparseFile {
+impl RandomFile for SparseFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut filled = 0;
         while filled < bytes.len() {
@@ -98,19 +81,19 @@ impl RegionFile for SparseFile {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(self.naming("read")(error)),
             }
         }
         Ok(filled)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset).map_err(self.naming("write to"))
     }
 
     fn release(&self, range: Range<u64>) -> io::Result<()> {
         match self.is_sparse {
-            true => hole(&self.file, range),
+            true => hole(&self.file, range).map_err(self.naming("give space back of")),
             false => Ok(()),
         }
     }
@@ -120,16 +103,20 @@ impl RegionFile for SparseFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
+        self.file.set_len(len).map_err(self.naming("set the length of"))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data().map_err(self.naming("sync"))
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(self.file.metadata().map_err(self.naming("look at"))?.len())
     }
 
     fn taken_bytes(&self) -> io::Result<u64> {
         // POSIX counts in 512 bytes whatever the blocks of the file system are.
-        Ok(self.file.metadata()?.blocks() * 512)
+        Ok(self.file.metadata().map_err(self.naming("look at"))?.blocks() * 512)
     }
 }
 
