@@ -90,6 +90,9 @@ pub struct EmbeddedConfig {
     pub search_repository_bytes_max: Option<u64>,
     /// `None`: asks the file system of `path_data`.
     pub space: Option<SpaceProbe>,
+    /// Whether a clock of the engine's own begins what is due: refreshes, flushes, merges, shards that are tried again. If not,
+    /// [`crate::Embedded::begin_due`] does, for tests that choose the moment.
+    pub ticks: bool,
     /// Opens snapshot repositories.
     pub object_stores: Arc<ObjectStores>,
     /// Threads that speak to object stores; `None`: nothing there can be reached.
@@ -136,6 +139,7 @@ impl EmbeddedConfig {
             low_watermark: Watermark::UsedRatio(0.85),
             search_repository_bytes_max: None,
             space: None,
+            ticks: true,
             object_stores: Arc::new(ObjectStores::new(StoresConfig::new(seed))),
             io: None,
         }

@@ -24,6 +24,10 @@ const SLOW_EVERY: u64 = 10;
 /// Every so many ticks: what mounted indices need, of which there may be many thousands.
 const MOUNTS_EVERY: u64 = 5 * SLOW_EVERY;
 
+/// Ticks from one look at everything to the next one for who calls for looks himself: by then no shard is too early to be
+/// opened again.
+pub(crate) const EVERYTHING_DUE: u64 = 10 * MOUNTS_EVERY;
+
 /// How far refreshes and flushes stand back behind whoever answers requests: a third of a core, as what was written is
 /// to be found within a second.
 const MAINTENANCE_NICE: i32 = 5;
@@ -73,7 +77,8 @@ impl Ticker {
 }
 
 impl Core {
-    fn tick(self: &Arc<Self>, number: u64) {
+    /// The work of one look: with a number that is a multiple of [`MOUNTS_EVERY`], everything.
+    pub(crate) fn tick(self: &Arc<Self>, number: u64) {
         let slow = number.is_multiple_of(SLOW_EVERY);
         if slow {
             self.disk_watch.observe();

@@ -85,7 +85,7 @@ use crate::scrub::{DamageCounters, Scrub};
 use crate::search::NodeMemory;
 use crate::snapshots::{Repositories, check_operator};
 use crate::splits::reads::catch;
-use crate::ticker::Ticker;
+use crate::ticker::{EVERYTHING_DUE, Ticker};
 use crate::tiers::Tiers;
 
 /// The engine on Tantivy: one machine, one data folder, one process.
@@ -94,6 +94,8 @@ use crate::tiers::Tiers;
 /// more to replay.
 pub struct Embedded {
     core: Arc<Core>,
+    /// Looks that were called for, as the clock counts them.
+    looks: AtomicU64,
     ticker: Mutex<Option<Ticker>>,
     recovery: RecoveryReport,
 }
@@ -225,10 +227,11 @@ impl Embedded {
     /// async threads.
     pub fn open(config: EmbeddedConfig) -> Result<Arc<Self>> {
         let (core, recovery) = open::open(config)?;
-        let ticker = Ticker::start(Arc::clone(&core));
+        let ticker = core.config.ticks.then(|| Ticker::start(Arc::clone(&core)));
         Ok(Arc::new(Self {
             core,
-            ticker: Mutex::new(Some(ticker)),
+            looks: AtomicU64::new(EVERYTHING_DUE),
+            ticker: Mutex::new(ticker),
             recovery,
         }))
     }
@@ -236,6 +239,12 @@ impl Embedded {
     /// What [`Embedded::open`] found.
     pub fn recovery_report(&self) -> &RecoveryReport {
         &self.recovery
+    }
+
+    /// Looks once at everything that may be due, and hands it to the pools, which go on when this returns: what the engine's
+    /// clock does several times a second.
+    pub fn begin_due(&self) {
+        self.core.tick(self.looks.fetch_add(EVERYTHING_DUE, Ordering::Relaxed));
     }
 
     fn stop_background(&self) {
