@@ -16,5 +16,5 @@ pub mod sim;
 pub mod split;
 pub mod wal;
 
-pub use disk::{AppendFile, AppendWriter, DirEntry, Disk, RandomFile, RealDisk};
+pub use disk::{AppendFile, AppendWriter, DirEntry, Disk, OverlayBudget, OverlayDisk, RandomFile, RealDisk};
 pub use wal::{Position, Record, Syncer, Wal, WalOptions};

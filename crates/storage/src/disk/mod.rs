@@ -4,6 +4,7 @@
 //! bytes durable, [`Disk::sync_dir`] makes the names in a directory durable. Creating, renaming or
 //! removing a file and not syncing its directory means that either state may come back.
 
+mod overlay;
 mod real;
 mod sparse_file;
 mod writer;
@@ -15,6 +16,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
+pub use overlay::{OverlayBudget, OverlayDisk};
 pub use real::RealDisk;
 pub use writer::AppendWriter;
 
