@@ -93,7 +93,7 @@ pub(crate) fn status_and_type(kind: ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::TooManyScrollContexts => (429, "too_many_scroll_contexts_exception"),
         ErrorKind::CircuitBreaking => (429, "circuit_breaking_exception"),
         ErrorKind::DiskFull => (429, "cluster_block_exception"),
-        ErrorKind::ShardDamaged => (503, "no_shard_available_action_exception"),
+        ErrorKind::ShardDamaged | ErrorKind::ShardNotReady => (503, "no_shard_available_action_exception"),
         ErrorKind::Unavailable => (503, "repository_exception"),
         ErrorKind::SnapshotInProgress => (503, "concurrent_snapshot_execution_exception"),
         ErrorKind::SnapshotRestore => (500, "snapshot_restore_exception"),

@@ -8,6 +8,7 @@ use firn_model::metadata::Metadata;
 use firn_model::names::IndicesOptions;
 use serde_json::{Map, Value, json};
 
+use crate::cluster::health::ShardState;
 use crate::error::ApiError;
 use crate::params::did_you_mean;
 use crate::reply::Reply;
@@ -294,7 +295,7 @@ fn print_index(
                 object.insert(
                     "routing".to_owned(),
                     json!({
-                        "state": if shard.failure.is_some() { "UNASSIGNED" } else { "STARTED" },
+                        "state": ShardState::of(shard).name(),
                         "primary": true,
                         "node": node_id,
                     }),

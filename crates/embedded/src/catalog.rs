@@ -32,10 +32,12 @@ use firn_model::placement::Placement;
 use firn_model::repository::RepositoryMetadata;
 use firn_model::shared_map::Difference;
 use firn_model::slm::SnapshotPolicies;
-use firn_model::{Error, Result};
+use firn_model::{Error, ErrorKind, Result};
 use firn_storage::disk::Disk;
+use redb::backends::InMemoryBackend;
 use redb::{
-    Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction,
+    Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
+    WriteTransaction,
 };
 use serde_json::Value;
 
@@ -66,6 +68,7 @@ type Opener = Box<dyn Fn(&Path) -> Result<Database, DatabaseError> + Send>;
 
 /// The open store. One owner; [`Catalog::store`] is called by one thread at a time.
 pub(crate) struct Catalog {
+    disk: Arc<dyn Disk>,
     path: PathBuf,
     open: Opener,
     /// `None` after an error, until the file can be opened again.
@@ -84,19 +87,40 @@ pub(crate) struct StoreFailure {
 impl Catalog {
     /// Opens or makes `catalog.redb`. Fails with the file's name if it is damaged or newer.
     pub(crate) fn open(disk: &Arc<dyn Disk>, path: &Path) -> Result<Self> {
-        let disk = Arc::clone(disk);
-        let open = move |path: &Path| builder().create_with_backend(CatalogFile::open(&*disk, path)?);
-        Self::open_with(path, Box::new(open))
+        let own = Arc::clone(disk);
+        let open = move |path: &Path| builder().create_with_backend(CatalogFile::open(&*own, path)?);
+        Self::open_with(disk, path, Box::new(open))
     }
 
-    fn open_with(path: &Path, open: Opener) -> Result<Self> {
+    fn open_with(disk: &Arc<dyn Disk>, path: &Path, open: Opener) -> Result<Self> {
         let mut catalog = Self {
+            disk: Arc::clone(disk),
             path: path.to_owned(),
             open,
             database: None,
         };
-        catalog.database = Some(catalog.connect()?);
+        catalog.database = match catalog.connect() {
+            // It can be read without writing; the next change opens it again.
+            Err(error)
+                if error.kind() == ErrorKind::DiskFull && catalog.disk.exists(&catalog.path).unwrap_or(false) =>
+            {
+                tracing::warn!(%error, "the catalog is read without being opened for changes");
+                None
+            }
+            connected => Some(connected?),
+        };
         Ok(catalog)
+    }
+
+    /// A copy of the file in memory: opening the file itself may have to write, to repair it after a crash.
+    fn copy(&self) -> Result<Database> {
+        let bytes = self.disk.read(&self.path)?;
+        let copy = InMemoryBackend::new();
+        copy.set_len(bytes.len() as u64)?;
+        copy.write(0, &bytes)?;
+        let database = builder().create_with_backend(copy).map_err(failed)?;
+        Self::prepare(&database)?;
+        Ok(database)
     }
 
     fn connect(&self) -> Result<Database> {
@@ -183,14 +207,6 @@ impl Catalog {
         }
     }
 
-    /// Uuids of indices that were deleted and whose files may still be there.
-    pub(crate) fn deleted_indices(&self) -> Result<HashSet<String>> {
-        match &self.database {
-            Some(database) => Self::read_deleted(database),
-            None => Self::read_deleted(&self.connect()?),
-        }
-    }
-
     fn read_deleted(database: &Database) -> Result<HashSet<String>> {
         let transaction = database.begin_read().map_err(failed)?;
         let table = match transaction.open_table(DELETED_INDICES) {
@@ -223,7 +239,10 @@ impl Catalog {
     pub(crate) fn load(&self) -> Result<Metadata> {
         match &self.database {
             Some(database) => Self::read(database),
-            None => Self::read(&self.connect()?),
+            None => match self.connect() {
+                Err(error) if error.kind() == ErrorKind::DiskFull => Self::read(&self.copy()?),
+                connected => Self::read(&connected?),
+            },
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use firn_model::{Error, Result};
 use firn_storage::disk::Disk;
@@ -67,6 +68,10 @@ pub struct EmbeddedConfig {
     /// Within so long every byte of every segment is read against its checksums (`indices.scrub.period`), ms; `None`:
     /// never, but for what searches and merges read.
     pub scrub_period_ms: Option<u64>,
+    /// Bytes of the file that holds room back for a full disk; 0: there is none.
+    pub disk_reserve_bytes: u64,
+    /// How long opening waits for all shards; those that take longer are opened in the background.
+    pub start_patience: Duration,
     /// Now.
     pub now_ms: Clock,
     /// Seeds the identifiers of new indices.
@@ -128,6 +133,8 @@ impl EmbeddedConfig {
             search_idle_after_ms: 30_000,
             idle_flush_after_ms: 10_000,
             scrub_period_ms: Some(7 * 24 * 3600 * 1000),
+            disk_reserve_bytes: 0,
+            start_patience: Duration::MAX,
             now_ms,
             seed,
             disk,

@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use arc_swap::ArcSwapOption;
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 use crate::config::{SpaceProbe, Watermark};
+use crate::disk_reserve::DiskReserve;
 
 /// With less room than this to the watermark each bulk looks at the disk; above it the tick of a
 /// second is enough, as no disk takes so much in one.
@@ -14,6 +17,12 @@ const NEAR_BYTES: u64 = 4 << 30;
 
 /// Elasticsearch's `cluster.routing.allocation.disk.watermark.low.max_headroom`.
 const LOW_HEADROOM_BYTES_MAX: u64 = 200 << 30;
+
+/// With less room than this nothing can be written: a segment, a new WAL or a transaction of the catalog would fail half-way.
+const OUT_OF_SPACE_BYTES: u64 = 1 << 20;
+
+/// A reserve is made where the disk has so many times its size left.
+const ROOM_FOR_RESERVE: u64 = 4;
 
 /// Watches the file system of the data folder. The ticker calls [`DiskWatch::observe`] each
 /// second; every write asks [`DiskWatch::check`].
@@ -23,6 +32,10 @@ pub(crate) struct DiskWatch {
     limits: Mutex<Limits>,
     block: ArcSwapOption<Block>,
     space: Mutex<Space>,
+    /// Held back for a full disk; `None`: this disk has none.
+    reserve: Mutex<Option<DiskReserve>>,
+    /// There was no room left, and none came back since.
+    is_out_of_space: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +70,54 @@ impl DiskWatch {
             }),
             block: ArcSwapOption::empty(),
             space: Mutex::new(Space::default()),
+            reserve: Mutex::new(None),
+            is_out_of_space: AtomicBool::new(false),
+        }
+    }
+
+    /// Holds room back from the next look on.
+    pub(crate) fn with_reserve(self, reserve: Option<DiskReserve>) -> Self {
+        *self.reserve.lock() = reserve;
+        self
+    }
+
+    /// Whether nothing can be written: the disk was full, and has not had room again since.
+    pub(crate) fn is_out_of_space(&self) -> bool {
+        self.is_out_of_space.load(Ordering::Acquire)
+    }
+
+    /// Releases the reserve of a disk that has no room left, and says how much must be free until writes go on: the reserve
+    /// has to be made again then.
+    fn room_for_reserve(&self, available_bytes: u64) -> u64 {
+        let mut reserve = self.reserve.lock();
+        let wanted = reserve.as_ref().map_or(0, DiskReserve::bytes) + OUT_OF_SPACE_BYTES;
+        let was_out = self.is_out_of_space();
+        if available_bytes < OUT_OF_SPACE_BYTES && !was_out {
+            self.is_out_of_space.store(true, Ordering::Release);
+            if let Some(reserve) = reserve.as_mut().filter(|reserve| reserve.is_held()) {
+                match reserve.release() {
+                    Ok(()) => tracing::warn!(path = %self.path.display(), "the disk is full: the reserve was released"),
+                    Err(error) => tracing::error!(%error, "the disk is full, and the reserve cannot be released"),
+                }
+            }
+        }
+        match self.is_out_of_space() {
+            true => wanted,
+            false => 0,
+        }
+    }
+
+    /// Makes the reserve if it is missing and the disk has room for it.
+    fn make_reserve(&self, available_bytes: u64) {
+        let mut reserve = self.reserve.lock();
+        let Some(missing) = reserve.as_mut().filter(|reserve| !reserve.is_held()) else {
+            return;
+        };
+        if available_bytes >= ROOM_FOR_RESERVE * missing.bytes()
+            && let Err(error) = missing.make()
+        {
+            tracing::warn!(path = %self.path.display(), %error, "cannot set a reserve aside for a full disk");
+            *reserve = None;
         }
     }
 
@@ -66,6 +127,13 @@ impl DiskWatch {
             flood_stage,
             headroom_bytes_max,
         };
+    }
+
+    /// Releases the reserve if the disk is full: at the start, before anything is written, and at the end.
+    pub(crate) fn release_reserve_if_full(&self) {
+        if let Ok((_, available_bytes)) = (self.probe)() {
+            self.room_for_reserve(available_bytes);
+        }
     }
 
     /// Looks at the disk. A file system that cannot be asked blocks nothing: the write itself
@@ -85,7 +153,8 @@ impl DiskWatch {
         let limits = *self.limits.lock();
         let required = limits
             .flood_stage
-            .free_bytes_required(total_bytes, limits.headroom_bytes_max);
+            .free_bytes_required(total_bytes, limits.headroom_bytes_max)
+            .max(self.room_for_reserve(available_bytes));
         let blocked = self.block.load().is_some();
         // A little more than the watermark must be free before writes go on, or the block would
         // come and go with every flush.
@@ -103,7 +172,11 @@ impl DiskWatch {
             self.block.store(Some(std::sync::Arc::new(Block { reason })));
         } else if blocked && available_bytes >= release_at {
             tracing::info!(available_bytes, "the disk has room again, writes go on");
+            self.is_out_of_space.store(false, Ordering::Release);
             self.block.store(None);
+        }
+        if !self.is_out_of_space() {
+            self.make_reserve(available_bytes.saturating_sub(required));
         }
     }
 
@@ -166,6 +239,33 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
+
+    #[test]
+    fn a_reserve_is_released_on_a_full_disk_and_made_again_before_writes_go_on() {
+        const RESERVE: u64 = 2 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("reserve");
+        let available = Arc::new(AtomicU64::new(100 << 20));
+        let probe: SpaceProbe = {
+            let available = Arc::clone(&available);
+            Arc::new(move || Ok((1 << 30, available.load(Ordering::Relaxed))))
+        };
+        let watch = DiskWatch::new(folder.path().into(), probe, Watermark::FreeBytes(0), u64::MAX)
+            .with_reserve(Some(DiskReserve::open(folder.path(), RESERVE)));
+        watch.observe();
+        assert!(file.exists() && !watch.is_out_of_space());
+        available.store(1000, Ordering::Relaxed);
+        watch.observe();
+        assert!(!file.exists() && watch.is_out_of_space());
+        assert!(watch.check("logs").is_err());
+        available.store(RESERVE, Ordering::Relaxed);
+        watch.observe();
+        assert!(watch.check("logs").is_err(), "that is the reserve itself");
+        available.store(100 << 20, Ordering::Relaxed);
+        watch.observe();
+        watch.check("logs").unwrap();
+        assert!(file.exists() && !watch.is_out_of_space());
+    }
 
     #[test]
     fn writes_stop_at_the_watermark_and_go_on_by_themselves() {

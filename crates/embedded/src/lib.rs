@@ -15,6 +15,7 @@ mod catalog;
 mod config;
 mod data_folder;
 mod derived;
+mod disk_reserve;
 mod disk_watch;
 mod due;
 mod lengths;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use firn_model::ErrorKind;
 use parking_lot::{Condvar, Mutex};
 
+use crate::disk_watch::DiskWatch;
 use crate::due::{Policy, ShardView, due};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
@@ -27,6 +28,8 @@ const MOUNTS_EVERY: u64 = 5 * SLOW_EVERY;
 /// Ticks from one look at everything to the next one for who calls for looks himself: by then no shard is too early to be
 /// opened again.
 pub(crate) const EVERYTHING_DUE: u64 = 10 * MOUNTS_EVERY;
+/// A shard that a full disk made read-only is opened again at least every four seconds, so that writes go on soon.
+const READ_ONLY_FAILURES_MAX: u32 = 2;
 
 /// How far refreshes and flushes stand back behind whoever answers requests: a third of a core, as what was written is
 /// to be found within a second.
@@ -109,7 +112,8 @@ impl Core {
             if due.refresh {
                 self.refresh_in_background(index, slot);
             }
-            if due.flush && slot.flush_backoff.is_over(now) {
+            // On a full disk a flush would take what is left for deletions.
+            if due.flush && slot.flush_backoff.is_over(now) && !self.is_out_of_space(index, slot) {
                 self.flush_in_background(index, slot);
             }
             if slow && slot.merge_backoff.is_over(now) {
@@ -123,11 +127,32 @@ impl Core {
         self.bound_buffers(buffers);
     }
 
+    fn is_out_of_space(&self, index: &IndexState, slot: &ShardSlot) -> bool {
+        self.watch(index.metadata.tier_of(slot.number))
+            .is_some_and(DiskWatch::is_out_of_space)
+    }
+
     /// A shard that an I/O error stopped is opened again: its WAL knows what was acknowledged.
     fn recover(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>, shard: Option<&Shard>, tick: u64) {
-        if let Some(failure) = shard.and_then(Shard::failure) {
-            tracing::error!(index = &*index.name, shard = slot.number, error = %failure, "a shard failed");
-            slot.reopen.store(true, Ordering::Release);
+        let is_full = self
+            .watch(index.metadata.tier_of(slot.number))
+            .is_some_and(|watch| watch.block_reason().is_some());
+        match shard {
+            // Opened on a full disk for reading: for writing once there is room.
+            Some(shard) if shard.read_only().is_some() => {
+                if is_full {
+                    return;
+                }
+                slot.reopen.store(true, Ordering::Release);
+            }
+            Some(shard) => {
+                if let Some(failure) = shard.failure()
+                    && !slot.reopen.swap(true, Ordering::AcqRel)
+                {
+                    tracing::error!(index = &*index.name, shard = slot.number, error = %failure, "a shard failed");
+                }
+            }
+            None => {}
         }
         let busy = [
             &slot.refreshing,
@@ -138,12 +163,7 @@ impl Core {
         ];
         let busy = busy.iter().any(|flag| flag.load(Ordering::Acquire));
         let too_early = tick < slot.reopen_tick.load(Ordering::Relaxed);
-        // Opening writes too: on a full disk it would only fail again.
-        let is_full = || {
-            self.watch(index.metadata.tier_of(slot.number))
-                .is_some_and(|watch| watch.block_reason().is_some())
-        };
-        if busy || too_early || !slot.reopen.load(Ordering::Acquire) || is_full() {
+        if busy || too_early || !slot.reopen.load(Ordering::Acquire) {
             return;
         }
         // Each attempt replays the WAL, so they get rarer: 1, 2, 4, … up to 32 seconds apart.
@@ -153,6 +173,12 @@ impl Core {
         let (core, index, slot) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
         self.maintenance_pool
             .spawn_admitted(&Flow::node(), move || match core.open_shard(&index, &slot) {
+                // Only for reading: the next attempt is not far away, but not every second either.
+                Ok(()) if slot.shard().is_ok_and(|shard| shard.read_only().is_some()) => {
+                    let failures = slot.reopen_failures.load(Ordering::Relaxed);
+                    slot.reopen_failures
+                        .store((failures + 1).min(READ_ONLY_FAILURES_MAX), Ordering::Relaxed);
+                }
                 Ok(()) => {
                     slot.reopen_failures.store(0, Ordering::Relaxed);
                     tracing::info!(index = &*index.name, shard = slot.number, "the shard serves again");

@@ -49,6 +49,8 @@ pub struct ShardStats {
     pub shard: u32,
     /// Why it does not serve, if it does not.
     pub failure: Option<String>,
+    /// It does not serve yet: it is being opened.
+    pub is_recovering: bool,
     /// Where its files lie; of one that is mounted, its copies.
     pub tier: Tier,
     /// Where they are to be moved; `None`: they lie where they belong.

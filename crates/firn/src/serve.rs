@@ -121,6 +121,13 @@ pub(crate) fn run(args: &ServeArgs, started: Instant) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
+/// Room for some transactions of the catalog, so that indices can be deleted on a full disk.
+const DISK_RESERVE_BYTES: u64 = 8 << 20;
+
+/// How long requests are not answered at the start because shards are being opened. Those that take longer, as they have a
+/// long write-ahead log to replay, are opened in the background. Most starts need less and show every shard at once.
+const START_PATIENCE: Duration = Duration::from_millis(500);
+
 /// Raised when the server begins to stop.
 pub(crate) type Stopping = Arc<AtomicBool>;
 
@@ -169,7 +176,7 @@ pub(crate) fn serve(
             damaged.error
         );
     }
-    let (indices, shards) = (recovery.index_count, recovery.shard_count);
+    let (indices, shards, recovering) = (recovery.index_count, recovery.shard_count, recovery.recovering_count);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(std::thread::available_parallelism().map_or(1, usize::from))
         .thread_name("http")
@@ -217,6 +224,7 @@ pub(crate) fn serve(
             version = env!("CARGO_PKG_VERSION"),
             indices,
             shards,
+            recovering,
             took_ms = started.elapsed().as_millis() as u64,
             "firn is ready"
         );
@@ -263,9 +271,10 @@ pub(crate) fn serve(
         record_writers.close().await;
         last_uses.abort();
         give_back.abort();
-        control
-            .write_last_uses()
-            .context("cannot write when API keys were used last")?;
+        // A full disk must not keep the engine from being closed.
+        if let Err(error) = control.write_last_uses() {
+            tracing::warn!("cannot write when API keys were used last: {error}");
+        }
         engine.close().await.context("cannot make everything durable")?;
         tracing::info!(took_ms = closing.elapsed().as_millis() as u64, "firn has stopped");
         outcome
@@ -349,6 +358,8 @@ fn embedded_config(settings: &ServeSettings, repositories: &Repositories) -> any
         flood_stage_headroom_bytes_max: settings.flood_stage_headroom_bytes,
         search_idle_after_ms: settings.search_idle_after.as_millis() as u64,
         scrub_period_ms: settings.scrub_period.map(|period| period.as_millis() as u64),
+        start_patience: START_PATIENCE,
+        disk_reserve_bytes: DISK_RESERVE_BYTES,
         object_stores: Arc::clone(&repositories.stores),
         io: repositories.io(),
         ..defaults

@@ -85,6 +85,8 @@ pub enum ErrorKind {
     DiskFull,
     /// 503: a shard refuses to serve because its files are damaged; the reason names file and offset.
     ShardDamaged,
+    /// 503: a shard does not serve yet: it replays its WAL, or waits for room to do so.
+    ShardNotReady,
     /// 503: an object store or another part that the request needs does not answer; later it may.
     Unavailable,
     /// 503: another snapshot, restore or deletion of the repository stands in the way.

@@ -28,8 +28,17 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts `binary` with data under `folder` and waits until it answers.
+    /// Starts `binary` with data under `folder` and waits until it answers and has opened every shard.
     pub fn start(binary: &Path, folder: &Path, options: &NodeOptions) -> Result<Self> {
+        let node = Self::start_recovering(binary, folder, options)?;
+        // Where security is on, this is refused, and the caller does its own waiting.
+        node.client
+            .get("/_cluster/health?wait_for_no_initializing_shards=true&timeout=60s")?;
+        Ok(node)
+    }
+
+    /// The same, but only waits until it answers: shards with a long write-ahead log are still being opened.
+    pub fn start_recovering(binary: &Path, folder: &Path, options: &NodeOptions) -> Result<Self> {
         Self::start_asked_by(binary, folder, options, |port| {
             Ok(Client::new(format!("http://127.0.0.1:{port}")))
         })

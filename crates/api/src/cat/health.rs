@@ -94,7 +94,7 @@ async fn health(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
         Cell::Number(health.active),
         Cell::Number(health.active),
         Cell::Number(0),
-        Cell::Number(0),
+        Cell::Number(health.initializing),
         Cell::Number(health.unassigned),
         Cell::Number(0),
         "-".into(),

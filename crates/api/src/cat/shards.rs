@@ -8,6 +8,7 @@ use firn_model::metadata::Metadata;
 
 use super::CatTable;
 use super::table::{Cell, Column, help, number, render, text, wants_help};
+use crate::cluster::health::ShardState;
 use crate::error::ApiError;
 use crate::params::all_indices;
 use crate::reply::Reply;
@@ -69,16 +70,16 @@ async fn shards(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
                 index.index.as_str().into(),
                 Cell::Number(shard.shard.into()),
                 "p".into(),
-                if serving { "STARTED" } else { "UNASSIGNED" }.into(),
+                ShardState::of(shard).name().into(),
                 measured(Cell::Number(shard.doc_count)),
                 measured(Cell::Bytes(shard.store_size_bytes)),
                 measured(Cell::Bytes(shard.data_set_size_bytes)),
                 measured(edge.host().into()),
                 measured(edge.config.node_name.as_str().into()),
-                if serving {
-                    Cell::Empty
-                } else {
-                    "ALLOCATION_FAILED".into()
+                match ShardState::of(shard) {
+                    ShardState::Started => Cell::Empty,
+                    ShardState::Initializing => "CLUSTER_RECOVERED".into(),
+                    ShardState::Unassigned => "ALLOCATION_FAILED".into(),
                 },
                 shard.failure.clone().map_or(Cell::Empty, Cell::Text),
                 measured(Cell::Number(shard.segments.len() as u64)),

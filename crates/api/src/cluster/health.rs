@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_engine::admin::IndexStats;
+use firn_engine::admin::{IndexStats, ShardStats};
 use firn_engine::search::IndexTarget;
 use firn_engine::{Error, RequestContext};
 use firn_model::metadata::Metadata;
@@ -58,7 +58,9 @@ pub(crate) struct Health {
     pub(crate) status: Status,
     /// Serving shards; each is a primary.
     pub(crate) active: u64,
-    /// Shards that do not serve, and copies asked for that one node does not keep.
+    /// Shards that are being opened.
+    pub(crate) initializing: u64,
+    /// Other shards that do not serve, and copies asked for that one node does not keep.
     pub(crate) unassigned: u64,
     unassigned_primaries: u64,
     indices: Vec<IndexHealth>,
@@ -71,7 +73,44 @@ struct IndexHealth {
     name: String,
     status: Status,
     replicas: u32,
-    shards: Vec<(u32, bool)>,
+    shards: Vec<(u32, ShardState)>,
+}
+
+/// What Elasticsearch says of a primary shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShardState {
+    Started,
+    Initializing,
+    Unassigned,
+}
+
+impl ShardState {
+    pub(crate) fn of(shard: &ShardStats) -> Self {
+        match (&shard.failure, shard.is_recovering) {
+            (None, _) => Self::Started,
+            (Some(_), true) => Self::Initializing,
+            (Some(_), false) => Self::Unassigned,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Started => "STARTED",
+            Self::Initializing => "INITIALIZING",
+            Self::Unassigned => "UNASSIGNED",
+        }
+    }
+}
+
+impl IndexHealth {
+    fn count(&self, state: ShardState) -> u64 {
+        self.shards.iter().filter(|(_, shard)| *shard == state).count() as u64
+    }
+
+    /// Copies asked for that one node does not keep.
+    fn missing_replicas(&self) -> u64 {
+        self.shards.len() as u64 * u64::from(self.replicas)
+    }
 }
 
 /// Looks at all shards of a target.
@@ -85,6 +124,7 @@ pub(crate) async fn look(
     let mut health = Health {
         status: Status::Green,
         active: 0,
+        initializing: 0,
         unassigned: 0,
         unassigned_primaries: 0,
         indices: Vec::with_capacity(indices.len()),
@@ -92,11 +132,11 @@ pub(crate) async fn look(
     };
     for index in &indices {
         let index = of_index(index, metadata);
-        let active = index.shards.iter().filter(|(_, active)| *active).count() as u64;
-        let broken = index.shards.len() as u64 - active;
-        health.active += active;
+        let broken = index.count(ShardState::Unassigned);
+        health.active += index.count(ShardState::Started);
+        health.initializing += index.count(ShardState::Initializing);
         health.unassigned_primaries += broken;
-        health.unassigned += broken + index.shards.len() as u64 * u64::from(index.replicas);
+        health.unassigned += broken + index.missing_replicas();
         health.status = health.status.max(index.status);
         health.indices.push(index);
     }
@@ -117,7 +157,7 @@ fn of_index(index: &IndexStats, metadata: &Metadata) -> IndexHealth {
         shards: index
             .shards
             .iter()
-            .map(|shard| (shard.shard, shard.failure.is_none()))
+            .map(|shard| (shard.shard, ShardState::of(shard)))
             .collect(),
     }
 }
@@ -127,6 +167,7 @@ struct Wait {
     status: Option<Status>,
     active_shards: ActiveShards,
     nodes: bool,
+    no_initializing: bool,
     timeout: Duration,
 }
 
@@ -137,8 +178,7 @@ enum ActiveShards {
 
 impl Wait {
     fn parse(params: &Params) -> Result<Self, Error> {
-        // One node relocates and initializes nothing, and applies events at once.
-        params.flag("wait_for_no_initializing_shards")?;
+        // One node relocates nothing, and applies events at once.
         params.flag("wait_for_no_relocating_shards")?;
         match params.get("wait_for_events") {
             None | Some("immediate" | "urgent" | "high" | "normal" | "low" | "languid") => {}
@@ -159,6 +199,7 @@ impl Wait {
                 ),
             },
             nodes: nodes_there(params.get("wait_for_nodes"))?,
+            no_initializing: params.flag("wait_for_no_initializing_shards")? == Some(true),
             timeout: params.duration("timeout")?.unwrap_or(TIMEOUT),
         })
     }
@@ -166,9 +207,10 @@ impl Wait {
     fn is_over(&self, health: &Health) -> bool {
         let active = match self.active_shards {
             ActiveShards::Count(count) => health.active >= count,
-            ActiveShards::All => health.unassigned == 0,
+            ActiveShards::All => health.unassigned + health.initializing == 0,
         };
-        self.nodes && active && self.status.is_none_or(|status| health.status <= status)
+        let initialized = !self.no_initializing || health.initializing == 0;
+        self.nodes && active && initialized && self.status.is_none_or(|status| health.status <= status)
     }
 }
 
@@ -268,7 +310,7 @@ fn is_missing(name: &str, metadata: &Metadata, now_ms: i64) -> bool {
 
 /// The percentage of shards that serve.
 pub(crate) fn active_percent(health: &Health) -> f64 {
-    let all = health.active + health.unassigned;
+    let all = health.active + health.initializing + health.unassigned;
     if all == 0 {
         100.0
     } else {
@@ -286,7 +328,7 @@ fn print(edge: &Edge, health: &Health, timed_out: bool) -> Value {
         "active_primary_shards": health.active,
         "active_shards": health.active,
         "relocating_shards": 0,
-        "initializing_shards": 0,
+        "initializing_shards": health.initializing,
         "unassigned_shards": health.unassigned,
         "unassigned_primary_shards": health.unassigned_primaries,
         "delayed_unassigned_shards": 0,
@@ -300,8 +342,8 @@ fn print(edge: &Edge, health: &Health, timed_out: bool) -> Value {
 fn print_indices(health: &Health, shards: bool) -> Value {
     let mut indices = Map::new();
     for index in &health.indices {
-        let active = index.shards.iter().filter(|(_, active)| *active).count();
-        let broken = index.shards.len() - active;
+        let active = index.count(ShardState::Started);
+        let broken = index.count(ShardState::Unassigned);
         let mut object = json!({
             "status": index.status.name(),
             "number_of_shards": index.shards.len(),
@@ -309,15 +351,17 @@ fn print_indices(health: &Health, shards: bool) -> Value {
             "active_primary_shards": active,
             "active_shards": active,
             "relocating_shards": 0,
-            "initializing_shards": 0,
-            "unassigned_shards": broken + index.shards.len() * index.replicas as usize,
+            "initializing_shards": index.count(ShardState::Initializing),
+            "unassigned_shards": broken + index.missing_replicas(),
             "unassigned_primary_shards": broken,
         });
         if shards {
             let printed: Map<String, Value> = index
                 .shards
                 .iter()
-                .map(|(shard, active)| {
+                .map(|(shard, state)| {
+                    let active = *state == ShardState::Started;
+                    let broken = *state == ShardState::Unassigned;
                     let status = match (active, index.replicas) {
                         (false, _) => Status::Red,
                         (true, 0) => Status::Green,
@@ -326,11 +370,11 @@ fn print_indices(health: &Health, shards: bool) -> Value {
                     let value = json!({
                         "status": status.name(),
                         "primary_active": active,
-                        "active_shards": u32::from(*active),
+                        "active_shards": u32::from(active),
                         "relocating_shards": 0,
-                        "initializing_shards": 0,
-                        "unassigned_shards": u32::from(!active) + index.replicas,
-                        "unassigned_primary_shards": u32::from(!active),
+                        "initializing_shards": u32::from(*state == ShardState::Initializing),
+                        "unassigned_shards": u32::from(broken) + index.replicas,
+                        "unassigned_primary_shards": u32::from(broken),
                     });
                     (shard.to_string(), value)
                 })

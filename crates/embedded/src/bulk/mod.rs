@@ -50,6 +50,7 @@ pub(crate) async fn bulk(core: &Arc<Core>, ctx: &RequestContext, request: BulkRe
     let flow = Flow::of(&ctx.scope);
     let bytes = request.items.iter().map(pressure::item_bytes).sum();
     let permit = core.pressure.admit(&flow, bytes)?;
+    core.wait_for_writes(ctx, &request.items).await?;
     let (sender, receiver) = oneshot::channel();
     let (shared, scope) = (Arc::clone(core), Arc::clone(&ctx.scope));
     core.write_pool.spawn(&flow, move || {

@@ -60,7 +60,7 @@ impl Disk {
                 disk: disk.clone(),
             })
         });
-        Catalog::open_with(path, open).unwrap()
+        Catalog::open_with(&(Arc::new(RealDisk) as Arc<dyn firn_storage::disk::Disk>), path, open).unwrap()
     }
 }
 

@@ -6,9 +6,9 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use firn_model::Result;
 use firn_model::metadata::{IndexMetadata, Metadata};
 use firn_model::tier::Tier;
+use firn_model::{ErrorKind, Result};
 use firn_storage::disk::Disk;
 
 use super::index_record::RecordState;
@@ -54,13 +54,8 @@ pub(crate) fn sweep(
             factory.remove_dir(&folder.dir);
             swept.removed += 1;
         } else {
-            quarantine.take(
-                folder.tier,
-                &folder.dir,
-                &reason(folder, &metadata.cluster_uuid),
-                now_ms,
-            )?;
-            swept.quarantined += 1;
+            let why = reason(folder, &metadata.cluster_uuid);
+            set_aside(quarantine, folder.tier, &folder.dir, &why, now_ms, &mut swept)?;
         }
     }
     Ok(swept)
@@ -89,6 +84,20 @@ fn why_unfinished(disk: &dyn Disk, folder: &IndexFolder, cluster_uuid: &str) -> 
             Ok(Some("the creation of an index did not end"))
         }
     }
+}
+
+/// Moves a folder to the quarantine. On a full disk it stays where it is, and the next start tries again.
+fn set_aside(quarantine: &Quarantine, tier: Tier, dir: &Path, why: &str, now_ms: i64, swept: &mut Swept) -> Result<()> {
+    match quarantine.take(tier, dir, why, now_ms) {
+        Err(error) if error.kind() == ErrorKind::DiskFull => {
+            tracing::error!(path = %dir.display(), %error, "a folder cannot be set aside: {why}");
+        }
+        taken => {
+            taken?;
+            swept.quarantined += 1;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a folder holds nothing but folders and a record whose writing was cut off.
@@ -162,8 +171,7 @@ fn sweep_shards(
                     "shard [{}][{number}] lies on tier [{named}] by the catalog, where its files are missing",
                     index.name
                 );
-                quarantine.take(tier, &other, &why, now_ms)?;
-                swept.quarantined += 1;
+                set_aside(quarantine, tier, &other, &why, now_ms, swept)?;
             }
         }
     }

@@ -14,7 +14,7 @@ use firn_model::{Error, ErrorKind, Result};
 
 use super::Core;
 use super::matches::{Matches, matching_shards};
-use super::state::{IndexState, Served, ShardSlot, State};
+use super::state::{IndexState, Served, ShardSlot, State, for_readers};
 use crate::due::is_search_idle;
 use crate::mounts::{Conditions, MountedShard, Opened};
 use crate::pool::wait_for_others;
@@ -154,10 +154,14 @@ impl Core {
         if let Some(progress) = &ctx.progress {
             progress.expect((places.len() + skipped.len()) as u32);
         }
+        for place in &places {
+            self.wait_for_recovery(ctx, place.slot())?;
+        }
         let mut addressed = self.open_places(ctx, places, wanted, now_ms, &mut skipped)?;
         if addressed.is_empty()
             && let Some(place) = skipped.pop()
         {
+            self.wait_for_recovery(ctx, place.slot())?;
             addressed.push(self.open_place(place, now_ms, None));
         }
         self.narrow_mappings(ctx, &mut addressed, wanted.request, now_ms)?;
@@ -398,7 +402,7 @@ impl Core {
         }
         Ok(Searchable {
             search: self.shard_search(index, slot, shard.snapshot(), filters, tenant),
-            behind: behind.map(|error| failed(error.with_index(&*index.name))),
+            behind: behind.map(|error| failed(for_readers(error.with_index(&*index.name)))),
         })
     }
 
@@ -437,6 +441,12 @@ struct Place<'a> {
     tenant: Option<TenantRestriction>,
     /// Of one that was left out, why its segments were.
     left_out: NotOpened,
+}
+
+impl Place<'_> {
+    fn slot(&self) -> &ShardSlot {
+        &self.index.shards[self.number as usize]
+    }
 }
 
 /// A tenant's documents lie where the tenant does. Another routing would tell who else lies there.

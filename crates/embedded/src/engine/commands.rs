@@ -9,11 +9,12 @@ use std::sync::atomic::Ordering;
 
 use firn_model::metadata::{Command, IndexMetadata, Metadata, Outcome, RolloverFacts};
 use firn_model::shared_map::Difference;
-use firn_model::{Error, ErrorKind, Result};
+use firn_model::{Error, Result};
 
 use super::cluster_settings::ClusterSettings;
 use super::command_queue::{Queued, Waiting, forgotten};
 use super::ids::fresh_uuid;
+use super::recovery_gate::recovering_error;
 use super::state::{IndexState, ShardSlot, State, closed_error};
 use super::{Commands, Core, closing_error};
 use crate::catalog::StoreFailure;
@@ -198,8 +199,7 @@ impl Core {
     /// that waits until this command is through: [`Core::open_waiting_shards`].
     fn adopted(&self, index: &Arc<IndexMetadata>, now_ms: i64) -> Result<Arc<IndexState>> {
         let slots = (0..index.settings.number_of_shards).map(|number| {
-            let not_yet = Error::new(ErrorKind::ShardDamaged, "the shard is not open yet").with_index(&index.name);
-            let slot = ShardSlot::new(number, Err(not_yet), now_ms);
+            let slot = ShardSlot::new(number, Err(recovering_error(&index.name, number)), now_ms);
             slot.reopen.store(true, Ordering::Release);
             slot
         });
@@ -276,9 +276,16 @@ impl Core {
     /// through: [`Core::open_waiting_shards`].
     fn reopen_shards(&self, index: &IndexState) {
         for slot in index.shards.iter() {
-            let not_yet = Error::new(ErrorKind::ShardDamaged, "the shard is not open yet").with_index(&*index.name);
-            slot.replace(Err(not_yet));
+            self.expect_recovery(slot);
+            slot.replace(Err(recovering_error(&index.name, slot.number)));
             slot.reopen.store(true, Ordering::Release);
+        }
+    }
+
+    /// Settings that were changed while a shard was being opened did not reach it.
+    pub(super) fn use_settings_of_now(&self, index: &IndexState, slot: &ShardSlot) {
+        if let Some(now) = self.state().indices.get(&index.name) {
+            use_settings_in(now, slot);
         }
     }
 
@@ -344,15 +351,19 @@ fn take_away(index: &IndexState, reason: impl Fn() -> Error) {
 }
 
 fn use_settings(index: &IndexState) {
-    let settings = &index.metadata.settings;
     for slot in index.shards.iter() {
-        if let Ok(shard) = slot.shard() {
-            shard.set_durability(
-                settings.durability,
-                settings.sync_interval_ms,
-                settings.flush_threshold_bytes,
-            );
-        }
+        use_settings_in(index, slot);
+    }
+}
+
+fn use_settings_in(index: &IndexState, slot: &ShardSlot) {
+    let settings = &index.metadata.settings;
+    if let Ok(shard) = slot.shard() {
+        shard.set_durability(
+            settings.durability,
+            settings.sync_interval_ms,
+            settings.flush_threshold_bytes,
+        );
     }
 }
 

@@ -10,7 +10,7 @@ use firn_model::{Error, ErrorKind, Result};
 
 use super::addressing::foreign_routing;
 use super::searching::{on_search_pool, told, until_dropped};
-use super::state::IndexState;
+use super::state::{IndexState, for_readers};
 use super::{Core, panicked, run_on};
 use crate::bulk::{Located, locate, shard_of_id};
 use crate::pool::yield_now;
@@ -21,7 +21,7 @@ const RESULT_BYTES: usize = 256;
 /// Of a source: as it was read, and in the answer that is made of it.
 const COPIES: usize = 2;
 
-/// Whether documents of mounted indices may be read where the work is done.
+/// Whether documents of mounted indices, and of shards that are being opened, may be read where the work is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mounted {
     Read,
@@ -118,6 +118,10 @@ impl Core {
         let routing = request.routing.as_ref().or(resolved.routing.first());
         let located = find(ctx, index, routing.map(String::as_str), &request.id)?;
         let slot = &index.shards[located.shard as usize];
+        if slot.recovery.is_closed() && mounted == Mounted::LeftOut {
+            return Ok(None);
+        }
+        self.wait_for_recovery(ctx, slot)?;
         let far = slot.mounted();
         if far.is_some() && mounted == Mounted::LeftOut {
             return Ok(None);
@@ -126,7 +130,9 @@ impl Core {
         let key = located.key.as_deref().unwrap_or(&request.id);
         let found = match far {
             Some(shard) => self.get_mounted(ctx, index, slot, &shard, &request.id)?,
-            None => slot.on_shard(|shard| shard.get(key, request.realtime))?,
+            None => slot
+                .on_shard(|shard| shard.get(key, request.realtime))
+                .map_err(for_readers)?,
         };
         if let (Some(wanted), Some(document)) = (request.version, &found)
             && wanted != document.version

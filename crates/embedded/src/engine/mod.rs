@@ -26,6 +26,7 @@ mod paging;
 mod purge;
 mod quarantine;
 mod recoveries;
+pub(crate) mod recovery_gate;
 mod searching;
 mod snapshots;
 pub(crate) mod state;
@@ -39,6 +40,7 @@ mod view;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
@@ -60,6 +62,7 @@ use firn_engine::{Engine, RequestContext, TenantUsage};
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
+use firn_storage::OverlayBudget;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -68,6 +71,7 @@ use self::command_queue::CommandQueue;
 use self::contexts::Contexts;
 use self::metadata_copies::IndexRecords;
 pub use self::open::{DamagedShard, RecoveryReport};
+use self::recovery_gate::RecoveringCount;
 use self::searching::InTime;
 use self::state::{ShardFactory, State};
 use self::tenant_fields::NarrowedMappings;
@@ -137,6 +141,8 @@ pub(crate) struct Core {
     pub(crate) repositories: Repositories,
     pub(crate) pressure: Arc<Pressure>,
     pub(crate) disk_watch: DiskWatch,
+    /// Memory for what opening shards would write to a full disk.
+    pub(crate) overlay_budget: Arc<OverlayBudget>,
     /// `search.max_buckets` of now.
     pub(crate) search_buckets_max: AtomicUsize,
     /// Of all searches that run.
@@ -156,6 +162,10 @@ pub(crate) struct Core {
     pub(crate) damage: DamageCounters,
     /// Picks the shard of documents whose id firn makes.
     pub(crate) next_shard: AtomicU64,
+    /// Shards that are being opened.
+    pub(crate) recovering: RecoveringCount,
+    /// Threads that open shards after the start.
+    recovery_threads: Mutex<Vec<JoinHandle<()>>>,
     /// When the engine was opened, ms since epoch UTC.
     started_ms: i64,
     closing: AtomicBool,
@@ -223,8 +233,8 @@ pub(crate) fn panicked() -> Error {
 
 impl Embedded {
     /// Opens or makes a data folder: takes its lock, reads the catalog, opens every shard and
-    /// replays what no flush covered. A damaged shard refuses alone. Blocks; call it outside of
-    /// async threads.
+    /// replays what no flush covered. Shards that take longer than [`EmbeddedConfig::start_patience`] are opened in the
+    /// background. A damaged shard refuses alone. Blocks; call it outside of async threads.
     pub fn open(config: EmbeddedConfig) -> Result<Arc<Self>> {
         let (core, recovery) = open::open(config)?;
         let ticker = core.config.ticks.then(|| Ticker::start(Arc::clone(&core)));
@@ -252,6 +262,7 @@ impl Embedded {
         if let Some(ticker) = self.ticker.lock().take() {
             ticker.stop();
         }
+        self.core.end_recovery();
         self.core.write_pool.close();
         self.core.get_pool.close();
         self.core.maintenance_pool.close();
@@ -419,12 +430,14 @@ impl Engine for Embedded {
 
     async fn refresh(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
         self.core.check_open()?;
+        self.core.wait_for_target(ctx, &target).await?;
         let (core, its) = (Arc::clone(&self.core), ctx.clone());
         run_on(&self.core.maintenance_pool, ctx, move || core.refresh(&its, &target)).await
     }
 
     async fn flush(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
         self.core.check_open()?;
+        self.core.wait_for_target(ctx, &target).await?;
         let (core, its) = (Arc::clone(&self.core), ctx.clone());
         run_on(&self.core.maintenance_pool, ctx, move || core.flush(&its, &target)).await
     }

@@ -9,13 +9,16 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use firn_model::metadata::Metadata;
 use firn_model::{Error, ErrorKind, Result};
+use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
-use parking_lot::Mutex;
+use firn_storage::{OverlayBudget, OverlayDisk};
+use parking_lot::{Condvar, Mutex};
 
 use super::command_queue::CommandQueue;
 use super::contexts::Contexts;
 use super::ids::fresh_uuid;
 use super::metadata_copies::IndexRecords;
+use super::recovery_gate::{RecoveringCount, recovering_error};
 use super::state::{IndexState, Served, ShardFactory, ShardSlot, State, closed_error};
 use super::tenant_fields::NarrowedMappings;
 use super::view::Views;
@@ -26,6 +29,7 @@ use crate::config::EmbeddedConfig;
 use crate::data_folder::{
     CATALOG_FILE, CatalogCopy, CatalogVersion, Evidence, Quarantine, refuse_lost_catalog, refuse_old_catalog, sweep,
 };
+use crate::disk_reserve::DiskReserve;
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
 use crate::merging::SEGMENTS_CALM_MAX;
@@ -34,7 +38,7 @@ use crate::pool::{Pool, PoolConfig};
 use crate::request_cache::RequestCache;
 use crate::scrub::{DamageCounters, Scrub};
 use crate::search::NodeMemory;
-use crate::shard::Shard;
+use crate::shard::{ReplayThreads, Shard, ShardConfig};
 use crate::snapshots::{Repositories, scratch_dir};
 use crate::tiers::{Tiers, no_device};
 
@@ -45,6 +49,8 @@ pub struct RecoveryReport {
     pub index_count: usize,
     /// Shards that serve.
     pub shard_count: usize,
+    /// Shards that are still being opened.
+    pub recovering_count: usize,
     /// Shards that refuse, each with its reason.
     pub damaged: Vec<DamagedShard>,
     /// Folders of deleted indices and of unfinished commands, removed.
@@ -83,6 +89,8 @@ const REPOSITORIES_SEED: u64 = 0x7265_706f_7369_746f;
 const QUEUE_LIMIT: usize = 1000;
 /// How long closing waits for a merge to end.
 const MERGE_PATIENCE: Duration = Duration::from_secs(3);
+/// A WAL of more bytes takes more than some 100 ms to replay.
+const LONG_WAL_BYTES: u64 = 8 << 20;
 /// A write buffer larger than this indexes no faster.
 const BUFFER_BYTES_MAX: u64 = 96 << 20;
 
@@ -93,8 +101,11 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         Error::internal(format!("cannot make the data folder [{}]", path.display())).caused_by(error)
     })?;
     let lock = NodeLock::take(&*config.disk, path)?;
+    // Before the catalog is opened, which may have to write: a full disk gives the reserve back.
+    let disk_watch = watch_disk(&config);
+    disk_watch.release_reserve_if_full();
     let evidence = Evidence::gather(&*config.disk, path, &config.tiers)?;
-    check_catalog(&*config.disk, path, &evidence)?;
+    let deleted = check_catalog(&*config.disk, path, &evidence)?;
     let mut catalog = Catalog::open(&config.disk, &path.join(CATALOG_FILE))?;
     if !catalog.check_integrity()? {
         tracing::warn!("the catalog was repaired; it holds the newest change that the data folder knows of");
@@ -112,7 +123,6 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     config.disk.create_dir_all(&factory.indices_dir())?;
     config.disk.sync_dir(path)?;
     let quarantine = Quarantine::new(Arc::clone(&config.disk), path, &config.tiers);
-    let deleted = catalog.deleted_indices()?;
     let swept = sweep(&factory, &metadata, &deleted, &evidence, &quarantine, (config.now_ms)())?;
     forget_deleted(&mut catalog, &factory, deleted)?;
     // A full disk must not hold up a start that only reads.
@@ -176,12 +186,8 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
             config.seed ^ (config.now_ms)() as u64 ^ REPOSITORIES_SEED,
         ),
         pressure: Pressure::new(config.write_bytes_in_flight_max),
-        disk_watch: DiskWatch::new(
-            config.path_data.clone(),
-            config.space_probe(),
-            config.flood_stage,
-            config.flood_stage_headroom_bytes_max,
-        ),
+        disk_watch,
+        overlay_budget: OverlayBudget::new(usize::try_from(config.indexing_buffer_bytes).unwrap_or(usize::MAX)),
         search_buckets_max: AtomicUsize::new(config.search_buckets_max),
         mounts: Mounts::new(&config, regions),
         search_memory: NodeMemory::new(config.search_memory_bytes_max_total),
@@ -192,6 +198,8 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         scrub: Scrub::new(config.seed ^ (config.now_ms)() as u64),
         damage: DamageCounters::default(),
         next_shard: AtomicU64::new(0),
+        recovering: RecoveringCount::default(),
+        recovery_threads: Mutex::default(),
         closing: AtomicBool::new(false),
         segments_calm: AtomicU64::new(SEGMENTS_CALM_MAX),
         merges_left_behind: AtomicBool::new(false),
@@ -210,6 +218,15 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     Ok((core, report))
 }
 
+fn watch_disk(config: &EmbeddedConfig) -> DiskWatch {
+    let reserve = match config.disk_reserve_bytes {
+        0 => None,
+        bytes => Some(DiskReserve::open(&config.path_data, bytes)),
+    };
+    let (probe, headroom) = (config.space_probe(), config.flood_stage_headroom_bytes_max);
+    DiskWatch::new(config.path_data.clone(), probe, config.flood_stage, headroom).with_reserve(reserve)
+}
+
 fn load_metadata(catalog: &mut Catalog, random: &mut fastrand::Rng) -> Result<Metadata> {
     let stored = catalog.load()?;
     if !stored.cluster_uuid.is_empty() {
@@ -221,16 +238,21 @@ fn load_metadata(catalog: &mut Catalog, random: &mut fastrand::Rng) -> Result<Me
     Ok(metadata)
 }
 
-/// Fails if the catalog is missing or older than the files beside it say. Nothing was changed then.
-fn check_catalog(disk: &dyn Disk, path_data: &Path, evidence: &Evidence) -> Result<()> {
+/// Fails if the catalog is missing or older than the files beside it say. Nothing was changed then. Returns the uuids of
+/// indices that were deleted.
+fn check_catalog(disk: &dyn Disk, path_data: &Path, evidence: &Evidence) -> Result<HashSet<String>> {
     for damaged in &evidence.damaged {
         tracing::error!("{damaged}");
     }
     let path = path_data.join(CATALOG_FILE);
     match Catalog::inspect(disk, &path)? {
-        Inspection::Missing => refuse_lost_catalog("is missing", path_data, evidence),
-        Inspection::Empty => refuse_lost_catalog("is empty", path_data, evidence),
-        Inspection::Found { metadata, repaired, .. } => {
+        Inspection::Missing => refuse_lost_catalog("is missing", path_data, evidence).map(|()| HashSet::new()),
+        Inspection::Empty => refuse_lost_catalog("is empty", path_data, evidence).map(|()| HashSet::new()),
+        Inspection::Found {
+            metadata,
+            deleted,
+            repaired,
+        } => {
             if repaired {
                 tracing::warn!(
                     path = %path.display(),
@@ -238,7 +260,8 @@ fn check_catalog(disk: &dyn Disk, path_data: &Path, evidence: &Evidence) -> Resu
                     metadata.version
                 );
             }
-            refuse_old_catalog(&metadata, path_data, evidence)
+            refuse_old_catalog(&metadata, path_data, evidence)?;
+            Ok(deleted)
         }
     }
 }
@@ -269,6 +292,7 @@ fn shard_factory(config: &EmbeddedConfig, catalog: Arc<CatalogVersion>) -> Shard
         catalog,
         syncer: Arc::new(Syncer::new(SYNC_THREADS)),
         buffers_max,
+        replay_threads: ReplayThreads::new(config.cores.max(1)),
         buffer_bytes_max: (config.indexing_buffer_bytes / buffers_max as u64).clamp(1 << 20, BUFFER_BYTES_MAX) as usize,
     }
 }
@@ -277,57 +301,167 @@ fn initial_state(metadata: Metadata, now_ms: i64) -> Result<State> {
     let metadata = Arc::new(metadata);
     let mut state = State::new(Arc::clone(&metadata));
     for (name, index) in &metadata.indices {
-        let not_yet = |number| {
-            let reason = Error::new(ErrorKind::ShardDamaged, "the shard is not open yet").with_index(name);
-            ShardSlot::new(number, Err(reason), now_ms)
-        };
+        let not_yet = |number| ShardSlot::new(number, Err(recovering_error(name, number)), now_ms);
         let shards = (0..index.settings.number_of_shards).map(not_yet).collect();
         state.insert(IndexState::new(index, shards)?);
     }
     Ok(state)
 }
 
+/// Shards that the start opens.
+struct Opening {
+    slots: Vec<Place>,
+    /// The next of `slots`.
+    next: AtomicUsize,
+    /// Those whose WAL is long.
+    long: Mutex<Vec<Place>>,
+    found: Mutex<Found>,
+    /// Signalled when `found` changes.
+    changed: Condvar,
+}
+
+type Place = (Arc<IndexState>, Arc<ShardSlot>);
+
+struct Found {
+    report: RecoveryReport,
+    /// What is found from now on goes to the log.
+    was_reported: bool,
+}
+
+/// Why a shard on a full disk takes no writes.
+fn full_disk_error(index: &str) -> Error {
+    let reason = format!(
+        "index [{index}] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage watermark, index has \
+         read-only-allow-delete block: the disk is full];"
+    );
+    Error::new(ErrorKind::DiskFull, reason).with_index(index)
+}
+
 impl Core {
-    /// Opens every shard, several at a time.
-    fn open_all_shards(&self) -> RecoveryReport {
+    /// Opens every shard, several at a time, and returns when all are open or [`EmbeddedConfig::start_patience`] is over; the
+    /// rest goes on in the background.
+    fn open_all_shards(self: &Arc<Self>) -> RecoveryReport {
         let state = self.state();
-        let slots: Vec<_> = state.slots().collect();
-        let next = AtomicUsize::new(0);
-        let report = Mutex::new(RecoveryReport {
-            index_count: state.indices.len(),
-            ..RecoveryReport::default()
+        let slots: Vec<_> = state
+            .slots()
+            .map(|(index, slot)| (Arc::clone(index), Arc::clone(slot)))
+            .collect();
+        for (_, slot) in &slots {
+            self.expect_recovery(slot);
+        }
+        let opening = Arc::new(Opening {
+            next: AtomicUsize::new(0),
+            long: Mutex::default(),
+            found: Mutex::new(Found {
+                report: RecoveryReport {
+                    index_count: state.indices.len(),
+                    recovering_count: slots.len(),
+                    ..RecoveryReport::default()
+                },
+                was_reported: false,
+            }),
+            changed: Condvar::new(),
+            slots,
         });
-        let threads = self.config.write_threads.max(2).min(slots.len());
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    while let Some((index, slot)) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let opened = self.open_shard(index, slot);
-                        let mut report = report.lock();
-                        match opened {
-                            Ok(()) => report.shard_count += 1,
-                            Err(error) if error.kind() == ErrorKind::IndexClosed => {}
-                            Err(error) => report.damaged.push(DamagedShard {
-                                index: index.name.to_string(),
-                                shard: slot.number,
-                                error,
-                            }),
-                        }
-                    }
-                });
+        let threads = self.config.write_threads.max(2).min(opening.slots.len());
+        for number in 0..threads {
+            let (core, shared) = (Arc::clone(self), Arc::clone(&opening));
+            let thread = std::thread::Builder::new()
+                .name(format!("recovery-{number}"))
+                .spawn(move || core.open_shards_of(&shared))
+                .expect("the operating system starts a thread");
+            self.recovery_threads.lock().push(thread);
+        }
+        let deadline = Instant::now().checked_add(self.config.start_patience);
+        let mut found = opening.found.lock();
+        while found.report.recovering_count > 0 {
+            match deadline {
+                None => opening.changed.wait(&mut found),
+                Some(deadline) if opening.changed.wait_until(&mut found, deadline).timed_out() => break,
+                Some(_) => {}
             }
-        });
-        report.into_inner()
+        }
+        found.was_reported = true;
+        found.report.clone()
+    }
+
+    /// Opens shards until none is left: those with a long WAL last, as the others need not wait for them.
+    fn open_shards_of(&self, opening: &Opening) {
+        while let Some((index, slot)) = opening.slots.get(opening.next.fetch_add(1, Ordering::Relaxed)) {
+            match self.has_long_wal(index, slot) {
+                true => opening.long.lock().push((Arc::clone(index), Arc::clone(slot))),
+                false => self.open_at_start(opening, index, slot),
+            }
+        }
+        loop {
+            let Some((index, slot)) = opening.long.lock().pop() else {
+                return;
+            };
+            self.open_at_start(opening, &index, &slot);
+        }
+    }
+
+    fn has_long_wal(&self, index: &IndexState, slot: &ShardSlot) -> bool {
+        if index.metadata.settings.is_mounted() {
+            return false;
+        }
+        let config = self.factory.shard_config(&index.metadata, slot.number);
+        config.is_ok_and(|config| Shard::wal_bytes(&config).is_ok_and(|bytes| bytes > LONG_WAL_BYTES))
+    }
+
+    fn open_at_start(&self, opening: &Opening, index: &IndexState, slot: &ShardSlot) {
+        let opened = match self.check_open() {
+            Ok(()) => self.open_shard(index, slot),
+            Err(error) => {
+                drop(self.recovering(slot));
+                Err(error)
+            }
+        };
+        let mut found = opening.found.lock();
+        let was_reported = found.was_reported;
+        let report = &mut found.report;
+        report.recovering_count -= 1;
+        match opened {
+            Ok(()) => {
+                report.shard_count += 1;
+                if was_reported {
+                    tracing::info!(index = &*index.name, shard = slot.number, "the shard serves");
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::IndexClosed || self.is_closing() => {}
+            Err(error) if was_reported => {
+                tracing::error!(
+                    index = &*index.name,
+                    shard = slot.number,
+                    "a shard does not serve: {error}"
+                );
+            }
+            Err(error) => report.damaged.push(DamagedShard {
+                index: index.name.to_string(),
+                shard: slot.number,
+                error,
+            }),
+        }
+        opening.changed.notify_all();
+    }
+
+    /// Waits for the threads that open shards; they end soon once the engine is closing.
+    pub(super) fn end_recovery(&self) {
+        let threads = std::mem::take(&mut *self.recovery_threads.lock());
+        for thread in threads {
+            let _ = thread.join();
+        }
     }
 
     /// Opens one shard into its slot; a failure stays there as the slot's reason.
     pub(crate) fn open_shard(&self, index: &IndexState, slot: &ShardSlot) -> Result<()> {
         let _one_at_a_time = slot.opening.lock();
+        let _recovering = self.recovering(slot);
         if let Some(store) = &index.metadata.settings.snapshot {
             return self.open_mounted_slot(index, store, slot);
         }
         let why_closed = match slot.shard() {
-            Ok(shard) => shard.failure(),
+            Ok(shard) => shard.failure().or_else(|| shard.read_only().cloned()),
             Err(error) => Some(error),
         };
         let Some(why_closed) = why_closed else {
@@ -341,7 +475,7 @@ impl Core {
         slot.end_retired();
         let opened = self
             .settle(index, slot)
-            .and_then(|()| self.open_shard_files(index, slot.number));
+            .and_then(|()| self.open_shard_with_room(index, slot.number));
         let mut result = opened.as_ref().map(|_| ()).map_err(Error::clone);
         if let Err(error) = &result
             && matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::Internal)
@@ -360,6 +494,7 @@ impl Core {
         match &result {
             // What the shard before it failed at says nothing about this one.
             Ok(()) => {
+                self.use_settings_of_now(index, slot);
                 slot.flush_backoff.note(true, Instant::now());
                 slot.merge_backoff.note(true, Instant::now());
             }
@@ -383,15 +518,74 @@ impl Core {
         self.open_files_of(index, number)
     }
 
-    /// Whether the index is wanted or not. Whoever calls it sees to it that nobody else opens the shard.
-    pub(crate) fn open_files_of(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
+    /// Opens a shard, on a full disk for reading only.
+    fn open_shard_with_room(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
+        let watch = self.watch(index.metadata.tier_of(number));
+        let opened = match watch.is_some_and(DiskWatch::is_out_of_space) {
+            true => Err(Error::new(ErrorKind::DiskFull, "no storage space is left")),
+            false => self.open_shard_files(index, number),
+        };
+        match opened {
+            Err(error) if error.kind() == ErrorKind::DiskFull => self.open_on_full_disk(index, number),
+            opened => opened,
+        }
+    }
+
+    /// Opens a shard without writing to its disk: what opening would write stays in memory. The ticker opens it again when
+    /// the disk has room.
+    fn open_on_full_disk(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
+        self.check_wanted(index)?;
+        let config = self.config_of(index, number)?;
+        // What a segment that could not be finished takes of the disk is better left to a deletion.
+        if let Err(error) = Shard::remove_uncommitted(&config) {
+            tracing::warn!(index = &*index.name, shard = number, %error, "cannot remove unfinished segments");
+        }
+        let on_overlay = || ShardConfig {
+            disk: Arc::new(OverlayDisk::new(
+                Arc::clone(&config.disk),
+                Arc::clone(&self.overlay_budget),
+            )),
+            ..config.clone()
+        };
+        tracing::warn!(
+            index = &*index.name,
+            shard = number,
+            "the disk is full: the shard serves for reading only"
+        );
+        let opened = Shard::open_read_only(
+            on_overlay(),
+            &|source| {
+                self.check_open()?;
+                self.map_for_replay(&index.name, source)
+            },
+            full_disk_error(&index.name),
+        );
+        match opened {
+            Err(error) if error.kind() == ErrorKind::DiskFull => {
+                let reason = format!(
+                    "shard [{}][{number}]: events of its write-ahead log are not searched until the disk has room, as they \
+                     are more than [indices.memory.index_buffer_size] holds",
+                    index.name
+                );
+                let reason = Error::new(ErrorKind::ShardNotReady, reason).with_index(&*index.name);
+                Shard::open_committed(on_overlay(), reason)
+            }
+            opened => opened,
+        }
+    }
+
+    /// What a shard is opened with.
+    pub(crate) fn config_of(&self, index: &IndexState, number: u32) -> Result<ShardConfig> {
         // Where it lies now: it may have been moved since `index` was read.
         let state = self.state();
         let metadata = &state.index(&index.name)?.metadata;
-        let config = self
-            .factory
-            .shard_config(metadata, number)
-            .map_err(|_| no_device(&index.name, number, metadata.tier_of(number)))?;
+        let config = self.factory.shard_config(metadata, number);
+        config.map_err(|_| no_device(&index.name, number, metadata.tier_of(number)))
+    }
+
+    /// Whether the index is wanted or not. Whoever calls it sees to it that nobody else opens the shard.
+    pub(crate) fn open_files_of(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
+        let config = self.config_of(index, number)?;
         if !Shard::exists(&*self.config.disk, &config.dir)? {
             return Err(Error::new(
                 ErrorKind::ShardDamaged,
@@ -403,11 +597,17 @@ impl Core {
             )
             .with_index(&*index.name));
         }
-        Shard::open(config, &|source| self.map_for_replay(&index.name, source))
+        Shard::open(config, &|source| {
+            // A node that stops does not wait for a long replay; the next start replays again.
+            self.check_open()?;
+            self.map_for_replay(&index.name, source)
+        })
     }
 
     /// Makes everything durable and releases the files.
     pub(super) fn close(&self) -> Result<()> {
+        self.end_recovery();
+        self.disk_watch.release_reserve_if_full();
         self.write_pool.close();
         self.get_pool.close();
         self.maintenance_pool.close();
@@ -423,8 +623,17 @@ impl Core {
                     while let Some((index, slot)) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
                         slot.replace(Err(super::closing_error()));
                         slot.release_waiters();
-                        if let Err(error) = slot.close_retired() {
-                            failure.lock().get_or_insert(error.with_index(&*index.name));
+                        match slot.close_retired() {
+                            Ok(()) => {}
+                            Err(error) if error.kind() == ErrorKind::DiskFull => {
+                                tracing::warn!(
+                                    index = &*index.name, shard = slot.number, %error,
+                                    "the disk is full: the next start replays the write-ahead log of the shard"
+                                );
+                            }
+                            Err(error) => {
+                                failure.lock().get_or_insert(error.with_index(&*index.name));
+                            }
                         }
                     }
                 });

@@ -17,13 +17,14 @@ use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::recovery_gate::RecoveryGate;
 use crate::backoff::Backoff;
 use crate::data_folder::{CatalogVersion, IndexRecord, RecordState};
 use crate::mapper::CompiledMapping;
 use crate::mounts::MountedShard;
 use crate::pool::wait_for_others;
 use crate::request_cache::Account;
-use crate::shard::{Shard, ShardConfig};
+use crate::shard::{ReplayThreads, Shard, ShardConfig};
 use crate::tiers::{TierPaths, no_tier};
 
 /// Metadata and everything derived from it.
@@ -231,6 +232,8 @@ pub(crate) struct ShardSlot {
     pub(crate) unsettled: AtomicBool,
     /// Held by whoever needs the shard to stay what it is, and alone by whoever exchanges it for its copy.
     standing_still: RwLock<()>,
+    /// Requests wait at it while the shard is being opened.
+    pub(crate) recovery: RecoveryGate,
     /// Held while the shard is being opened or moved, and while its files are being removed. Opening may
     /// take a command, so nobody waits for this with [`super::Core::commands`] held.
     pub(crate) opening: Mutex<()>,
@@ -296,6 +299,7 @@ impl ShardSlot {
             waits_for_room: AtomicBool::new(false),
             unsettled: AtomicBool::new(false),
             standing_still: RwLock::new(()),
+            recovery: RecoveryGate::default(),
             opening: Mutex::new(()),
             waiters: Mutex::new(Vec::new()),
         })
@@ -303,7 +307,7 @@ impl ShardSlot {
 
     /// What may be read here, or why nothing may.
     pub(crate) fn served(&self) -> Result<Served> {
-        Result::clone(&self.shard.load())
+        Result::clone(&self.shard.load()).map_err(for_readers)
     }
 
     /// The shard that may be written to, or why there is none.
@@ -462,6 +466,22 @@ impl ShardSlot {
     }
 }
 
+/// What a read is told of a shard that a full disk stopped: a client should not take it for a write that was refused. The
+/// shard is about to be opened for reading.
+pub(crate) fn for_readers(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::DiskFull => {
+            let reason = "the disk is full, and the shard is about to be opened for reading only, come again";
+            let told = Error::new(ErrorKind::ShardNotReady, reason);
+            match error.index() {
+                Some(index) => told.with_index(index).caused_by(error.clone()),
+                None => told.caused_by(error),
+            }
+        }
+        _ => error,
+    }
+}
+
 /// Adds the time since `started`.
 pub(crate) fn add_us(counter: &AtomicU64, started: Instant) {
     counter.fetch_add(started.elapsed().as_micros() as u64, Ordering::Relaxed);
@@ -478,6 +498,7 @@ pub(crate) struct ShardFactory {
     pub(crate) buffer_bytes_max: usize,
     /// The version of the catalog, for the files of shards and indices.
     pub(crate) catalog: Arc<CatalogVersion>,
+    pub(crate) replay_threads: Arc<ReplayThreads>,
 }
 
 impl ShardFactory {
@@ -555,6 +576,7 @@ impl ShardFactory {
         config.tenant_field = settings.tenant_field.as_deref().map(Arc::from);
         config.best_compression = settings.best_compression;
         config.buffers_max = self.buffers_max;
+        config.replay_threads = Arc::clone(&self.replay_threads);
         config.buffer_bytes_max = self.buffer_bytes_max;
         Ok(config)
     }

@@ -72,6 +72,7 @@ impl Core {
             point_in_time_total: count(&counters.points_in_time.total),
             point_in_time_time_ms: ms(&counters.points_in_time.open_us),
             get_total: count(&counters.get_total),
+            is_recovering: slot.recovery.is_closed(),
             request_cache: slot.cache_account.stats(),
             refresh_time_ms: ms(&counters.refresh_us),
             flush_time_ms: ms(&counters.flush_us),
@@ -233,6 +234,7 @@ fn share_of(slot: &ShardSlot, tenant: &TenantRestriction) -> Result<ShardStats> 
         }
         Err(_) => {
             stats.failure = Some("the shard does not serve".to_owned());
+            stats.is_recovering = slot.recovery.is_closed();
             return Ok(stats);
         }
     };

@@ -133,8 +133,15 @@ pub(crate) fn open_regions(config: &EmbeddedConfig) -> Result<Option<Arc<RegionC
         ..RegionCacheOptions::default()
     };
     let folder = config.tiers.frozen().unwrap_or(&config.path_data).join("regions");
-    let cache = RegionCache::open(Arc::clone(&config.disk), &folder, options)?;
-    Ok(Some(Arc::new(cache)))
+    match RegionCache::open(Arc::clone(&config.disk), &folder, options) {
+        Ok(cache) => Ok(Some(Arc::new(cache))),
+        // Only its first file needs room; what is not mounted serves without it.
+        Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+            tracing::warn!(%error, "the cache of mounted indices cannot be opened on a full disk");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl Core {

@@ -19,6 +19,7 @@ const KEPT_BYTES_MAX: usize = 16 << 20;
 
 impl Shard {
     pub(super) fn apply_batch(&self, ops: Vec<ShardOp>) -> Result<Applied> {
+        self.check_writable()?;
         let mut results = Vec::with_capacity(ops.len());
         let mut documents = Vec::with_capacity(ops.len());
         let mut state = self.state.lock();

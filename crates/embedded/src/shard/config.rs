@@ -8,6 +8,7 @@ use firn_model::settings::Durability;
 use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
 
+use super::replay::ReplayThreads;
 use crate::data_folder::{CatalogVersion, NotedVersion};
 
 /// Settings and components of one shard.
@@ -46,6 +47,10 @@ pub struct ShardConfig {
     pub buffer_bytes_max: usize,
     /// Write buffers that may be open at once, one for each thread that indexes in parallel.
     pub buffers_max: usize,
+    /// Bytes of WAL that one thread maps and indexes in one go while the WAL is replayed.
+    pub replay_window_bytes: usize,
+    /// Threads that replays may use beside the one that opens the shard.
+    pub replay_threads: Arc<ReplayThreads>,
     /// Merges make no segment with more documents than this (force-merge aside). A column is
     /// read whole in the cold tiers, hence at most 5 to 10 million.
     pub merged_docs_max: u32,
@@ -113,6 +118,9 @@ impl ShardConfig {
             segment_docs_max: 250_000,
             buffer_bytes_max: 160 << 20,
             buffers_max: 2,
+            // Some ten milliseconds of work.
+            replay_window_bytes: 512 << 10,
+            replay_threads: ReplayThreads::new(1),
             merged_docs_max: 10_000_000,
             merged_bytes_max: 5 << 30,
             cluster_docs_min: 50_000,

@@ -145,13 +145,15 @@ impl Shard {
         sealed
     }
 
+    /// Seals every buffer that holds something, if the shard runs.
+    pub(super) fn seal_buffers(&self) -> Result<Vec<Arc<Buffer>>> {
+        let mut state = self.state.lock();
+        state.check_running()?;
+        Ok(Self::seal_all(&mut state))
+    }
+
     pub(super) fn write_out_all(&self) -> Result<()> {
-        let sealed = {
-            let mut state = self.state.lock();
-            state.check_running()?;
-            Self::seal_all(&mut state)
-        };
-        for buffer in sealed {
+        for buffer in self.seal_buffers()? {
             self.finish(&buffer)?;
         }
         Ok(())
@@ -232,6 +234,10 @@ impl Shard {
     }
 
     pub(super) fn flush_now(&self) -> Result<bool> {
+        // Everything acknowledged is in the WAL of the disk, as it was.
+        if self.read_only.is_some() {
+            return Ok(false);
+        }
         let mut committed = self.commit_lock.lock();
         self.state.lock().check_running()?;
         if !self.flags.has_uncommitted() {

@@ -68,6 +68,7 @@ impl FrozenSegment {
 impl Shard {
     /// Makes everything acknowledged so far durable and holds the segments that it is in.
     pub fn freeze(&self) -> Result<Vec<FrozenSegment>> {
+        self.check_writable()?;
         self.flush_now()?;
         // While this is held no flush removes a file of the commit point.
         let committed = self.commit_lock.lock();

@@ -82,6 +82,9 @@ pub(super) enum Purpose {
 
 impl Shard {
     pub(super) fn merge_one(&self, docs_max: u32) -> Result<bool> {
+        if self.read_only.is_some() {
+            return Ok(false);
+        }
         let Some(_merging) = self.merge_lock.try_lock() else {
             return Ok(false);
         };
@@ -101,6 +104,7 @@ impl Shard {
     }
 
     pub(super) fn force_merge_now(&self, max_segments: usize, only_expunge_deletes: bool) -> Result<()> {
+        self.check_writable()?;
         let _merging = self.merge_lock.lock();
         self.write_out_all()?;
         let chosen: Vec<Vec<u64>> = {

@@ -24,6 +24,7 @@ mod purge;
 mod record;
 mod recovery;
 mod repair;
+mod replay;
 mod restored;
 mod scrub;
 mod seq_nos;
@@ -58,6 +59,7 @@ use self::live::OpenSegment;
 pub use self::moving::ShardCopy;
 pub use self::purge::Purged;
 pub use self::repair::{CommittedId, Replacement};
+pub use self::replay::ReplayThreads;
 pub use self::restored::RestoredSegment;
 pub use self::scrub::{ScrubPosition, Scrubbed};
 use self::state::{Flags, State};
@@ -78,6 +80,9 @@ pub struct Shard {
     config: ShardConfig,
     /// Set once, before anyone else sees the shard: a replay needs the shard before its WAL is open.
     wal: OnceLock<Wal>,
+    /// Why it takes no writes though it serves everything: it was opened on a full disk, and what opening wrote is in
+    /// memory.
+    read_only: Option<Error>,
     durability: Mutex<Durability>,
     flush_threshold_bytes: AtomicU64,
     state: Mutex<State>,
@@ -152,7 +157,7 @@ pub struct Applied {
 
 /// Maps a source again while the WAL is replayed: with the index's present mapping, adding new
 /// fields as the live path does.
-pub type ReplayMapper<'a> = dyn Fn(&Bytes) -> Result<MappedDocument> + 'a;
+pub type ReplayMapper<'a> = dyn Fn(&Bytes) -> Result<MappedDocument> + Sync + 'a;
 
 /// Numbers about a shard, for `_stats`, `_cat` and metrics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -208,6 +213,35 @@ impl Shard {
         Self::open_existing(config, map)
     }
 
+    /// Opens a shard without writing to its disk: `config.disk` must keep what is written elsewhere
+    /// ([`firn_storage::OverlayDisk`]). All of it can be read, nothing written; writes are refused with `reason`.
+    pub fn open_read_only(config: ShardConfig, map: &ReplayMapper<'_>, reason: Error) -> Result<Arc<Shard>> {
+        Self::open_for_reading(config, Some(map), reason)
+    }
+
+    /// The same without the events of the WAL: searches are told `reason`, as those are missing from them.
+    pub fn open_committed(config: ShardConfig, reason: Error) -> Result<Arc<Shard>> {
+        Self::open_for_reading(config, None, reason)
+    }
+
+    /// Removes the segments of a shard that is not open that its commit point does not name: a crash or a full disk cut
+    /// their writing short.
+    pub fn remove_uncommitted(config: &ShardConfig) -> Result<()> {
+        Self::remove_uncommitted_segments(config)
+    }
+
+    /// Why it takes no writes, if it was opened for reading only.
+    pub fn read_only(&self) -> Option<&Error> {
+        self.read_only.as_ref()
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match &self.read_only {
+            None => Ok(()),
+            Some(reason) => Err(reason.clone()),
+        }
+    }
+
     /// Whether a folder holds a shard.
     pub fn exists(disk: &dyn Disk, dir: &Path) -> Result<bool> {
         Ok(!commit::numbers(disk, dir)?.is_empty())
@@ -227,6 +261,12 @@ impl Shard {
             Err(_) => false,
         };
         Ok(is_without_segments && Wal::holds_no_record(disk, &dir.join("wal"))?)
+    }
+
+    /// Bytes of the WAL of a shard that is not open.
+    pub fn wal_bytes(config: &ShardConfig) -> Result<u64> {
+        let files = config.disk.list(&config.dir.join("wal"))?;
+        Ok(files.iter().map(|file| file.len).sum())
     }
 
     /// Applies a batch: each operation succeeds or fails alone. The documents are indexed when
@@ -279,12 +319,14 @@ impl Shard {
     /// Whether the WAL is past the flush threshold.
     pub fn needs_flush(&self) -> bool {
         let threshold = self.flush_threshold_bytes.load(Ordering::Relaxed);
-        self.flags.uncommitted_ops.load(Ordering::Acquire) > 0 && self.wal().size_bytes() >= threshold
+        self.has_uncommitted()
+            && self.flags.uncommitted_ops.load(Ordering::Acquire) > 0
+            && self.wal().size_bytes() >= threshold
     }
 
     /// Whether a flush would make something durable that only the WAL holds, or free space.
     pub fn has_uncommitted(&self) -> bool {
-        self.flags.has_uncommitted()
+        self.read_only.is_none() && self.flags.has_uncommitted()
     }
 
     /// Picks and runs at most one merge; false if none is worth it. Long; never blocks writes.

@@ -36,6 +36,7 @@ impl Shard {
         let Some(tenant_field) = self.config.tenant_field.as_deref() else {
             return Ok(Purged::default());
         };
+        self.check_writable()?;
         // Nothing moves from segment to segment meanwhile.
         let _merging = self.merge_lock.lock();
         self.write_out_all()?;

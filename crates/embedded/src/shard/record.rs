@@ -82,7 +82,7 @@ impl RecordWriter {
 }
 
 /// Hands each operation of a record to `take`, with its sequence number and version.
-pub(super) fn read(record: &[u8], take: &mut dyn FnMut(u64, u64, Operation<'_>) -> Result<()>) -> Result<()> {
+pub(super) fn read(record: &Bytes, take: &mut dyn FnMut(u64, u64, Operation<'_>) -> Result<()>) -> Result<()> {
     let mut reader = Reader { rest: record };
     let version = reader.byte()?;
     if version != VERSION {
@@ -102,7 +102,8 @@ pub(super) fn read(record: &[u8], take: &mut dyn FnMut(u64, u64, Operation<'_>) 
             (KIND_INDEX, id) => Operation::Index {
                 id,
                 routing,
-                source: Bytes::copy_from_slice(reader.slice()?),
+                // A slice of the record: events are not copied again.
+                source: record.slice_ref(reader.slice()?),
             },
             (KIND_DELETE, Some(id)) => Operation::Delete { id },
             _ => return Err(bad("it holds an unknown operation")),
@@ -170,15 +171,18 @@ mod tests {
         writer.index(300, 7, Some("a"), Some("r"), b"{\"x\":1}");
         writer.delete(u64::MAX, 2, "b");
         let mut seen = Vec::new();
-        read(writer.bytes(), &mut |seq_no, version, operation| {
-            seen.push(match operation {
-                Operation::Index { id, routing, source } => {
-                    format!("{seq_no} {version} {id:?} {routing:?} {}", source.len())
-                }
-                Operation::Delete { id } => format!("{seq_no} {version} -{id}"),
-            });
-            Ok(())
-        })
+        read(
+            &Bytes::copy_from_slice(writer.bytes()),
+            &mut |seq_no, version, operation| {
+                seen.push(match operation {
+                    Operation::Index { id, routing, source } => {
+                        format!("{seq_no} {version} {id:?} {routing:?} {}", source.len())
+                    }
+                    Operation::Delete { id } => format!("{seq_no} {version} -{id}"),
+                });
+                Ok(())
+            },
+        )
         .unwrap();
         assert_eq!(
             seen,
@@ -189,8 +193,8 @@ mod tests {
             ]
         );
         for end in 2..writer.bytes().len() {
-            let _ = read(&writer.bytes()[..end], &mut |_, _, _| Ok(()));
+            let _ = read(&Bytes::copy_from_slice(&writer.bytes()[..end]), &mut |_, _, _| Ok(()));
         }
-        assert!(read(&[9], &mut |_, _, _| Ok(())).is_err());
+        assert!(read(&Bytes::from_static(&[9]), &mut |_, _, _| Ok(())).is_err());
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -12,14 +11,11 @@ use firn_model::{Error, ErrorKind, Result};
 use firn_storage::wal::{Wal, WalOptions};
 use parking_lot::Mutex;
 
-use super::apply::{bury, place};
 use super::commit::{CommitPoint, damaged, file_name, read_deletes, segments_dir};
 use super::config::ShardConfig;
 use super::live::{LiveSegment, OpenSegment};
-use super::record::{self, Operation};
 use super::state::State;
 use super::{Counters, Published, ReplayMapper, Shard};
-use crate::mapper::MappedDocument;
 use crate::segment::ShardSnapshot;
 
 impl Shard {
@@ -64,6 +60,37 @@ impl Shard {
     }
 
     pub(super) fn open_existing(config: ShardConfig, map: &ReplayMapper<'_>) -> Result<Arc<Self>> {
+        let (shard, wal_generation) = Self::open_commit_point(config)?;
+        let wal = shard.replay_wal(wal_generation, map)?;
+        let _ = shard.wal.set(wal);
+        shard.refresh_all()?;
+        Ok(Arc::new(shard))
+    }
+
+    /// `map`: of the WAL's events; `None`: they are left out, and the shard says so.
+    pub(super) fn open_for_reading(
+        config: ShardConfig,
+        map: Option<&ReplayMapper<'_>>,
+        reason: Error,
+    ) -> Result<Arc<Self>> {
+        let (mut shard, wal_generation) = Self::open_commit_point(config)?;
+        let wal = match map {
+            Some(map) => shard.replay_wal(wal_generation, map)?,
+            None => open_wal(&shard.config, wal_generation, &mut |_, _| Ok(()))?,
+        };
+        let _ = shard.wal.set(wal);
+        shard.refresh_all()?;
+        if map.is_none() {
+            shard.state.lock().stop(reason.clone());
+            // There is something that searches do not see.
+            shard.flags.set_dirty(true);
+        }
+        shard.read_only = Some(reason);
+        Ok(Arc::new(shard))
+    }
+
+    /// What the newest commit point names, and the generation from which on the WAL has the rest.
+    fn open_commit_point(config: ShardConfig) -> Result<(Self, u64)> {
         let Some(point) = CommitPoint::read_newest(&*config.disk, &config.dir)? else {
             return Err(Error::new(
                 ErrorKind::ShardDamaged,
@@ -99,12 +126,22 @@ impl Shard {
         let wal_generation = point.wal_generation;
         let shard = Self::assemble(config, state, point);
         shard.remove_left_overs()?;
-        let wal = open_wal(&shard.config, wal_generation, &mut |payload, _| {
-            shard.replay(payload, map)
-        })?;
-        let _ = shard.wal.set(wal);
-        shard.refresh_all()?;
-        Ok(Arc::new(shard))
+        Ok((shard, wal_generation))
+    }
+
+    pub(super) fn remove_uncommitted_segments(config: &ShardConfig) -> Result<()> {
+        let Some(point) = CommitPoint::read_newest(&*config.disk, &config.dir)? else {
+            return Ok(());
+        };
+        let live: HashSet<u64> = point.segments.iter().map(|segment| segment.meta.generation).collect();
+        let folder = segments_dir(&config.dir);
+        for entry in config.disk.list(&folder)?.iter().filter(|entry| entry.is_dir) {
+            let generation = entry.name.strip_prefix('_').and_then(|name| name.parse().ok());
+            if generation.is_some_and(|generation: u64| !live.contains(&generation)) {
+                config.disk.remove_dir_all(&folder.join(&entry.name))?;
+            }
+        }
+        Ok(())
     }
 
     fn assemble(config: ShardConfig, state: State, point: CommitPoint) -> Self {
@@ -121,6 +158,7 @@ impl Shard {
             config,
             flags: Arc::clone(&state.flags),
             wal: std::sync::OnceLock::new(),
+            read_only: None,
             state: Mutex::new(state),
             commit_lock: Mutex::new(point),
             refresh_lock: Mutex::new(()),
@@ -139,40 +177,6 @@ impl Shard {
         let point = self.commit_lock.lock().clone();
         let live: HashSet<u64> = point.segments.iter().map(|segment| segment.meta.generation).collect();
         self.remove_unneeded(&point, &live, u64::MAX)
-    }
-
-    /// Applies a record again: what it says happened, so nothing is checked.
-    fn replay(&self, payload: &[u8], map: &ReplayMapper<'_>) -> Result<()> {
-        let mut documents = Vec::new();
-        let mut state = self.state.lock();
-        let target = state.pick_buffer(&self.config)?;
-        record::read(payload, &mut |seq_no, version, operation| {
-            state.next_seq_no = state.next_seq_no.max(seq_no + 1);
-            state.flags.uncommitted_ops.fetch_add(1, Ordering::AcqRel);
-            match operation {
-                Operation::Delete { id } => {
-                    let found = state.find(&self.config, id)?;
-                    bury(&mut state, found, id, seq_no, version);
-                }
-                Operation::Index { id, routing, source } => {
-                    let found = match id {
-                        Some(id) => state.find(&self.config, id)?,
-                        None => None,
-                    };
-                    let mut document = map(&source).unwrap_or_else(|error| {
-                        // It was acknowledged, so it stays, though its mapping changed under it.
-                        tracing::warn!(index = %self.config.index, %error, "a replayed event does not fit its mapping");
-                        MappedDocument::source_only(source)
-                    });
-                    let (id, routing) = (id.map(str::to_owned), routing.map(str::to_owned));
-                    place(&mut state, target, found, id, routing, seq_no, version, &mut document);
-                    documents.push(document);
-                }
-            }
-            Ok(())
-        })?;
-        let buffer = Arc::clone(&state.buffers[target].buffer);
-        self.hand_over(state, &buffer, documents)
     }
 }
 

@@ -4,6 +4,7 @@ mod clustering;
 mod moving;
 mod purge;
 mod races;
+mod replay;
 mod restored;
 mod tenants;
 

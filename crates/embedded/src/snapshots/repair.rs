@@ -67,7 +67,7 @@ impl Core {
         if damaged.is_empty() {
             return Ok(0);
         }
-        let config = self.config_of(index, slot)?;
+        let config = self.wanted_config(index, slot)?;
         let committed = Shard::committed_segments(&config)?;
         let committed: HashMap<u64, String> = committed.into_iter().map(|own| (own.generation, own.segment)).collect();
         let wanted: Vec<(u64, &String)> = damaged
@@ -81,7 +81,11 @@ impl Core {
             let Some((repository, split)) = found.splits.get(*segment) else {
                 continue;
             };
-            let scratch = Scratch::new(&self.config.path_data, &self.repositories.fresh_uuid())?;
+            let scratch = Scratch::new(
+                &self.config.disk,
+                &self.config.path_data,
+                &self.repositories.fresh_uuid(),
+            )?;
             let wanted = SnapshotSegment {
                 split: split.clone(),
                 deletes: None,
@@ -113,7 +117,7 @@ impl Core {
         let _opening = slot.opening.lock();
         match slot.shard() {
             Err(error) if error.kind() == ErrorKind::ShardDamaged => {
-                let config = self.config_of(index, slot)?;
+                let config = self.wanted_config(index, slot)?;
                 Shard::find_damaged(&config, &|| self.check_open())
             }
             // The next look comes soon.
@@ -121,11 +125,9 @@ impl Core {
         }
     }
 
-    fn config_of(&self, index: &IndexState, slot: &ShardSlot) -> Result<crate::shard::ShardConfig> {
+    fn wanted_config(&self, index: &IndexState, slot: &ShardSlot) -> Result<crate::shard::ShardConfig> {
         self.check_wanted(index)?;
-        let state = self.state();
-        self.factory
-            .shard_config(&state.index(&index.name)?.metadata, slot.number)
+        self.config_of(index, slot.number)
     }
 
     /// Looks for splits in the newest snapshot of each repository that has the index.
@@ -162,7 +164,7 @@ impl Core {
     fn exchange(&self, index: &IndexState, slot: &ShardSlot, replacements: &[Replacement]) -> Result<()> {
         let exchanged = {
             let _opening = slot.opening.lock();
-            let config = self.config_of(index, slot)?;
+            let config = self.wanted_config(index, slot)?;
             if let Ok(shard) = slot.shard() {
                 // Less to replay. If it fails, the WAL has everything.
                 if let Err(error) = shard.flush() {

@@ -82,7 +82,10 @@ impl Core {
         let (state, now) = (self.state(), Instant::now());
         state.written_slots().find_map(|(index, slot)| {
             let to = self.move_of(index, slot.number)?;
-            let shard = slot.shard().ok().filter(|shard| shard.failure().is_none())?;
+            let shard = slot
+                .shard()
+                .ok()
+                .filter(|shard| shard.failure().is_none() && shard.read_only().is_none())?;
             let fits = slot.move_backoff.is_over(now) && self.finds_room(index, slot, &shard, to);
             fits.then(|| Move {
                 index: Arc::clone(index),

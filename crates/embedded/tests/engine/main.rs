@@ -26,6 +26,7 @@ mod progress;
 mod pruning;
 mod purge;
 mod reading;
+mod recovering;
 mod remount;
 mod repository_fixture;
 mod rewriting;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 
-use super::{AppendFile, DirEntry, Disk};
+use super::{AppendFile, DirEntry, Disk, RandomFile};
 
 /// A disk over another one. All its files in memory go with it.
 #[derive(Debug, Clone)]
@@ -257,6 +257,15 @@ impl Disk for OverlayDisk {
             shared: Arc::clone(&self.shared),
             path: path.to_owned(),
         }))
+    }
+
+    /// No file of a shard is written in place.
+    fn open_random(&self, path: &Path) -> io::Result<Box<dyn RandomFile>> {
+        let reason = format!(
+            "cannot open [{}]: an overlay has no files that are written in place",
+            path.display()
+        );
+        Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 
     fn set_len(&self, path: &Path, len: u64) -> io::Result<()> {
