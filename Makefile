@@ -52,8 +52,9 @@ console: ## develop the console: Vite's server, which asks the firn at FIRN_URL 
 browser: ## the console in a real Chromium, against a firn of its own
 	@scripts/browser.sh
 
-soak: ## kill -9 for an hour (SOAK_ROUNDS=N to change)
+soak: ## an hour each of kill -9 (SOAK_ROUNDS=N to change) and of runs on a simulated disk (SIM_SECONDS=N)
 	FIRN_CRASH_ROUNDS=$${SOAK_ROUNDS:-5000} FIRN_CRASH_SECONDS=3600 $(CARGO) test --release -p firn --test crash -- --nocapture
+	FIRN_SIM_SECONDS=$${SIM_SECONDS:-3600} $(CARGO) test --release -p firn-embedded --test simulation -- --nocapture
 
 reference: ## hold 100,000 random answers against the naive engine (REFERENCE_CASES=N to change)
 	FIRN_REFERENCE_CASES=$${REFERENCE_CASES:-100000} $(CARGO) test -p firn --test reference -- --nocapture

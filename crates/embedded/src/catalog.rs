@@ -88,7 +88,10 @@ impl Catalog {
     /// Opens or makes `catalog.redb`. Fails with the file's name if it is damaged or newer.
     pub(crate) fn open(disk: &Arc<dyn Disk>, path: &Path) -> Result<Self> {
         let own = Arc::clone(disk);
-        let open = move |path: &Path| builder().create_with_backend(CatalogFile::open(&*own, path)?);
+        let open = move |path: &Path| {
+            make_durable(&*own, path)?;
+            builder().create_with_backend(CatalogFile::open(&*own, path)?)
+        };
         Self::open_with(disk, path, Box::new(open))
     }
 
@@ -525,6 +528,23 @@ fn store_settings(transaction: &WriteTransaction, old: &Metadata, new: &Metadata
 
 fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(unreadable)
+}
+
+/// Writes what the file reads as once more and syncs it. A sync may have failed before, perhaps in a process that is no more:
+/// then the kernel has pages that are not on the disk and takes them for clean, and what the store builds on them now is
+/// lost with them by a power loss.
+fn make_durable(disk: &dyn Disk, path: &Path) -> std::io::Result<()> {
+    if !disk.exists(path)? {
+        return Ok(());
+    }
+    match disk.rewrite_and_sync(path, 0) {
+        // Some file systems write nothing in place. What is there can be read.
+        Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+            tracing::warn!(path = %path.display(), %error, "the catalog was not written anew");
+            Ok(())
+        }
+        outcome => outcome,
+    }
 }
 
 fn builder() -> redb::Builder {

@@ -167,3 +167,34 @@ fn one_error_does_not_end_the_catalog() {
 fn a_full_disk_is_waited_out() {
     check(false);
 }
+
+#[test]
+fn a_sync_that_failed_in_another_process_takes_nothing_along() {
+    use firn_storage::sim::{Failure, Operation, SimDisk};
+    let path = Path::new("/catalog.redb");
+    let open = |disk: &SimDisk| Catalog::open(&(Arc::new(disk.clone()) as Arc<dyn firn_storage::disk::Disk>), path);
+    for seed in 0..40 {
+        let disk = SimDisk::new();
+        let mut catalog = open(&disk).unwrap();
+        firn_storage::disk::Disk::sync_dir(&disk, Path::new("/")).unwrap();
+        let first = with_setting(&catalog.load().unwrap(), 1);
+        catalog.store(&Metadata::default(), &first).unwrap();
+        disk.fail(Failure {
+            after: 0,
+            only: Some(Operation::SyncFile),
+            kind: io::ErrorKind::Other,
+            lasting: true,
+        });
+        catalog.store(&first, &with_setting(&first, 2)).unwrap_err();
+        drop(catalog);
+
+        let next = disk.kill();
+        let mut catalog = open(&next).unwrap();
+        let found = catalog.load().unwrap();
+        let third = with_setting(&found, 3);
+        catalog.store(&found, &third).unwrap();
+        drop(catalog);
+        let after = next.crash(seed);
+        assert_eq!(open(&after).unwrap().load().unwrap(), third, "seed {seed}");
+    }
+}

@@ -1,0 +1,194 @@
+//! Holds what the engine answers against the model.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use firn_engine::snapshot::Snapshots as _;
+use firn_engine::{Error, ErrorKind};
+
+use crate::faults::is_verified;
+use crate::model::{Kind, Presence};
+use crate::node::{DATA, ctx};
+use crate::operations::version_of;
+use crate::run::Run;
+
+/// How long a shard that an I/O error stopped may take to serve again once the disk is well.
+const RECOVERY_PATIENCE: Duration = Duration::from_secs(20);
+
+impl Run<'_> {
+    /// While a fault may be at work: what is green and answers, answers right. Failures are loud, and that is enough.
+    pub(crate) fn check_loosely(&self) -> Result<(), String> {
+        for name in self.model.names(|_| true) {
+            if self.is_down() {
+                return Ok(());
+            }
+            let found = match self.node().documents(&name) {
+                Ok(found) => found,
+                Err(error) if self.is_down() || self.is_told(&name, &error) => continue,
+                Err(error) => return Err(format!("[{name}] is green and fails: {error}")),
+            };
+            let wrong = found.and_then(|found| self.model.indices[&name].docs.check(&found));
+            if let Err(wrong) = wrong
+                && !self.is_down()
+                && self.node().failures(&name).is_empty()
+            {
+                return Err(format!("[{name}] is green, and {wrong}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a search may fail so: health tells of it, or it was the repository, or it passed.
+    fn is_told(&self, name: &str, error: &Error) -> bool {
+        let is_mounted = matches!(self.model.indices[name].kind, Kind::Mounted(_));
+        let is_of_repository = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Repository);
+        is_mounted && is_of_repository
+            || !self.node().failures(name).is_empty()
+            || self.node().search(name).is_ok()
+            || matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::Internal) && !is_mounted
+    }
+
+    /// Once nothing fails any more: all is there, once, and serves. `is_durable`: what is found now stays, so that doubts end.
+    pub(crate) fn check(&mut self, is_durable: bool) -> Result<(), String> {
+        self.wait_for_shards()?;
+        self.check_names(is_durable)?;
+        let names = self.model.names(|_| true);
+        for name in names {
+            let failures = self.node().failures(&name);
+            if !failures.is_empty() {
+                return Err(format!("[{name}] does not serve: {}", failures.join("; ")));
+            }
+            let found = self
+                .node()
+                .documents(&name)
+                .map_err(|error| format!("[{name}] fails: {error}"))?;
+            let found = found.map_err(|wrong| format!("[{name}]: {wrong}"))?;
+            let Some(index) = self.model.indices.get_mut(&name) else {
+                continue;
+            };
+            index.docs.check(&found).map_err(|wrong| format!("[{name}]: {wrong}"))?;
+            // What a snapshot holds was looked at only if it is mounted.
+            if is_durable {
+                index.docs.settle(&found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Shards that an error stopped are opened again before long.
+    fn wait_for_shards(&self) -> Result<(), String> {
+        let until = Instant::now() + RECOVERY_PATIENCE;
+        loop {
+            let failures = self.node().failures("*");
+            if failures.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                return Err(format!(
+                    "shards do not serve though the disk is well: {}",
+                    failures.join("; ")
+                ));
+            }
+            self.node().engine.begin_due();
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn check_names(&mut self, is_durable: bool) -> Result<(), String> {
+        let metadata = self.node().metadata().map_err(|error| error.to_string())?;
+        for (name, index) in &self.model.indices {
+            if index.presence == Presence::Certain && !metadata.indices.contains_key(name) {
+                return Err(format!("index [{name}] is gone"));
+            }
+        }
+        if let Some(name) = metadata
+            .indices
+            .keys()
+            .find(|name| !self.model.indices.contains_key(*name))
+        {
+            return Err(format!("index [{name}] was deleted or never made, and is there"));
+        }
+        let templates: BTreeMap<String, u64> = metadata
+            .index_templates
+            .iter()
+            .map(|(name, template)| (name.clone(), version_of(&template.print())))
+            .collect();
+        let wrong = self.model.templates.check(&templates);
+        wrong.map_err(|wrong| format!("templates: {wrong}"))?;
+        if is_durable {
+            self.model.templates.settle(&templates);
+            self.model.indices.retain(|name, index| {
+                index.presence = Presence::Certain;
+                metadata.indices.contains_key(name)
+            });
+        }
+        self.check_snapshots()
+    }
+
+    fn check_snapshots(&mut self) -> Result<(), String> {
+        let all = vec!["*".to_owned()];
+        let infos = self.node().run(self.node().engine.snapshots(&ctx(), "r", &all, false));
+        let infos = match infos {
+            Ok(infos) => infos,
+            // The first command of a run was to register it.
+            Err(error) if error.kind() == ErrorKind::RepositoryMissing && self.model.snapshots.is_empty() => {
+                return Ok(());
+            }
+            Err(error) => return Err(format!("snapshots: {error}")),
+        };
+        for info in &infos {
+            if !self.model.snapshots.contains_key(&info.name) {
+                return Err(format!(
+                    "snapshot [{}] was removed or never made, and is there",
+                    info.name
+                ));
+            }
+        }
+        let mut gone = Vec::new();
+        for (name, snapshot) in &mut self.model.snapshots {
+            let info = infos.iter().find(|info| info.name == *name);
+            match (info, snapshot.presence) {
+                (Some(info), _) if crate::snapshots::is_whole(info) => snapshot.presence = Presence::Certain,
+                (Some(info), Presence::Certain) => return Err(format!("snapshot [{name}] is {:?}", info.state)),
+                (None, Presence::Certain) => return Err(format!("snapshot [{name}] is gone")),
+                (Some(_), Presence::Doubtful) => {}
+                (None, Presence::Doubtful) => gone.push(name.clone()),
+            }
+        }
+        gone.iter().for_each(|name| drop(self.model.snapshots.remove(name)));
+        Ok(())
+    }
+
+    /// After a bit turned: every answer is right, or an error names a file. Whoever looks at health sees the latter.
+    pub(crate) fn check_damaged(&mut self) -> Result<(), String> {
+        let metadata = self.node().metadata().map_err(|error| error.to_string())?;
+        for name in self.model.names(|_| true) {
+            if !metadata.indices.contains_key(&name) {
+                return Err(format!("index [{name}] is gone"));
+            }
+            let failures = self.node().failures(&name);
+            if let Some(failure) = failures.first() {
+                names_file(failure).map_err(|why| format!("[{name}]: {why}"))?;
+                continue;
+            }
+            match self.node().documents(&name) {
+                Ok(found) => {
+                    let wrong = found.and_then(|found| self.model.indices[&name].docs.check(&found));
+                    wrong.map_err(|wrong| format!("[{name}] is green, and {wrong}"))?;
+                }
+                Err(error) => names_file(&error.to_string()).map_err(|why| format!("[{name}]: {why}"))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an error says which file it is about.
+pub(crate) fn names_file(error: &str) -> Result<(), String> {
+    let mut words = error.split(|letter: char| letter.is_whitespace() || "[]:,;'\"".contains(letter));
+    let is_named = words.any(|word| word.starts_with(DATA) || is_verified(std::path::Path::new(word)));
+    match is_named {
+        true => Ok(()),
+        false => Err(format!("an error names no file: {error}")),
+    }
+}

@@ -1,0 +1,303 @@
+//! One run: an engine is opened, worked with, cut off, and opened again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use firn_storage::disk::Disk as _;
+use firn_storage::object::MemoryObjects;
+use firn_storage::sim::SimDisk;
+use parking_lot::Mutex;
+
+use crate::check::names_file;
+use crate::faults::{Armed, CAPACITY, Fault, Store, arm, end};
+use crate::model::{Index, Model, Presence};
+use crate::node::{DATA, Node};
+use crate::policy::Policy;
+use crate::snapshots::register;
+
+/// The clock of a run begins here: 2026-01-01T00:00:00Z.
+const START_MS: i64 = 1_767_225_600_000;
+/// Faults of one run, at most.
+const ROUNDS_MAX: usize = 4;
+/// Operations until the next fault has had its chance.
+const OPERATIONS_MAX: usize = 14;
+/// Lines of a journal.
+const LINES_MAX: usize = 400;
+
+/// What was done, for whoever looks into a violation.
+#[derive(Default)]
+pub(crate) struct Journal(Mutex<Vec<String>>);
+
+impl Journal {
+    pub(crate) fn tell(&self, line: String) {
+        let mut lines = self.0.lock();
+        if lines.len() < LINES_MAX {
+            lines.push(line);
+        }
+    }
+
+    pub(crate) fn told(&self) -> String {
+        self.0.lock().join("\n")
+    }
+}
+
+/// What all runs came to.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    runs: AtomicU64,
+    operations: AtomicU64,
+    power_losses: AtomicU64,
+    kills: AtomicU64,
+    errors: AtomicU64,
+    full: AtomicU64,
+    store: AtomicU64,
+    flips: AtomicU64,
+    refused_starts: AtomicU64,
+}
+
+impl Tally {
+    fn note(count: &AtomicU64) {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn told(&self) -> String {
+        format!("{self:?}")
+    }
+
+    /// Runs that never came to a fault would prove nothing.
+    pub(crate) fn check(&self) {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let runs = of(&self.runs);
+        assert!(runs > 0, "not a single run");
+        if runs >= 50 {
+            let faults = [&self.power_losses, &self.kills, &self.errors, &self.full, &self.flips];
+            assert!(faults.iter().all(|count| of(count) > 0), "{}", self.told());
+        }
+    }
+
+    fn note_fault(&self, fault: Fault) {
+        match fault {
+            Fault::None => {}
+            Fault::PowerLoss { .. } => Self::note(&self.power_losses),
+            Fault::Kill { .. } => Self::note(&self.kills),
+            Fault::Error { .. } => Self::note(&self.errors),
+            Fault::Full { .. } => Self::note(&self.full),
+            Fault::Store { .. } => Self::note(&self.store),
+            Fault::Flip { .. } => Self::note(&self.flips),
+        }
+    }
+}
+
+pub(crate) struct Run<'a> {
+    pub(crate) random: fastrand::Rng,
+    pub(crate) model: Model,
+    pub(crate) journal: &'a Journal,
+    pub(crate) policy: Option<Policy>,
+    node: Option<Node>,
+    armed: Armed,
+    clock: Arc<AtomicI64>,
+    /// Counts up; every name and value that is made is a new one.
+    last: u64,
+}
+
+/// A run of a seed; the violation, if there is one.
+pub(crate) fn run(seed: u64, journal: &Journal, tally: &Tally) -> Result<(), String> {
+    let mut run = Run {
+        random: fastrand::Rng::with_seed(seed),
+        model: Model::default(),
+        journal,
+        policy: None,
+        node: None,
+        armed: Armed::default(),
+        clock: Arc::new(AtomicI64::new(START_MS)),
+        last: 0,
+    };
+    let objects = Arc::new(MemoryObjects::new());
+    let mut disk = SimDisk::new();
+    disk.set_capacity(CAPACITY);
+    disk.create_dir_all(std::path::Path::new(DATA))
+        .and_then(|()| disk.sync_dir(std::path::Path::new("/")))
+        .map_err(|error| error.to_string())?;
+    run.begin(&disk, &objects).map_err(|error| error.to_string())?;
+    let began = register(run.node())
+        .and_then(|()| run.create_index(false))
+        .and_then(|()| run.create_index(true));
+    began.map_err(|error| format!("nothing fails, and the engine does: {error}"))?;
+    Tally::note(&tally.runs);
+    for _ in 0..run.random.usize(1..=ROUNDS_MAX) {
+        let fault = Fault::choose(&mut run.random);
+        tally.note_fault(fault);
+        run.armed = arm(fault, &disk, &run.node().store);
+        journal.tell(format!("-- {fault:?}"));
+        for _ in 0..run.random.usize(2..=OPERATIONS_MAX) {
+            if run.is_down() {
+                break;
+            }
+            Tally::note(&tally.operations);
+            run.operate();
+            if run.random.u8(0..6) == 0 && run.armed.flipped.lock().is_none() {
+                run.check_loosely()?;
+            }
+        }
+        let is_flipped = run.armed.flipped.lock().clone();
+        disk = match is_flipped {
+            Some(place) => return run.end_damaged(&place, &objects, tally),
+            None => run.end_round(fault, &objects)?,
+        };
+    }
+    Ok(())
+}
+
+impl Run<'_> {
+    pub(crate) fn node(&self) -> &Node {
+        self.node.as_ref().expect("an engine")
+    }
+
+    pub(crate) fn fresh(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.load(Ordering::Relaxed)
+    }
+
+    /// Whether the process has ended: what is heard of it afterwards counts for nothing.
+    pub(crate) fn is_down(&self) -> bool {
+        self.armed.crash.has_come()
+    }
+
+    pub(crate) fn presence_of<T>(&self, outcome: &firn_engine::Result<T>) -> Presence {
+        match outcome.is_ok() && !self.is_down() {
+            true => Presence::Certain,
+            false => Presence::Doubtful,
+        }
+    }
+
+    pub(crate) fn note<T: std::fmt::Debug, E: std::fmt::Display>(&self, what: &str, outcome: &Result<T, E>) {
+        let down = if self.is_down() { " (down)" } else { "" };
+        match outcome {
+            Ok(done) => self.journal.tell(format!("{what}: {done:?}{down}")),
+            Err(error) => self.journal.tell(format!("{what}: failed: {error}{down}")),
+        }
+    }
+
+    /// An index that is there for certain.
+    pub(crate) fn pick(&mut self, fits: impl Fn(&Index) -> bool) -> Option<String> {
+        let names = self.model.names(fits);
+        self.random.choice(names)
+    }
+
+    fn begin(&mut self, disk: &SimDisk, objects: &Arc<MemoryObjects>) -> firn_engine::Result<()> {
+        let store = Store::new(objects);
+        let seed = self.random.u64(..);
+        self.node = Some(Node::open(disk, &store, &self.clock, seed)?);
+        Ok(())
+    }
+
+    fn operate(&mut self) {
+        self.clock.fetch_add(self.random.i64(1..2000), Ordering::Relaxed);
+        match self.random.u8(0..40) {
+            0..=13 => self.write(),
+            14 | 15 => self.refresh(),
+            16..=18 => self.flush(),
+            19 | 20 => self.merge(),
+            21 => drop(self.create_index(false)),
+            22 => drop(self.create_index(true)),
+            23 => self.delete_index(),
+            24..=26 => self.put_template(),
+            27 | 28 => self.take_snapshot(),
+            29 => self.delete_snapshot(),
+            30 | 31 => self.mount_some(),
+            32 => self.restore(),
+            33 | 34 => self.delete_tenant(),
+            35 => {
+                self.node().engine.begin_due();
+                self.journal.tell("what is due".to_owned());
+            }
+            _ => self.take_policy_steps(),
+        }
+    }
+
+    /// The end of a process and the beginning of the next one, on what the first one left.
+    fn end_round(&mut self, fault: Fault, objects: &Arc<MemoryObjects>) -> Result<SimDisk, String> {
+        let node = self.node.take().ok_or("no engine")?;
+        let is_gone = self.is_down();
+        if !is_gone {
+            node.disk.set_hook(None);
+            node.disk.heal();
+            node.disk.set_capacity(CAPACITY);
+            node.store.heal();
+            if self.random.u8(0..3) == 0 {
+                // It goes on in the same process.
+                let disk = node.disk.clone();
+                self.node = Some(node);
+                self.journal.tell("the fault is over".to_owned());
+                self.check(false)?;
+                return Ok(disk);
+            }
+        }
+        // A kill makes nothing durable, so what is in doubt stays so.
+        let mut is_durable = matches!(fault, Fault::PowerLoss { .. }) && is_gone;
+        let is_closed = !is_gone && self.random.bool();
+        if is_closed {
+            let closed = node.run(firn_engine::Engine::close(&*node.engine));
+            // It tells of shards that the fault stopped: what they did not flush is in their WALs.
+            self.journal.tell(format!("closed: {closed:?}"));
+        }
+        let power_loss = (!is_gone && self.random.bool()).then(|| self.random.u64(..));
+        is_durable |= power_loss.is_some();
+        let mut disk = end(&self.armed, &node.disk, &node.store, power_loss);
+        drop(node);
+        self.journal.tell(format!(
+            "the process ended (durable: {is_durable}), and another one begins"
+        ));
+        // The next process may fail while it opens, too.
+        if self.random.u8(0..3) == 0 {
+            let store = Store::new(objects);
+            let fault = match self.random.bool() {
+                true => Fault::PowerLoss {
+                    after: self.random.u64(0..60),
+                    seed: self.random.u64(..),
+                },
+                false => Fault::Error {
+                    after: self.random.u64(0..60),
+                    only: None,
+                    is_lasting: true,
+                },
+            };
+            let armed = arm(fault, &disk, &store);
+            let seed = self.random.u64(..);
+            let opened = Node::open(&disk, &store, &self.clock, seed);
+            self.journal
+                .tell(format!("opened with {fault:?}: {:?}", opened.as_ref().err()));
+            let power_loss = self.random.bool().then(|| self.random.u64(..));
+            is_durable = power_loss.is_some() || matches!(fault, Fault::PowerLoss { .. }) && armed.crash.has_come();
+            let left = end(&armed, &disk, &store, power_loss);
+            drop(opened);
+            disk = left;
+        }
+        self.armed = Armed::default();
+        self.begin(&disk, objects)
+            .map_err(|error| format!("the engine does not open: {error}"))?;
+        self.check(is_durable)?;
+        Ok(disk)
+    }
+
+    /// The end of a run in which a bit turned: now, and after a restart.
+    fn end_damaged(&mut self, place: &str, objects: &Arc<MemoryObjects>, tally: &Tally) -> Result<(), String> {
+        self.journal.tell(format!("a bit turned in {place}"));
+        self.check_damaged()
+            .map_err(|wrong| format!("after a bit turned in {place}: {wrong}"))?;
+        let node = self.node.take().ok_or("no engine")?;
+        let disk = end(&self.armed, &node.disk, &node.store, None);
+        drop(node);
+        self.armed = Armed::default();
+        if let Err(error) = self.begin(&disk, objects) {
+            Tally::note(&tally.refused_starts);
+            return names_file(&error.to_string());
+        }
+        let outcome = self.check_damaged();
+        outcome.map_err(|wrong| format!("after a bit turned in {place} and a restart: {wrong}"))
+    }
+}
