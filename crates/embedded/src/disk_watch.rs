@@ -19,6 +19,7 @@ const NEAR_BYTES: u64 = 4 << 30;
 const LOW_HEADROOM_BYTES_MAX: u64 = 200 << 30;
 
 /// With less room than this nothing can be written: a segment, a new WAL or a transaction of the catalog would fail half-way.
+/// Of a tiny disk a hundredth.
 const OUT_OF_SPACE_BYTES: u64 = 1 << 20;
 
 /// A reserve is made where the disk has so many times its size left.
@@ -88,11 +89,12 @@ impl DiskWatch {
 
     /// Releases the reserve of a disk that has no room left, and says how much must be free until writes go on: the reserve
     /// has to be made again then.
-    fn room_for_reserve(&self, available_bytes: u64) -> u64 {
+    fn room_for_reserve(&self, total_bytes: u64, available_bytes: u64) -> u64 {
+        let least = OUT_OF_SPACE_BYTES.min(total_bytes / 100);
         let mut reserve = self.reserve.lock();
-        let wanted = reserve.as_ref().map_or(0, DiskReserve::bytes) + OUT_OF_SPACE_BYTES;
+        let wanted = reserve.as_ref().map_or(0, DiskReserve::bytes) + least;
         let was_out = self.is_out_of_space();
-        if available_bytes < OUT_OF_SPACE_BYTES && !was_out {
+        if available_bytes < least && !was_out {
             self.is_out_of_space.store(true, Ordering::Release);
             if let Some(reserve) = reserve.as_mut().filter(|reserve| reserve.is_held()) {
                 match reserve.release() {
@@ -131,8 +133,8 @@ impl DiskWatch {
 
     /// Releases the reserve if the disk is full: at the start, before anything is written, and at the end.
     pub(crate) fn release_reserve_if_full(&self) {
-        if let Ok((_, available_bytes)) = (self.probe)() {
-            self.room_for_reserve(available_bytes);
+        if let Ok((total_bytes, available_bytes)) = (self.probe)() {
+            self.room_for_reserve(total_bytes, available_bytes);
         }
     }
 
@@ -154,7 +156,7 @@ impl DiskWatch {
         let required = limits
             .flood_stage
             .free_bytes_required(total_bytes, limits.headroom_bytes_max)
-            .max(self.room_for_reserve(available_bytes));
+            .max(self.room_for_reserve(total_bytes, available_bytes));
         let blocked = self.block.load().is_some();
         // A little more than the watermark must be free before writes go on, or the block would
         // come and go with every flush.

@@ -1,8 +1,10 @@
 //! A disk that fills up: writes are refused before it is full, reads go on, and writing resumes by itself.
 #![allow(clippy::print_stderr, reason = "a test that cannot run here says so")]
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use firn_testkit::{Client, Node, NodeOptions, seed};
@@ -156,4 +158,131 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
     assert!(count(node.client()) >= acknowledged, "an acknowledged write is lost");
     let answer = node.client().bulk("/full/_bulk", bulk(&mut rng, 5).as_bytes()).unwrap();
     assert_eq!(answer.json()["errors"], false, "{}", answer.text());
+}
+
+/// Takes every byte that the disk has left.
+fn fill_up(path: &Path) {
+    let mut file = std::fs::File::create(path).unwrap();
+    for chunk in [1 << 16, 1 << 12, 1] {
+        while file.write_all(&vec![1u8; chunk]).is_ok() {}
+    }
+}
+
+/// Counts by a search, which must be answered and whole.
+fn searched(client: &Client, index: &str) -> u64 {
+    let body = serde_json::json!({"size": 0, "track_total_hits": true});
+    let answer = client.send(
+        "POST",
+        &format!("/{index}/_search"),
+        Some("application/json"),
+        body.to_string().as_bytes(),
+    );
+    let answer = answer.unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = answer.json();
+    assert_eq!(answer["_shards"]["failed"], 0, "{answer}");
+    answer["hits"]["total"]["value"].as_u64().unwrap()
+}
+
+/// Answers of a search while the disk fills up: never a refusal.
+fn search_until(client: &Client, stop: &AtomicBool) -> u64 {
+    let mut answered = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let answer = client.get("/full,spare/_search?size=1").unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answered += 1;
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    answered
+}
+
+#[test]
+fn reads_go_on_without_a_byte_left_and_a_deletion_brings_writes_back() {
+    let Some(disk) = SmallDisk::mount(96) else {
+        eprintln!("skipped: mounting a small file system needs root");
+        return;
+    };
+    let folder = disk.folder.path();
+    let mut rng = fastrand::Rng::with_seed(seed("disk_full_reads"));
+    let settings = vec![(
+        "cluster.routing.allocation.disk.watermark.flood_stage".to_owned(),
+        "100%".to_owned(),
+    )];
+    let options = NodeOptions { settings };
+    let binary = Path::new(env!("CARGO_BIN_EXE_firn"));
+    let node = Node::start(binary, folder, &options).unwrap();
+    let client = node.client();
+    assert!(folder.join("data/reserve").exists(), "room is held back");
+    let mapping = serde_json::json!({"mappings": {"properties": {"noise": {"type": "keyword", "index": false}}}});
+    for index in ["full", "spare"] {
+        client.json("PUT", &format!("/{index}"), &mapping).unwrap();
+    }
+    for _ in 0..40 {
+        let answer = client.bulk("/spare/_bulk", bulk(&mut rng, 200).as_bytes()).unwrap();
+        assert_eq!(answer.json()["errors"], false, "{}", answer.text());
+    }
+    client.send("POST", "/spare/_flush", None, b"").unwrap();
+
+    let stop = AtomicBool::new(false);
+    let mut acknowledged = 0;
+    std::thread::scope(|scope| {
+        let searching = scope.spawn(|| search_until(client, &stop));
+        for round in 0.. {
+            let answer = client.bulk("/full/_bulk", bulk(&mut rng, 100).as_bytes()).unwrap();
+            if answer.status == 429 || answer.json()["errors"] == true {
+                break;
+            }
+            acknowledged += 100;
+            if round % 5 == 0 {
+                client.send("POST", "/full/_flush", None, b"").unwrap();
+            }
+        }
+        fill_up(&folder.join("ballast"));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while folder.join("data/reserve").exists() {
+            assert!(Instant::now() < deadline, "the reserve was not released");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_secs(2));
+        stop.store(true, Ordering::Relaxed);
+        assert!(searching.join().unwrap() > 10);
+    });
+    assert!(acknowledged > 1000, "only {acknowledged} documents fitted");
+    assert!(searched(client, "full") >= acknowledged);
+    node.kill9().unwrap();
+
+    // What the reserve gave back is gone too, before the node comes back.
+    fill_up(&folder.join("ballast-2"));
+    for _ in 0..2 {
+        let node = Node::start(binary, folder, &options).unwrap();
+        assert!(searched(node.client(), "full") >= acknowledged);
+        assert_eq!(searched(node.client(), "spare"), 8000);
+        let answer = node.client().bulk("/full/_bulk", bulk(&mut rng, 1).as_bytes()).unwrap();
+        let refused = answer.json()["items"][0]["index"].clone();
+        assert_eq!(refused["status"], 429, "{}", answer.text());
+        assert!(
+            refused["error"]["reason"]
+                .to_string()
+                .contains("disk usage exceeded flood-stage watermark"),
+            "{refused}"
+        );
+        node.kill9().unwrap();
+    }
+
+    std::fs::remove_file(folder.join("ballast-2")).unwrap();
+    let node = Node::start(binary, folder, &options).unwrap();
+    let client = node.client();
+    let answer = client.send("DELETE", "/spare", None, b"").unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let answer = client.bulk("/full/_bulk", bulk(&mut rng, 1).as_bytes()).unwrap();
+        if answer.status == 200 && answer.json()["errors"] == false {
+            break;
+        }
+        assert!(Instant::now() < deadline, "writing did not resume: {}", answer.text());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(count(client) > acknowledged);
+    node.stop().unwrap();
 }

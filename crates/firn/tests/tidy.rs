@@ -157,6 +157,10 @@ const AMBIENT: &[Ambient] = &[
             ),
             ("crates/embedded/src/engine/open.rs", "measures recovery for the log"),
             (
+                "crates/embedded/src/engine/recovery_gate.rs",
+                "bounds the wait for a shard that is being opened",
+            ),
+            (
                 "crates/embedded/src/engine/searching.rs",
                 "measures searches for the statistics",
             ),
