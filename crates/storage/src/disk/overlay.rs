@@ -473,6 +473,7 @@ mod tests {
         assert_eq!((disk.read(old).unwrap(), disk.len(old).unwrap()), ("01".into(), 2));
         disk.set_len(old, 3).unwrap();
         assert_eq!(disk.read(old).unwrap(), "01\0");
+        drop(file);
 
         let new = Path::new("/d/new");
         let file = disk.create_append(new).unwrap();
