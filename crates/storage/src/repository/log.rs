@@ -141,6 +141,17 @@ fn number_of(key: &str) -> Option<u64> {
     key.strip_prefix(FOLDER)?.strip_suffix(".json")?.parse().ok()
 }
 
+/// The object that says that a commit was written.
+fn done_key(number: u64) -> String {
+    format!("{FOLDER}{number:010}.done")
+}
+
+/// The number of a commit that was written, as the name of an object tells; the commit itself may be lost.
+fn written_number_of(key: &str) -> Option<u64> {
+    let done = || key.strip_prefix(FOLDER)?.strip_suffix(".done")?.parse().ok();
+    number_of(key).or_else(done)
+}
+
 impl Repository {
     /// All that is committed by now. Those who ask at the same time share one look: what began after they asked is new
     /// enough for them.
@@ -159,13 +170,20 @@ impl Repository {
     }
 
     async fn read_on(&self, known: &mut Option<Arc<State>>) -> Result<Arc<State>> {
-        let mut state = match known {
-            Some(state) => State::clone(state),
+        let (mut state, written) = match known {
+            Some(state) => (State::clone(state), 0),
             None => self.first_state().await?,
         };
         let before = state.number;
         while let Some(commit) = self.read_commit(state.number + 1).await? {
             state.apply(&commit);
+        }
+        if state.number < written {
+            let lost = key(state.number + 1);
+            return Err(self.error(format!(
+                "object [{lost}] is missing: {written} commits were written, so snapshots may be unknown without it; put it \
+                 back from a copy of the repository"
+            )));
         }
         match known {
             Some(known) if before == state.number => Ok(Arc::clone(known)),
@@ -173,23 +191,28 @@ impl Repository {
         }
     }
 
-    /// A state from which reading on leads to the newest: the last whole one that a listing shows.
-    async fn first_state(&self) -> Result<State> {
-        let whole = match self.store.list(FOLDER).await {
+    /// A state from which reading on leads to the newest, the last whole one that a listing shows; and how many commits were
+    /// written at least.
+    async fn first_state(&self) -> Result<(State, u64)> {
+        let (whole, written) = match self.store.list(FOLDER).await {
             Ok(listed) => {
-                let last = listed.iter().filter_map(|object| number_of(&object.key)).max();
-                last.map_or(0, |last| last - last % STATE_EVERY)
+                let written = listed.iter().filter_map(|object| written_number_of(&object.key)).max();
+                let written = written.unwrap_or(0);
+                (written - written % STATE_EVERY, written)
             }
-            Err(error) if error.kind == ObjectErrorKind::Unsupported => self.last_whole().await?,
+            Err(error) if error.kind == ObjectErrorKind::Unsupported => (self.last_whole().await?, 0),
             Err(error) => return Err(self.failed("list the log", error)),
         };
         if whole == 0 {
-            return Ok(State::default());
+            return Ok((State::default(), written));
         }
-        let commit = self.read_commit(whole).await?;
-        commit
-            .and_then(|commit| commit.state)
-            .ok_or_else(|| self.error(format!("object [{}] is damaged: it lacks the state", key(whole))))
+        let state = match self.read_commit(whole).await? {
+            None => return Err(self.error(format!("object [{}] is missing", key(whole)))),
+            Some(commit) => commit.state,
+        };
+        let state =
+            state.ok_or_else(|| self.error(format!("object [{}] is damaged: it lacks the state", key(whole))))?;
+        Ok((state, written))
     }
 
     /// The number of the last commit with a state, found without a listing: the log has no gaps.
@@ -272,6 +295,14 @@ impl Repository {
                     .caused_by(Error::from(error)));
             }
             Err(error) => return Err(self.failed("commit", error)),
+        }
+        // So that the loss of the last commit is noticed: nothing after it shows that it was there.
+        let done = self
+            .store
+            .write(&done_key(commit.number), "1\n".into(), PutMode::Overwrite)
+            .await;
+        if let Err(error) = done {
+            tracing::warn!(repository = self.name(), commit = commit.number, %error, "cannot note that a commit was written");
         }
         let after = Arc::new(after);
         let mut known = self.known.lock().await;
