@@ -52,8 +52,9 @@ console: ## develop the console: Vite's server, which asks the firn at FIRN_URL 
 browser: ## the console in a real Chromium, against a firn of its own
 	@scripts/browser.sh
 
-soak: ## an hour each of kill -9 (SOAK_ROUNDS=N to change) and of runs on a simulated disk (SIM_SECONDS=N)
-	FIRN_CRASH_ROUNDS=$${SOAK_ROUNDS:-5000} FIRN_CRASH_SECONDS=3600 $(CARGO) test --release -p firn --test crash -- --nocapture
+soak: ## 2,000 rounds of kill -9 (SOAK_ROUNDS=N), 5,000 damaged files (SOAK_DAMAGE=N), an hour on a simulated disk (SIM_SECONDS=N)
+	FIRN_CRASH_ROUNDS=$${SOAK_ROUNDS:-2000} FIRN_CRASH_SECONDS=7200 $(CARGO) test --release -p firn --test crash -- --nocapture
+	FIRN_DAMAGE_CASES=$${SOAK_DAMAGE:-5000} $(CARGO) test --release -p firn --test damage -- --nocapture
 	FIRN_SIM_SECONDS=$${SIM_SECONDS:-3600} $(CARGO) test --release -p firn-embedded --test simulation -- --nocapture
 
 reference: ## hold 100,000 random answers against the naive engine (REFERENCE_CASES=N to change)
