@@ -1,4 +1,5 @@
-//! Signing in, against the real process: the operator of the first start, users, keys, and who is refused.
+//! Signing in, against the real process: the operator of the first start, users, keys, and who is refused; what API keys may make; and who
+//! else on the machine may read what firn writes.
 
 mod support;
 
@@ -284,4 +285,333 @@ fn who_sends_a_large_body_before_it_listens_hears_why_it_was_refused() {
     let mut answers = String::new();
     stream.read_to_string(&mut answers).unwrap();
     assert_eq!(answers.matches("HTTP/1.1 401").count(), 2, "{answers}");
+}
+
+/// What issue 17 found: a narrow or expiring key made a `tenant_admin`, and set another user's password.
+#[test]
+fn keys_make_nothing_that_outranks_or_outlives_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start_with_password(folder.path());
+    let operator = node.client().authorized(basic("elastic", "correct horse"));
+    operator.ok("PUT", "/_firn/tenants/acme", &json!({}));
+    let of_acme = |roles: &[&str]| json!({"password": "correct horse", "roles": roles, "metadata": {"tenant": "acme"}});
+    operator.ok("PUT", "/_security/user/ann", &of_acme(&["tenant_admin"]));
+    operator.ok("PUT", "/_security/user/bob", &of_acme(&["tenant_reader"]));
+    operator.ok(
+        "PUT",
+        "/_security/role/small",
+        &json!({"indices": [{"names": ["a"], "privileges": ["read"]}]}),
+    );
+    let ann = node.client().authorized(basic("ann", "correct horse"));
+    let key_of = |maker: &Client, body: Value| {
+        let made = maker.ok("POST", "/_security/api_key", &body);
+        let client = node
+            .client()
+            .authorized(format!("ApiKey {}", made["encoded"].as_str().unwrap()));
+        (made["id"].as_str().unwrap().to_owned(), client)
+    };
+    let (victim, victim_client) = key_of(&ann, json!({"name": "victim"}));
+    let narrow =
+        json!({"r": {"cluster": ["manage_own_api_key"], "indices": [{"names": ["a"], "privileges": ["read"]}]}});
+    let named =
+        json!({"r": {"cluster": ["all", "manage_security"], "indices": [{"names": ["*"], "privileges": ["all"]}]}});
+    let before = operator.ok("GET", "/_security/user", &Value::Null);
+    let roles_before = operator.ok("GET", "/_security/role", &Value::Null);
+    for maker in [&operator, &ann] {
+        for body in [
+            json!({"name": "inherits"}),
+            json!({"name": "expires", "expiration": "1h"}),
+            json!({"name": "narrow", "role_descriptors": narrow}),
+            json!({"name": "narrow and expires", "role_descriptors": narrow, "expiration": "1h"}),
+            json!({"name": "named and expires", "role_descriptors": named, "expiration": "1h"}),
+        ] {
+            let (_, key) = key_of(maker, body.clone());
+            let password = json!({"password": "another password"});
+            let role = json!({"indices": [{"names": ["*"], "privileges": ["all"]}]});
+            for (method, path, sent) in [
+                ("PUT", "/_security/user/eve", of_acme(&["tenant_admin"])),
+                ("POST", "/_security/user/bob", of_acme(&["tenant_admin"])),
+                ("PUT", "/_security/user/ann/_password", password.clone()),
+                ("PUT", "/_security/user/bob/_password", password.clone()),
+                ("POST", "/_security/user/_password", password.clone()),
+                ("PUT", "/_security/user/elastic/_password", password),
+                ("PUT", "/_security/user/bob/_disable", Value::Null),
+                ("DELETE", "/_security/user/bob", Value::Null),
+                ("PUT", "/_security/role/small", role.clone()),
+                ("PUT", "/_security/role/large", role),
+                ("DELETE", "/_security/role/small", Value::Null),
+                ("POST", "/_security/api_key", json!({"name": "child"})),
+                (
+                    "POST",
+                    "/_security/api_key",
+                    json!({"name": "child", "role_descriptors": named}),
+                ),
+                ("POST", "/_firn/session/view", json!({"tenant": "acme", "reason": "x"})),
+                ("PUT", "/_firn/tenants/acme/x", json!({})),
+            ] {
+                let answer = key.ask(method, path, &sent).unwrap();
+                assert!(
+                    (400..500).contains(&answer.status),
+                    "{body}: {method} {path}: {} {}",
+                    answer.status,
+                    answer.text()
+                );
+            }
+            let check = json!({"cluster": ["manage_security"]});
+            let has = key.ok("POST", "/_security/user/_has_privileges", &check);
+            assert_eq!(has["has_all_requested"], false, "{body}: {has}");
+            if body["name"] != "named and expires" {
+                key.ask("DELETE", "/_security/api_key", &json!({"ids": [victim]}))
+                    .unwrap();
+            }
+        }
+    }
+    assert_eq!(operator.ok("GET", "/_security/user", &Value::Null), before);
+    assert_eq!(operator.ok("GET", "/_security/role", &Value::Null), roles_before);
+    for (name, expect) in [("ann", 200), ("bob", 200), ("elastic", 200), ("eve", 401)] {
+        let client = node.client().authorized(basic(name, "correct horse"));
+        assert_eq!(status(&client, "GET", "/"), expect, "{name}");
+    }
+    assert_eq!(status(&victim_client, "GET", "/"), 200, "no key ended it");
+
+    // With the right by name and for good a key makes what it may do itself.
+    let (_, key) = key_of(&ann, json!({"name": "provisions", "role_descriptors": named}));
+    key.ok("PUT", "/_security/user/eve", &of_acme(&["tenant_admin"]));
+    let own = key
+        .json(
+            "PUT",
+            "/_security/user/_password",
+            &json!({"password": "another password"}),
+        )
+        .unwrap();
+    assert_eq!(own.status, 403, "{}", own.text());
+    assert_eq!(own.json()["error"]["type"], "security_exception", "{}", own.text());
+    key.ok("DELETE", "/_security/api_key", &json!({"ids": [victim]}));
+    assert_eq!(status(&victim_client, "GET", "/"), 401);
+    node.stop().unwrap();
+}
+
+/// Each path below a folder, itself first, with its mode.
+fn modes(folder: &Path) -> Vec<(std::path::PathBuf, u32, bool)> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let metadata = std::fs::symlink_metadata(folder).unwrap();
+    let mut found = vec![(
+        folder.to_owned(),
+        metadata.permissions().mode() & 0o777,
+        metadata.is_dir(),
+    )];
+    if metadata.is_dir() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            found.extend(modes(&entry.unwrap().path()));
+        }
+    }
+    found
+}
+
+#[track_caller]
+fn are_private(folder: &Path, files_min: usize) {
+    let found = modes(folder);
+    for (path, mode, is_dir) in &found {
+        let expect = if *is_dir { 0o700 } else { 0o600 };
+        assert_eq!(*mode, expect, "{}: {mode:o}", path.display());
+    }
+    assert!(found.len() >= files_min, "{found:?}");
+}
+
+#[test]
+fn data_folders_are_for_the_user_of_the_process_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let settings = [
+        ON,
+        ("path.repo", &path("backups")),
+        ("path.data.cold", &path("cold")),
+        ("path.data.frozen", &path("frozen")),
+        ("xpack.searchable.snapshot.shared_cache.size", "16mb"),
+    ];
+    let password = folder.path().join("password");
+    std::fs::write(&password, "correct horse\n").unwrap();
+    let mut settings = settings.to_vec();
+    settings.push(("operator.password_file", password.to_str().unwrap()));
+    let node = start(folder.path(), &settings);
+    let operator = node.client().authorized(basic("elastic", "correct horse"));
+    operator.ok("PUT", "/one/_doc/1?refresh=true", &json!({"a": "b"}));
+    operator.ok("POST", "/_flush", &Value::Null);
+    operator.ok("PUT", "/_firn/saved/search/s", &json!({"title": "s", "state": {}}));
+    operator.ok(
+        "PUT",
+        "/_snapshot/r",
+        &json!({"type": "fs", "settings": {"location": "r"}}),
+    );
+    let left = std::fs::read_dir(folder.path().join("backups/r")).unwrap();
+    let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(
+        !left.into_iter().any(|name| name.starts_with("tests-")),
+        "registering leaves nothing behind"
+    );
+    operator.ok(
+        "PUT",
+        "/_snapshot/r/s1?wait_for_completion=true",
+        &json!({"indices": "one"}),
+    );
+    let mount = json!({"index": "one", "renamed_index": "mounted"});
+    operator.ok(
+        "POST",
+        "/_snapshot/r/s1/_mount?wait_for_completion=true&storage=shared_cache",
+        &mount,
+    );
+    operator.ok("POST", "/mounted/_search", &json!({"query": {"match": {"a": "b"}}}));
+    operator.ok("PUT", "/two/_doc/1", &json!({"a": "b"}));
+    for name in ["data", "cold", "frozen"] {
+        are_private(&folder.path().join(name), 2);
+    }
+    // Repositories are for other machines too: they get what the umask of the start leaves.
+    let (_, mode, _) = modes(&folder.path().join("backups/r"))[0];
+    assert_eq!(mode & 0o700, 0o700);
+    node.stop().unwrap();
+
+    // As older builds left it.
+    for name in ["data", "cold", "frozen"] {
+        for (path, _, is_dir) in modes(&folder.path().join(name)) {
+            let mode = if is_dir { 0o755 } else { 0o644 };
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+    }
+    let node = start(folder.path(), &settings);
+    for name in ["data", "cold", "frozen"] {
+        are_private(&folder.path().join(name), 2);
+    }
+    let log = node.log();
+    assert_eq!(log.matches("others could read the data folder").count(), 3, "{log}");
+    let operator = node.client().authorized(basic("elastic", "correct horse"));
+    assert_eq!(operator.ok("GET", "/one/_count", &Value::Null)["count"], 1);
+    node.stop().unwrap();
+    let node = start(folder.path(), &settings);
+    assert_eq!(
+        node.log().matches("others could read the data folder").count(),
+        3,
+        "once only: {}",
+        node.log()
+    );
+    node.stop().unwrap();
+}
+
+#[test]
+fn links_below_path_repo_are_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (backups, outside) = (folder.path().join("backups"), folder.path().join("outside"));
+    for path in [&backups, &outside] {
+        std::fs::create_dir(path).unwrap();
+    }
+    std::os::unix::fs::symlink(&outside, backups.join("evil")).unwrap();
+    let node = start(folder.path(), &[("path.repo", backups.to_str().unwrap())]);
+    let client = node.client();
+    for (kind, settings) in [
+        ("fs", json!({"location": "evil"})),
+        ("fs", json!({"location": "evil/deeper"})),
+        ("fs", json!({"location": "evil", "readonly": true})),
+        ("url", json!({"url": format!("file://{}/evil", backups.display())})),
+    ] {
+        let answer = client
+            .json("PUT", "/_snapshot/r", &json!({"type": kind, "settings": settings}))
+            .unwrap();
+        assert_eq!(
+            (answer.status, &answer.json()["error"]["type"]),
+            (500, &json!("repository_exception")),
+            "{}",
+            answer.text()
+        );
+        assert!(answer.text().contains("is a symbolic link"), "{}", answer.text());
+    }
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    client.ok(
+        "PUT",
+        "/_snapshot/r",
+        &json!({"type": "fs", "settings": {"location": "r"}}),
+    );
+    client.ok("PUT", "/one/_doc/1?refresh=true", &json!({"a": "b"}));
+    // The place of data, exchanged for a link after the registration.
+    let names: Vec<_> = std::fs::read_dir(backups.join("r"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    for path in names {
+        match path.is_dir() {
+            true => std::fs::remove_dir_all(path).unwrap(),
+            false => std::fs::remove_file(path).unwrap(),
+        }
+    }
+    std::fs::remove_dir(backups.join("r")).unwrap();
+    std::os::unix::fs::symlink(&outside, backups.join("r")).unwrap();
+    let answer = client
+        .json(
+            "PUT",
+            "/_snapshot/r/s1?wait_for_completion=true",
+            &json!({"indices": "one"}),
+        )
+        .unwrap();
+    assert!(
+        answer.status >= 400 || answer.text().contains("FAILED"),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "{}", answer.text());
+    node.stop().unwrap();
+}
+
+#[test]
+fn names_that_paths_cannot_have_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let backups = folder.path().join("backups");
+    let node = start_with_settings_for_names(folder.path(), &backups);
+    let operator = node.client().authorized(basic("elastic", "correct horse"));
+    operator.ok("PUT", "/_firn/tenants/acme", &json!({}));
+    operator.ok(
+        "PUT",
+        "/_snapshot/r",
+        &json!({"type": "fs", "settings": {"location": "r"}}),
+    );
+    let fs = json!({"type": "fs", "settings": {"location": "x"}});
+    let template = json!({"index_patterns": ["x*"]});
+    let policy = json!({"policy": {"phases": {"hot": {"actions": {}}}}});
+    let slm = json!({"schedule": "0 0 1 * * ?", "name": "a", "repository": "r"});
+    let role = json!({"cluster": ["monitor"]});
+    let user = json!({"password": "correct horse", "roles": []});
+    let saved = json!({"title": "x", "state": {}});
+    let long = "x".repeat(600);
+    for name in ["%2E", "%2E%2E", "a%00b", "a%0Ab", long.as_str()] {
+        for (path, body) in [
+            ("/_snapshot/NAME", &fs),
+            ("/_snapshot/r/NAME", &Value::Null),
+            ("/_index_template/NAME", &template),
+            ("/_component_template/NAME", &json!({"template": {}})),
+            ("/_ilm/policy/NAME", &policy),
+            ("/_slm/policy/NAME", &slm),
+            ("/_data_stream/NAME", &Value::Null),
+            ("/NAME", &Value::Null),
+            ("/_firn/tenants/NAME", &json!({})),
+            ("/_firn/saved/search/NAME", &saved),
+            ("/_security/user/NAME", &user),
+            ("/_security/role/NAME", &role),
+        ] {
+            let path = path.replace("NAME", name);
+            let answer = operator.ask("PUT", &path, body).unwrap();
+            assert_eq!(answer.status, 400, "{path}: {}", answer.text());
+        }
+    }
+    let listed = operator.ok("GET", "/_snapshot", &Value::Null);
+    assert_eq!(listed.as_object().unwrap().len(), 1, "{listed}");
+    node.stop().unwrap();
+}
+
+fn start_with_settings_for_names(folder: &Path, backups: &Path) -> Node {
+    let file = folder.join("password");
+    std::fs::write(&file, "correct horse\n").unwrap();
+    let settings = [
+        ON,
+        ("operator.password_file", file.to_str().unwrap()),
+        ("path.repo", backups.to_str().unwrap()),
+    ];
+    start(folder, &settings)
 }
