@@ -317,7 +317,7 @@ fn a_key_ends_only_itself_without_the_right_by_name() {
         ] {
             let (created, key) = key_of(&world, maker, "narrow", descriptor);
             let (ended, _) = world.control.invalidate_api_keys(&key, &all).unwrap();
-            assert_eq!(ended, [created.key.id.clone()]);
+            assert_eq!(ended, std::slice::from_ref(&created.key.id));
             assert!(world.key(&created).is_err() && world.key(&other).is_ok());
             // Whoever was let in with it does nothing more.
             let error = world.control.invalidate_api_keys(&key, &all).unwrap_err();
@@ -336,7 +336,7 @@ fn a_key_ends_only_itself_without_the_right_by_name() {
         ..KeyFilter::default()
     };
     let (ended, _) = world.control.invalidate_api_keys(&key, &by_id).unwrap();
-    assert_eq!(ended, [other.key.id.clone()]);
+    assert_eq!(ended, std::slice::from_ref(&other.key.id));
     assert!(world.key(&other).is_err());
 }
 

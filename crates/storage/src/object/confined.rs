@@ -38,7 +38,8 @@ const FOLDER: OFlags = OFlags::RDONLY
 impl Place {
     /// The folder itself, with the folders that lie on the way if `is_made`.
     pub(super) fn open(&self, is_made: bool) -> io::Result<Folder> {
-        if is_made {
+        let is_new = is_made && !self.root.exists();
+        if is_new {
             std::fs::create_dir_all(&self.root)?;
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -46,6 +47,9 @@ impl Place {
             fd: rustix::fs::openat(CWD, &self.root, flags, Mode::empty())?,
             umask: self.umask,
         };
+        if is_new {
+            let_in(&folder.fd, folder.mode(0o777))?;
+        }
         let names = self.below.components().filter_map(|part| match part {
             Component::Normal(name) => Some(name.to_str().ok_or(Errno::ILSEQ)),
             Component::CurDir => None,

@@ -4,7 +4,7 @@
 //! linked (which fails if the name is taken) or renamed. A replacement that depends on what is there holds a lock
 //! over the comparison, because file systems cannot compare and rename in one.
 //!
-//! Symbolic links in the folder are not followed ([`confined`]).
+//! Symbolic links in the folder are not followed (`confined.rs`).
 
 use std::fs::File;
 use std::io::{self, Write as _};
