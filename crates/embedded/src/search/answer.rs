@@ -167,9 +167,8 @@ impl Answering<'_> {
         let aggs = &self.request.aggs;
         let mut all = aggs.empty();
         for mut partials in shards {
-            if self.ready.len() > 1 {
-                aggs.cut_shard(&mut partials, &self.ctx.cancel)?;
-            }
+            // Also the only shard: one that has a single segment was cut already, and nobody should see how many there are.
+            aggs.cut_shard(&mut partials, &self.ctx.cancel)?;
             all.merge_watched(partials, &self.ctx.cancel)?;
         }
         let mut options = FinishOptions::new(self.limits.buckets_max);
