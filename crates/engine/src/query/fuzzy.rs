@@ -27,7 +27,7 @@ pub struct FuzzyTerm {
 }
 
 /// `{"field": "word"}` or `{"field": {"value": "word", …}}`.
-pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
+pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
     let mut found = None;
     let mut fuzziness = Fuzziness::default();
     let mut fuzzy = Fuzzy::default();
@@ -45,6 +45,7 @@ pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
     let Some(value) = found else {
         return Err(Error::illegal_argument("query value cannot be null"));
     };
+    budget.take_fuzzy(1, 1)?;
     Ok(Query::Fuzzy(FuzzyTerm {
         field,
         value,

@@ -8,8 +8,10 @@ use crate::Result;
 
 pub(super) const NAME: &str = "match_bool_prefix";
 
-pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
-    TextQuery::parse(NAME, &[TEXT, TERMS, FUZZY], body).map(Query::MatchBoolPrefix)
+pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
+    let query = TextQuery::parse(NAME, &[TEXT, TERMS, FUZZY], body)?;
+    budget.take_fuzzy(query.options.fuzzy_words(&query.query), 1)?;
+    Ok(Query::MatchBoolPrefix(query))
 }
 
 #[cfg(test)]

@@ -11,8 +11,10 @@ pub(super) const NAME: &str = "match";
 /// Parameters beside those of terms.
 const OWN: &[&str] = &["lenient", "zero_terms_query", "auto_generate_synonyms_phrase_query"];
 
-pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
-    TextQuery::parse(NAME, &[TEXT, TERMS, FUZZY, OWN], body).map(Query::Match)
+pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
+    let query = TextQuery::parse(NAME, &[TEXT, TERMS, FUZZY, OWN], body)?;
+    budget.take_fuzzy(query.options.fuzzy_words(&query.query), 1)?;
+    Ok(Query::Match(query))
 }
 
 #[cfg(test)]

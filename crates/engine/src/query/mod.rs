@@ -110,6 +110,11 @@ pub const DEPTH_MAX: usize = 100;
 /// is room for generated filters of some thousand parts, and some megabytes of memory.
 pub const CLAUSES_MAX: usize = 1024 * 16;
 
+/// Fuzzy words in one request, each in each field that it names. The default of Elasticsearch's
+/// `indices.query.bool.max_clause_count` with a small heap. Each is an automaton that walks a dictionary, some milliseconds
+/// of work, so they are counted before the first is made.
+pub const FUZZY_MAX: usize = 1024;
+
 type Parse = fn(&Value, &mut Budget) -> Result<Query>;
 
 /// One line per query.
@@ -196,6 +201,7 @@ pub(crate) fn inventory() -> crate::inventory::Inventory {
 struct Budget {
     depth: usize,
     clauses: usize,
+    fuzzy: usize,
 }
 
 impl Budget {
@@ -244,6 +250,17 @@ impl Budget {
         if self.clauses > CLAUSES_MAX {
             return Err(Error::illegal_argument(format!(
                 "Query contains too many clauses; maxClauseCount is set to {CLAUSES_MAX}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Counts fuzzy words in each of `fields` fields; all fields count as one.
+    fn take_fuzzy(&mut self, words: usize, fields: usize) -> Result<()> {
+        self.fuzzy = self.fuzzy.saturating_add(words.saturating_mul(fields.max(1)));
+        if self.fuzzy > FUZZY_MAX {
+            return Err(Error::illegal_argument(format!(
+                "Query contains too many fuzzy clauses; maxClauseCount is set to {FUZZY_MAX}"
             )));
         }
         Ok(())

@@ -97,7 +97,7 @@ const OWN: &[&str] = &[
 ];
 
 /// `{"query": "text", "fields": ["a", "b^2"]}`; one field may stand without a list.
-pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
+pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
     let mut found = None;
     let mut query = MultiMatch {
         query: Value::Null,
@@ -129,6 +129,7 @@ pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
     if query.options.slop > 0 && query.kind == BoolPrefix {
         return Err(not_allowed("[slop]", query.kind));
     }
+    budget.take_fuzzy(query.options.fuzzy_words(&query.query), query.fields.len())?;
     Ok(Query::MultiMatch(query))
 }
 

@@ -40,6 +40,50 @@ fn clauses_are_bounded() {
         wide(CLAUSES_MAX),
         "Query contains too many clauses; maxClauseCount is set to 16384",
     );
+    let fuzzy =
+        |count: usize, fields: &[&str]| json!({"query_string": {"query": "word~ ".repeat(count), "fields": fields}});
+    for (query, fits) in [
+        (fuzzy(FUZZY_MAX, &["a"]), true),
+        (fuzzy(FUZZY_MAX + 1, &[]), false),
+        (fuzzy(FUZZY_MAX / 2 + 1, &["a", "b"]), false),
+        (
+            json!({"query_string": {"query": "word ".repeat(FUZZY_MAX + 1), "fields": ["a"]}}),
+            true,
+        ),
+        (
+            json!({"simple_query_string": {"query": "word~1 ".repeat(FUZZY_MAX + 1)}}),
+            false,
+        ),
+        (
+            json!({"match": {"a": {"query": "word ".repeat(FUZZY_MAX), "fuzziness": 1}}}),
+            true,
+        ),
+        (
+            json!({"match": {"a": {"query": "word ".repeat(FUZZY_MAX + 1), "fuzziness": 1}}}),
+            false,
+        ),
+        (json!({"match": {"a": {"query": "word ".repeat(FUZZY_MAX + 1)}}}), true),
+        (
+            json!({"multi_match": {"query": "word ".repeat(FUZZY_MAX / 2 + 1), "fields": ["a", "b"], "fuzziness": "AUTO"}}),
+            false,
+        ),
+        (
+            json!({"bool": {"should": vec![json!({"fuzzy": {"a": "word"}}); FUZZY_MAX]}}),
+            true,
+        ),
+        (
+            json!({"bool": {"should": vec![json!({"fuzzy": {"a": "word"}}); FUZZY_MAX + 1]}}),
+            false,
+        ),
+    ] {
+        match fits {
+            true => assert!(Query::parse(&query).is_ok()),
+            false => check_refused(
+                query,
+                "Query contains too many fuzzy clauses; maxClauseCount is set to 1024",
+            ),
+        }
+    }
     let words = json!({"query_string": {"query": "a ".repeat(CLAUSES_MAX / 2)}});
     check_refused(
         json!({"bool": {"should": [words, words]}}),

@@ -72,6 +72,18 @@ impl TextOptions {
     }
 
     /// Inserts what is not the default, as `query_string` and `simple_query_string` call it.
+    /// Words of a text that are looked for with edits, as far as is known before it is analyzed.
+    pub(super) fn fuzzy_words(&self, text: &Value) -> usize {
+        match (self.fuzziness, text) {
+            (None, _) => 0,
+            (Some(_), Value::String(text)) => text
+                .split(|letter: char| !letter.is_alphanumeric())
+                .filter(|word| !word.is_empty())
+                .count(),
+            (Some(_), _) => 1,
+        }
+    }
+
     pub(super) fn put_string(&self, body: &mut Map<String, Value>) {
         self.put_named(body, "default_operator", "phrase_slop", &STRING_NAMES);
     }

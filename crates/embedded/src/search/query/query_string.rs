@@ -1,7 +1,9 @@
 //! `query_string` and `simple_query_string`: trees of clauses over several fields.
 
 use firn_engine::query::query_string::Node;
-use firn_engine::query::{MultiMatchType, QueryString, Range, RegexpFlags, Rewrite, SimpleQueryString, TextOptions};
+use firn_engine::query::{
+    FUZZY_MAX, MultiMatchType, QueryString, Range, RegexpFlags, Rewrite, SimpleQueryString, TextOptions,
+};
 use firn_model::mapping::Analyzer;
 use firn_model::{Error, Result};
 use serde_json::Value;
@@ -14,6 +16,10 @@ use super::targets::Fields;
 use super::text::{self, Analyzed, Kind};
 use super::{exists, fuzzy, minimum, multi_match, prefix, range, regexp, term, wildcard};
 
+/// Fuzzy words of a query, each in each of its default fields. The request as written is bounded by
+/// [`firn_engine::query::FUZZY_MAX`]; `*` may stand for many fields, most of them with small dictionaries.
+const FUZZY_ON_FIELDS_MAX: usize = 4 * FUZZY_MAX;
+
 pub(in super::super) fn compile(compiler: &Compiler, part: &QueryString) -> Result<Compiled> {
     let scope = Scope {
         options: &part.options,
@@ -25,6 +31,7 @@ pub(in super::super) fn compile(compiler: &Compiler, part: &QueryString) -> Resu
         time_zone: part.time_zone.as_deref(),
         fields: Fields::new(compiler, &part.default_fields, part.options.lenient),
     };
+    scope.check_fuzzy(compiler, &part.parsed)?;
     let compiled = scope.top(compiler, &part.parsed)?;
     Ok(compiled.boost(part.boost, compiler.scoring()))
 }
@@ -41,6 +48,7 @@ pub(in super::super) fn compile_simple(compiler: &Compiler, part: &SimpleQuerySt
         time_zone: None,
         fields: Fields::new(compiler, &part.fields, part.options.lenient),
     };
+    scope.check_fuzzy(compiler, &part.parsed)?;
     let compiled = scope.top(compiler, &part.parsed)?;
     Ok(compiled.boost(part.boost, compiler.scoring()))
 }
@@ -59,6 +67,22 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
+    /// Refuses too many fuzzy words before an automaton is made of the first.
+    fn check_fuzzy(&self, compiler: &Compiler, node: &Node) -> Result<()> {
+        let words = node.fuzzy_count();
+        if words == 0 {
+            return Ok(());
+        }
+        let count = words.saturating_mul(self.fields.count(compiler));
+        if count > FUZZY_ON_FIELDS_MAX {
+            return Err(Error::illegal_argument(format!(
+                "Query contains too many fuzzy clauses; maxClauseCount is set to {FUZZY_ON_FIELDS_MAX}, and each word in each field \
+                 is a clause"
+            )));
+        }
+        Ok(())
+    }
+
     /// The whole tree. `minimum_should_match` is about its optional clauses: those at the top, or
     /// the words of a text in one field.
     fn top(&self, compiler: &Compiler, node: &Node) -> Result<Compiled> {

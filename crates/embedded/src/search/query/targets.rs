@@ -37,6 +37,24 @@ impl Fields {
 
     /// Patterns expanded, each with its boost.
     pub(in super::super) fn targets(&self, compiler: &Compiler) -> Result<Vec<(Target, f32)>> {
+        let targets = self.expand(compiler);
+        if targets.len() > FIELDS_MAX {
+            return Err(Error::illegal_argument(format!(
+                "field expansion for [{}] matches too many fields, limit: {FIELDS_MAX}, got: {}",
+                self.names.first().map_or("*", |(name, _)| name),
+                targets.len()
+            )));
+        }
+        compiler.guard.take_clauses(targets.len())?;
+        Ok(targets)
+    }
+
+    /// How many fields they are.
+    pub(in super::super) fn count(&self, compiler: &Compiler) -> usize {
+        self.expand(compiler).len()
+    }
+
+    fn expand(&self, compiler: &Compiler) -> Vec<(Target, f32)> {
         let mut targets = Vec::new();
         for (name, boost) in &self.names {
             if !name.contains('*') {
@@ -54,15 +72,7 @@ impl Fields {
                 targets.push((compiler.resolve(&path), *boost));
             }
         }
-        if targets.len() > FIELDS_MAX {
-            return Err(Error::illegal_argument(format!(
-                "field expansion for [{}] matches too many fields, limit: {FIELDS_MAX}, got: {}",
-                self.names.first().map_or("*", |(name, _)| name),
-                targets.len()
-            )));
-        }
-        compiler.guard.take_clauses(targets.len())?;
-        Ok(targets)
+        targets
     }
 
     /// What each field finds, boosted; a field that fails is passed over where that is allowed.

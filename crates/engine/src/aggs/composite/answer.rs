@@ -5,10 +5,11 @@ use std::collections::hash_map::Entry;
 
 use serde_json::{Map, Value};
 
-use super::{Composite, CompositeOrder};
+use super::{Composite, CompositeOrder, SourceKind};
 use crate::Result;
 use crate::aggs::finish::Finisher;
 use crate::aggs::finished::{Buckets, FinishedBucket, Keys};
+use crate::aggs::histogram;
 use crate::aggs::partial::Room;
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
 
@@ -81,12 +82,15 @@ pub(in crate::aggs) fn answer(
         .map(super::CompositeSource::zone)
         .collect::<Result<Vec<_>>>()?;
     partial.formats.resize_with(zones.len(), ValueFormat::default);
-    let print = |key: KeyBytes| {
+    let print = |key: KeyBytes| -> Result<Value> {
         let Key::Tuple(parts) = Key::from(key) else {
-            return Value::Null;
+            return Ok(Value::Null);
         };
         let mut printed = Map::new();
         for (((source, part), format), zone) in composite.sources.iter().zip(parts).zip(&partial.formats).zip(&zones) {
+            if let (SourceKind::Histogram { interval }, Key::F64(key)) = (&source.kind, &part) {
+                histogram::check_key(*interval, *key)?;
+            }
             let value = match (part, format) {
                 (Key::I64(ms), ValueFormat::Date(format)) => format.print_ms(ms, zone).into(),
                 (Key::I64(flag), ValueFormat::Boolean) => (flag != 0).into(),
@@ -94,12 +98,12 @@ pub(in crate::aggs) fn answer(
             };
             printed.insert(source.name.clone(), value);
         }
-        Value::Object(printed)
+        Ok(Value::Object(printed))
     };
     let mut buckets = Vec::with_capacity(page.len());
     for (key, bucket) in page {
         buckets.push(FinishedBucket {
-            key: print(key),
+            key: print(key)?,
             doc_count: bucket.doc_count,
             sub: finisher.level(sub, bucket.sub)?,
             ..FinishedBucket::default()

@@ -86,6 +86,9 @@ fn filled(finisher: &mut Finisher<'_>, histogram: &Histogram, partial: Histogram
         .map(|(key, bucket)| (Key::from(key).as_f64(), bucket))
         .collect();
     finisher.count(found.len())?;
+    for (number, _) in &found {
+        histogram.check_number(*number)?;
+    }
     found.sort_unstable_by(|(left, _), (right, _)| left.total_cmp(right));
     if histogram.min_doc_count > 0 {
         return Ok(found);
@@ -95,6 +98,9 @@ fn filled(finisher: &mut Finisher<'_>, histogram: &Histogram, partial: Histogram
         bounds.min.map(|min| histogram.number(min)),
         bounds.max.map(|max| histogram.number(max)),
     );
+    for bound in [min, max].into_iter().flatten() {
+        histogram.check_number(bound)?;
+    }
     let (first, last) = match (found.first(), found.last()) {
         (Some((first, _)), Some((last, _))) => (min.unwrap_or(*first).min(*first), max.unwrap_or(*last).max(*last)),
         _ => match (min, max) {
@@ -145,6 +151,29 @@ mod tests {
                 .collect(),
             format: ValueFormat::Raw,
         }
+    }
+
+    #[test]
+    fn keys_that_are_not_finite_are_refused() {
+        let refused = |more: Value, counts: &[(f64, u64)]| {
+            let error = finish(&more, partial(counts)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::IllegalArgument, "{more}");
+            assert!(
+                error.reason().contains("is too small for the field's values"),
+                "{error}"
+            );
+        };
+        let tiny = json!({"interval": 1e-300, "min_doc_count": 1});
+        refused(tiny.clone(), &[(f64::NEG_INFINITY, 1)]);
+        refused(tiny, &[(0.0, 1), (f64::INFINITY, 1)]);
+        // The number is finite, the key is not.
+        refused(json!({"interval": 1e10, "min_doc_count": 1}), &[(1e300, 1)]);
+        refused(
+            json!({"interval": 1e-300, "extended_bounds": {"min": -1e10, "max": 1}}),
+            &[(0.0, 1)],
+        );
+        let fits = finish(&json!({"interval": 1e-300, "min_doc_count": 1}), partial(&[(3e300, 1)])).unwrap();
+        assert_eq!(fits[0]["doc_count"], 1);
     }
 
     fn finish(more: &Value, partial: HistogramPartial) -> Result<Value> {

@@ -113,6 +113,17 @@ fn check_nesting(extended: &DoubleBounds, hard: &DoubleBounds) -> Result<()> {
     Ok(())
 }
 
+/// Fails if a key that an interval made is not finite.
+pub(in crate::aggs) fn check_key(interval: f64, key: f64) -> Result<()> {
+    match key.is_finite() {
+        true => Ok(()),
+        false => Err(Error::illegal_argument(format!(
+            "[interval] [{}] of a histogram is too small for the field's values: the key of a bucket is not finite",
+            super::key::double_text(interval)
+        ))),
+    }
+}
+
 impl DoubleBounds {
     fn parse(key: &str, value: &Value) -> Result<Self> {
         let mut bounds = Self::default();
@@ -168,6 +179,11 @@ impl Histogram {
     /// The key of a bucket's number.
     pub fn key(&self, number: f64) -> f64 {
         number * self.interval + self.offset
+    }
+
+    /// Fails if a bucket's number or key is not finite: the interval is too small for values so large.
+    pub(super) fn check_number(&self, number: f64) -> Result<()> {
+        check_key(self.interval, number).and(check_key(self.interval, self.key(number)))
     }
 
     /// Whether the hard bounds let a bucket be. As in Elasticsearch, the offset does not count here.

@@ -178,6 +178,7 @@ pub(super) fn escape(text: &str) -> String {
 pub(super) fn parse_query(body: &Value, budget: &mut Budget) -> Result<Query> {
     let query = read(body)?;
     budget.take_clauses(query.parsed.clause_count())?;
+    budget.take_fuzzy(query.parsed.fuzzy_count(), query.default_fields.len())?;
     Ok(Query::QueryString(query))
 }
 

@@ -89,6 +89,19 @@ impl Node {
         }
     }
 
+    /// Fuzzy words in it.
+    pub fn fuzzy_count(&self) -> usize {
+        match self {
+            Self::Bool { must, should, must_not } => {
+                let clauses = must.iter().chain(should).chain(must_not);
+                clauses.map(Self::fuzzy_count).sum()
+            }
+            Self::Scoped { node, .. } => node.fuzzy_count(),
+            Self::Fuzzy(..) => 1,
+            _ => 0,
+        }
+    }
+
     /// Adds the fields it names; true if it also reads the default fields.
     pub(in crate::query) fn collect_fields(&self, fields: &mut BTreeSet<String>) -> bool {
         match self {

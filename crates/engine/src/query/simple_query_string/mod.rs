@@ -175,6 +175,7 @@ pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
     query.query = found.ok_or_else(|| Error::parsing(format!("[{NAME}] query text missing")))?;
     query.parsed = syntax::parse(&query.query, query.options.operator_and, query.flags)?;
     budget.take_clauses(query.parsed.clause_count())?;
+    budget.take_fuzzy(query.parsed.fuzzy_count(), query.fields.len())?;
     Ok(Query::SimpleQueryString(query))
 }
 
