@@ -62,6 +62,17 @@ impl Elsewhere {
     }
 }
 
+/// Prints a large answer on a thread that may be kept busy.
+pub(crate) async fn print<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done),
+        Err(failed) => match failed.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => Err(Error::internal("the server stops")),
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -70,6 +81,12 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
+
+    #[tokio::test]
+    async fn answers_are_printed_on_another_thread() {
+        let here = thread::current().id();
+        assert_ne!(print(|| thread::current().id()).await.unwrap(), here);
+    }
 
     #[tokio::test]
     async fn the_beginning_is_elsewhere_and_the_rest_is_here() {

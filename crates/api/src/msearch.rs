@@ -16,7 +16,7 @@ use crate::params::{Params, set_expand_wildcards, split_list};
 use crate::preference;
 use crate::reply::Reply;
 use crate::request::{Call, Edge, parse_json};
-use crate::search::{self, Printing, header_target, write_response};
+use crate::search::{self, Printing, header_target, print_response};
 
 pub(crate) const PARAMS: &[&str] = &[
     "ccs_minimize_roundtrips",
@@ -107,7 +107,7 @@ async fn answer(
     ctx: &RequestContext,
     one: One,
     printing: &Printing,
-    metadata: &Metadata,
+    metadata: &Arc<Metadata>,
     bytes: &AtomicUsize,
 ) -> Vec<u8> {
     let outcome = match bytes.load(Ordering::Relaxed) {
@@ -120,8 +120,14 @@ async fn answer(
         .into()),
         _ => search::run(edge, ctx, one.request, &one.body).await,
     };
-    let answer = match outcome {
-        Ok(response) => write_response(&response, printing, &edge.config.node_id, metadata),
+    let printed = match outcome {
+        Ok(response) => print_response(response, printing, &edge.config.node_id, Arc::clone(metadata))
+            .await
+            .map_err(ApiError::from),
+        Err(error) => Err(error),
+    };
+    let answer = match printed {
+        Ok(printed) => printed,
         Err(error) => error.body(Some(metadata), false).to_string().into_bytes(),
     };
     bytes.fetch_add(answer.len(), Ordering::Relaxed);

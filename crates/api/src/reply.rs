@@ -9,6 +9,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
 use crate::auth::CHALLENGES;
+use crate::elsewhere;
 use crate::error::ApiError;
 use crate::filter_path::FilterPath;
 use crate::media_type::Accept;
@@ -19,6 +20,9 @@ use crate::streaming::{ResponseBody, Streamed};
 const COMPRESS_FROM_BYTES: usize = 1024;
 /// Compressing more than this takes long enough (some 10 ms) to leave the async threads.
 const COMPRESS_ELSEWHERE_FROM_BYTES: usize = 256 << 10;
+
+/// Filtering or laying out more than this takes about as long.
+const LAY_OUT_ELSEWHERE_FROM_BYTES: usize = 256 << 10;
 
 /// What a handler answers.
 #[derive(Debug)]
@@ -113,7 +117,7 @@ impl Shape {
     async fn shared_response(&self, reply: Reply) -> Response<ResponseBody> {
         let status = reply.status;
         let (bytes, content_type) = match reply.body {
-            Body::Json(bytes) | Body::Personal(bytes, _) => match self.lay_out(bytes, false) {
+            Body::Json(bytes) | Body::Personal(bytes, _) => match self.laid_out(bytes, false).await {
                 Ok(bytes) => (bytes, self.accept.json_content_type()),
                 Err(error) => {
                     return self
@@ -121,7 +125,7 @@ impl Shape {
                         .await;
                 }
             },
-            Body::FilteredJson(bytes) => match self.lay_out(bytes, true) {
+            Body::FilteredJson(bytes) => match self.laid_out(bytes, true).await {
                 Ok(bytes) => (bytes, self.accept.json_content_type()),
                 Err(error) => {
                     return self
@@ -166,6 +170,16 @@ impl Shape {
             }
         }
         response
+    }
+
+    /// As [`Self::lay_out`]; with large answers on another thread.
+    async fn laid_out(&self, bytes: Vec<u8>, filtered: bool) -> Result<Vec<u8>, ApiError> {
+        let changes = self.pretty || (self.filter_path.is_some() && !filtered);
+        if !changes || bytes.len() < LAY_OUT_ELSEWHERE_FROM_BYTES {
+            return self.lay_out(bytes, filtered);
+        }
+        let shape = self.clone();
+        elsewhere::print(move || shape.lay_out(bytes, filtered)).await?
     }
 
     fn lay_out(&self, bytes: Vec<u8>, filtered: bool) -> Result<Vec<u8>, ApiError> {

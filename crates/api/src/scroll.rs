@@ -11,7 +11,7 @@ use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
 use crate::request::{Call, Edge, json_type};
-use crate::search::{Printing, whole_failure, write_response};
+use crate::search::{Printing, print_response, whole_failure};
 
 pub(crate) const PARAMS: &[&str] = &["rest_total_hits_as_int", "scroll", "scroll_id"];
 
@@ -40,12 +40,8 @@ pub(crate) async fn scroll(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         .await
         .map_err(|error| context_failure(&edge, error))?;
     let metadata = edge.metadata(&call).await?;
-    Ok(Reply::raw(write_response(
-        &response,
-        &printing,
-        &edge.config.node_id,
-        &metadata,
-    )))
+    let printed = print_response(response, &printing, &edge.config.node_id, metadata).await?;
+    Ok(Reply::raw(printed))
 }
 
 /// `DELETE /_search/scroll`: ids in the path, the URL or the body; `_all`: every scroll.

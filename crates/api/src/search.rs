@@ -22,7 +22,7 @@ use crate::preference;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
-pub(crate) use respond::{Printing, shards_object, write_response};
+pub(crate) use respond::{Printing, print_response, shards_object, write_response};
 
 pub(crate) const PARAMS: &[&str] = &[
     "_source",
@@ -83,12 +83,8 @@ pub(crate) async fn search(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     }
     let response = run(&edge, &call.ctx, request, &call.body).await?;
     let metadata = edge.metadata(&call).await?;
-    Ok(Reply::raw(write_response(
-        &response,
-        &printing,
-        &edge.config.node_id,
-        &metadata,
-    )))
+    let printed = print_response(response, &printing, &edge.config.node_id, metadata).await?;
+    Ok(Reply::raw(printed))
 }
 
 /// `explain_cost`: what the search would fetch from snapshot repositories, instead of running it.

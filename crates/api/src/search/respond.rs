@@ -1,11 +1,14 @@
 //! Writing a search's answer. Sources go into it byte for byte, without being read.
 
+use std::sync::Arc;
+
 use firn_engine::Result;
 use firn_engine::search::{SearchResponse, SearchShards, write_score};
 use firn_model::metadata::Metadata;
 use serde_json::{Value, json};
 
 use super::profile::profile_object;
+use crate::elsewhere;
 use crate::error::shard_failure;
 use crate::params::Params;
 
@@ -26,6 +29,27 @@ impl Printing {
             status: None,
         })
     }
+}
+
+/// Printing an answer of so many bytes takes about a tenth of a millisecond: larger ones leave tokio's threads.
+const PRINT_ELSEWHERE_FROM_BYTES: usize = 128 << 10;
+
+/// The whole body, printed on another thread if it is large.
+pub(crate) async fn print_response(
+    response: SearchResponse,
+    printing: &Printing,
+    node_id: &str,
+    metadata: Arc<Metadata>,
+) -> Result<Vec<u8>> {
+    let is_printed = |response: &SearchResponse| {
+        let printed = response.printed.as_ref();
+        printed.is_some_and(|printed| printed.aggregations.get().is_some())
+    };
+    if is_printed(&response) || response.bytes() < PRINT_ELSEWHERE_FROM_BYTES {
+        return Ok(write_response(&response, printing, node_id, &metadata));
+    }
+    let (printing, node_id) = (printing.clone(), node_id.to_owned());
+    elsewhere::print(move || write_response(&response, &printing, &node_id, &metadata)).await
 }
 
 /// The whole body.
