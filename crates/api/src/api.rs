@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
@@ -29,6 +29,7 @@ use crate::error::ApiError;
 use crate::filter_path::FilterPath;
 use crate::media_type::{self, Accept, Format};
 use crate::metrics::Metrics;
+use crate::nodes::host::HostMeter;
 use crate::params::Params;
 use crate::quotas::Accounts;
 use crate::record::Recording;
@@ -66,6 +67,7 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         requests: AtomicU64::new(0),
         bodies: BodyBudget::new(config.body_memory_max),
         unread: BodyBudget::new(config.unread_answers_max),
+        host_meter: HostMeter::default(),
         gate: Gate::new(config.tls.is_some()),
         elsewhere: Elsewhere::default(),
         anybody: Arc::new(Identity::open()),
@@ -107,6 +109,14 @@ impl Api {
         &self.edge.config
     }
 
+    /// Counts a connection, which is open until what is returned is dropped.
+    pub(crate) fn connection_opened(&self) -> impl Sized + Send + 'static {
+        let edge = Arc::clone(&self.edge);
+        edge.metrics.connections_total.inc();
+        edge.metrics.connections_open.inc();
+        scope_guard(move || edge.metrics.connections_open.dec())
+    }
+
     /// Lists among the tasks what the node does by itself in the background: its action, and what it is about. It stays
     /// until what is returned is dropped, and ends by that when an operator cancels it.
     pub fn background_work(&self) -> Arc<dyn Fn(&'static str, String) -> Lasting + Send + Sync> {
@@ -120,8 +130,8 @@ impl Api {
     /// Answers one request. Dropping the future cancels the engine's work on it.
     pub async fn handle<B>(&self, request: Request<B>) -> Response<ResponseBody>
     where
-        B: Body<Data = Bytes>,
-        B::Error: std::fmt::Display,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: std::fmt::Display + Send,
     {
         let started = Instant::now();
         self.edge.metrics.in_flight.inc();
@@ -129,7 +139,7 @@ impl Api {
         let edge = Arc::clone(&self.edge);
         let in_flight = scope_guard(move || edge.metrics.in_flight.dec());
         let (parts, body) = request.into_parts();
-        let mut body = pin!(body);
+        let mut body = Box::pin(body);
         let mut recording = self.edge.recording(&parts, started);
         if let Some(response) = console::answer(&self.edge.config, &parts) {
             recording.found_console();
@@ -161,7 +171,8 @@ impl Api {
                 shape.response(reply).await
             }
             Err(error) => {
-                body::discard(&parts.headers, body.as_mut(), BodyLimits::of(self.config())).await;
+                // Beside the answer, which a client may wait for before it sends more.
+                body::discard(&parts.headers, body, BodyLimits::of(self.config()));
                 if error.status().is_server_error() {
                     tracing::error!(
                         method = %parts.method,

@@ -182,28 +182,29 @@ where
     })
 }
 
-/// Reads what is left of the body of a refused request, without keeping anything. A connection that is closed
-/// over unread bytes is reset, and the client may never see why it was refused.
-pub(crate) async fn discard<B>(headers: &HeaderMap, mut body: Pin<&mut B>, limits: BodyLimits)
+/// Reads the rest of the body of a refused request in the background, without keeping anything. The answer goes out at once:
+/// a client that announced more than it may send hears it at its head. The rest is read because a connection that is closed
+/// over unread bytes is reset, and a client that sends first and listens later may then never see why it was refused.
+pub(crate) fn discard<B>(headers: &HeaderMap, mut body: Pin<Box<B>>, limits: BodyLimits)
 where
-    B: Body<Data = Bytes>,
-    B::Error: std::fmt::Display,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display + Send,
 {
-    // Someone who waits for `100 Continue` has sent nothing yet and hears at once.
+    // A client that waits for `100 Continue` has sent nothing yet.
     if body.is_end_stream() || headers.contains_key(header::EXPECT) {
         return;
     }
-    let mut left = limits.max_bytes.saturating_mul(DRAIN_FACTOR);
-    let work = async {
+    let mut allowed = limits.max_bytes.saturating_mul(DRAIN_FACTOR);
+    let work = async move {
         while let Some(Ok(frame)) = body.frame().await {
             let length = frame.data_ref().map_or(0, Bytes::len) as u64;
-            match left.checked_sub(length) {
-                Some(rest) => left = rest,
+            match allowed.checked_sub(length) {
+                Some(rest) => allowed = rest,
                 None => return,
             }
         }
     };
-    let _ = tokio::time::timeout(limits.idle, work).await;
+    tokio::spawn(tokio::time::timeout(limits.idle, work));
 }
 
 fn gunzip(bytes: &Bytes, max_bytes: u64, share: &mut BodyShare) -> Result<Bytes> {

@@ -1,5 +1,6 @@
 //! What the edge is told at start: who it is, and its limits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +37,10 @@ pub struct ApiConfig {
     pub node_name: String,
     /// 22 characters of URL-safe base64, the same after each start.
     pub node_id: String,
+    /// `node.roles`, for clients that look at them.
+    pub roles: Vec<String>,
+    /// `node.attr.*`: attributes by name, for clients that look at them.
+    pub attributes: BTreeMap<String, String>,
     /// What `GET /` says.
     pub version: VersionInfo,
     /// Address and port that clients reach, for `_nodes` (`127.0.0.1:9200`).
@@ -185,6 +190,8 @@ impl ApiConfig {
             cluster_name: cluster_name.into(),
             node_name: node_name.into(),
             node_id: node_id.into(),
+            roles: ["data", "master"].map(str::to_owned).into(),
+            attributes: BTreeMap::new(),
             version: VersionInfo::default(),
             http_address: http_address.into(),
             max_content_length: 100 << 20,

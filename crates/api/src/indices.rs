@@ -170,8 +170,7 @@ async fn set_closed(edge: &Edge, call: &Call, closed: bool) -> Result<Vec<String
 /// `action.destructive_requires_name`, true unless the cluster's settings say otherwise.
 fn check_destructive(target: &IndexTarget, metadata: &Metadata) -> Result<(), Error> {
     let allowed = metadata
-        .cluster_settings
-        .get("action.destructive_requires_name")
+        .cluster_setting("action.destructive_requires_name")
         .is_some_and(|value| *value == json!(false) || *value == json!("false"));
     let wild = target.expression.is_empty()
         || target

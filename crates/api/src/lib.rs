@@ -84,6 +84,7 @@ pub use api::{Api, router};
 pub use config::{ApiConfig, AsyncSearchLimits, DiscoverLimits, ExtraMetrics, FillRandom, Security, VersionInfo};
 pub use console::{Asset, Assets};
 pub use error::error_type;
+pub use nodes::is_node_role;
 pub use record::{Caller, Recorder, RequestRecord, StageTiming};
 pub use server::{Tls, serve};
 pub use streaming::ResponseBody;

@@ -20,6 +20,10 @@ pub(crate) struct Metrics {
     durations: HistogramVec,
     /// Requests being answered.
     pub(crate) in_flight: IntGauge,
+    /// Connections open now.
+    pub(crate) connections_open: IntGauge,
+    /// Connections accepted since the start.
+    pub(crate) connections_total: IntCounter,
     request_bytes: IntCounter,
     response_bytes: IntCounter,
     bulk_items: IntCounterVec,
@@ -45,6 +49,10 @@ impl Metrics {
             .expect("the definition is valid"),
             in_flight: IntGauge::new("firn_http_requests_in_flight", "Requests being answered.")
                 .expect("the definition is valid"),
+            connections_open: IntGauge::new("firn_http_connections_open", "Connections open now.")
+                .expect("the definition is valid"),
+            connections_total: IntCounter::new("firn_http_connections_total", "Connections accepted.")
+                .expect("the definition is valid"),
             request_bytes: IntCounter::new("firn_http_request_bytes_total", "Bytes of bodies, after inflation.")
                 .expect("the definition is valid"),
             response_bytes: IntCounter::new("firn_http_response_bytes_total", "Bytes of answers as sent.")
@@ -60,6 +68,8 @@ impl Metrics {
             Box::new(metrics.requests.clone()) as Box<dyn prometheus::core::Collector>,
             Box::new(metrics.durations.clone()),
             Box::new(metrics.in_flight.clone()),
+            Box::new(metrics.connections_open.clone()),
+            Box::new(metrics.connections_total.clone()),
             Box::new(metrics.request_bytes.clone()),
             Box::new(metrics.response_bytes.clone()),
             Box::new(metrics.bulk_items.clone()),

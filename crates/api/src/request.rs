@@ -25,6 +25,7 @@ use crate::error::ApiError;
 use crate::filter_path::FilterPath;
 use crate::media_type::{Accept, Format};
 use crate::metrics::Metrics;
+use crate::nodes::host::HostMeter;
 use crate::params::Params;
 use crate::quotas::Accounts;
 use crate::record::{Timings, Viewed};
@@ -41,6 +42,8 @@ pub(crate) struct Edge {
     pub(crate) config: ApiConfig,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) metrics: Metrics,
+    /// Readings of the process and its machine.
+    pub(crate) host_meter: HostMeter,
     pub(crate) bodies: Arc<BodyBudget>,
     /// Bytes of answers that are not read yet.
     pub(crate) unread: Arc<BodyBudget>,

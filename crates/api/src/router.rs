@@ -474,7 +474,7 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/_cluster/state", "/_cluster/state/{metric}", "/_cluster/state/{metric}/{index}"], "cluster_state", "cluster:monitor/state", Monitor, [INDICES, MASTER, &["flat_settings"]], None, cluster::state::state),
         route!(GET, ["/_cluster/pending_tasks"], "pending_tasks", "cluster:monitor/task", Monitor, [MASTER], None, cluster::pending_tasks),
         route!(GET, ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"], "nodes_info", "cluster:monitor/nodes/info", Monitor, [&["flat_settings", "timeout"]], None, nodes::info),
-        route!(GET, ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}"], "nodes_stats", "cluster:monitor/nodes/stats", Monitor, [&["timeout", "level"]], None, nodes::stats).always(),
+        route!(GET, ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}", "/_nodes/stats/{metric}/{index_metric}", "/_nodes/{node_id}/stats/{metric}/{index_metric}"], "nodes_stats", "cluster:monitor/nodes/stats", Monitor, [nodes::STATS_PARAMS], None, nodes::stats).always(),
     ];
     routes.extend(cat::TABLES.iter().map(|table| Route {
         name: table.endpoint,

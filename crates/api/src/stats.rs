@@ -25,7 +25,8 @@ pub(crate) const PARAMS: &[&str] = &[
     "level",
 ];
 
-/// The metrics firn measures.
+/// Elasticsearch's metrics. firn does not measure all of their fields: benchmarks and exporters read them by name, so those
+/// are there as 0.
 pub(crate) const METRICS: &[&str] = &[
     "docs",
     "shard_stats",
@@ -39,6 +40,12 @@ pub(crate) const METRICS: &[&str] = &[
     "segments",
     "request_cache",
     "translog",
+    "bulk",
+    "completion",
+    "fielddata",
+    "query_cache",
+    "recovery",
+    "warmer",
 ];
 
 /// The sum of some shards.
@@ -126,10 +133,29 @@ impl Totals {
             json!({
                 "index_total": sum.indexing_total,
                 "index_time_in_millis": sum.indexing_time_ms,
+                "index_current": 0,
+                "index_failed": 0,
                 "delete_total": sum.delete_total,
+                "delete_time_in_millis": 0,
+                "delete_current": 0,
+                "noop_update_total": 0,
+                "is_throttled": false,
+                "throttle_time_in_millis": 0,
             }),
         );
-        section("get", "get", json!({"total": sum.get_total}));
+        section(
+            "get",
+            "get",
+            json!({
+                "total": sum.get_total,
+                "time_in_millis": 0,
+                "exists_total": 0,
+                "exists_time_in_millis": 0,
+                "missing_total": 0,
+                "missing_time_in_millis": 0,
+                "current": 0,
+            }),
+        );
         section(
             "search",
             "search",
@@ -137,9 +163,17 @@ impl Totals {
                 "open_contexts": sum.open_contexts,
                 "query_total": sum.search_total,
                 "query_time_in_millis": sum.search_time_ms,
+                "query_current": 0,
+                // Hits are fetched within the query.
+                "fetch_total": 0,
+                "fetch_time_in_millis": 0,
+                "fetch_current": 0,
                 "scroll_total": sum.scroll_total,
                 "scroll_time_in_millis": sum.scroll_time_ms,
                 "scroll_current": sum.scroll_current,
+                "suggest_total": 0,
+                "suggest_time_in_millis": 0,
+                "suggest_current": 0,
                 // OpenSearch has these; Elasticsearch counts points in time among the scrolls.
                 "point_in_time_total": sum.point_in_time_total,
                 "point_in_time_time_in_millis": sum.point_in_time_time_ms,
@@ -153,24 +187,81 @@ impl Totals {
             "merges",
             json!({
                 "current": sum.merge_current,
+                "current_docs": 0,
+                "current_size_in_bytes": 0,
                 "total": sum.merge_total,
                 "total_time_in_millis": sum.merge_time_ms,
+                "total_docs": 0,
+                "total_size_in_bytes": 0,
+                "total_stopped_time_in_millis": 0,
+                "total_throttled_time_in_millis": 0,
+                "total_auto_throttle_in_bytes": 0,
             }),
         );
         section(
             "refresh",
             "refresh",
-            json!({"total": sum.refresh_total, "total_time_in_millis": sum.refresh_time_ms}),
+            json!({
+                "total": sum.refresh_total,
+                "total_time_in_millis": sum.refresh_time_ms,
+                "external_total": sum.refresh_total,
+                "external_total_time_in_millis": sum.refresh_time_ms,
+                "listeners": 0,
+            }),
         );
         section(
             "flush",
             "flush",
-            json!({"total": sum.flush_total, "total_time_in_millis": sum.flush_time_ms}),
+            json!({
+                "total": sum.flush_total,
+                "periodic": sum.flush_total,
+                "total_time_in_millis": sum.flush_time_ms,
+            }),
         );
+        section(
+            "warmer",
+            "warmer",
+            json!({"current": 0, "total": 0, "total_time_in_millis": 0}),
+        );
+        section(
+            "query_cache",
+            "query_cache",
+            json!({
+                "memory_size_in_bytes": 0,
+                "total_count": 0,
+                "hit_count": 0,
+                "miss_count": 0,
+                "cache_size": 0,
+                "cache_count": 0,
+                "evictions": 0,
+            }),
+        );
+        // Columns are mapped, not loaded into a heap.
+        section(
+            "fielddata",
+            "fielddata",
+            json!({"memory_size_in_bytes": 0, "evictions": 0}),
+        );
+        section("completion", "completion", json!({"size_in_bytes": 0}));
         section(
             "segments",
             "segments",
-            json!({"count": self.segments, "index_writer_memory_in_bytes": sum.buffer_size_bytes}),
+            json!({
+                "count": self.segments,
+                // Segments are mapped: what of them is in RAM is the operating system's.
+                "memory_in_bytes": 0,
+                "terms_memory_in_bytes": 0,
+                "stored_fields_memory_in_bytes": 0,
+                "term_vectors_memory_in_bytes": 0,
+                "norms_memory_in_bytes": 0,
+                "points_memory_in_bytes": 0,
+                "doc_values_memory_in_bytes": 0,
+                "index_writer_memory_in_bytes": sum.buffer_size_bytes,
+                "version_map_memory_in_bytes": 0,
+                "fixed_bit_set_memory_in_bytes": 0,
+                "max_unsafe_auto_id_timestamp": -1,
+                "file_sizes": {},
+            }),
         );
         let cache = sum.request_cache;
         section(
@@ -191,6 +282,23 @@ impl Totals {
                 "size_in_bytes": sum.translog_size_bytes,
                 "uncommitted_operations": sum.translog_operations,
                 "uncommitted_size_in_bytes": sum.translog_size_bytes,
+                "earliest_last_modified_age": 0,
+            }),
+        );
+        section(
+            "recovery",
+            "recovery",
+            json!({"current_as_source": 0, "current_as_target": 0, "throttle_time_in_millis": 0}),
+        );
+        section(
+            "bulk",
+            "bulk",
+            json!({
+                "total_operations": 0,
+                "total_time_in_millis": 0,
+                "total_size_in_bytes": 0,
+                "avg_time_in_millis": 0,
+                "avg_size_in_bytes": 0,
             }),
         );
         object
@@ -288,24 +396,28 @@ fn print_index(
         let printed: Map<String, Value> = index
             .shards
             .iter()
-            .map(|shard| {
-                let mut totals = Totals::default();
-                totals.add(shard);
-                let mut object = totals.print(wanted);
-                object.insert(
-                    "routing".to_owned(),
-                    json!({
-                        "state": ShardState::of(shard).name(),
-                        "primary": true,
-                        "node": node_id,
-                    }),
-                );
-                object.insert("seq_no".to_owned(), json!({"max_seq_no": shard.max_seq_no}));
-                (shard.shard.to_string(), json!([object]))
-            })
+            .map(|shard| (shard.shard.to_string(), json!([print_shard(shard, wanted, node_id)])))
             .collect();
         object["shards"] = printed.into();
     }
+    object
+}
+
+/// What one shard holds and did, and where it is.
+pub(crate) fn print_shard(shard: &ShardStats, wanted: &dyn Fn(&str) -> bool, node_id: &str) -> Map<String, Value> {
+    let mut totals = Totals::default();
+    totals.add(shard);
+    let mut object = totals.print(wanted);
+    object.insert(
+        "routing".to_owned(),
+        json!({
+            "state": ShardState::of(shard).name(),
+            "primary": true,
+            "node": node_id,
+            "relocating_node": null,
+        }),
+    );
+    object.insert("seq_no".to_owned(), json!({"max_seq_no": shard.max_seq_no}));
     object
 }
 

@@ -239,10 +239,7 @@ fn due(metadata: &Metadata, since_ms: i64, now_ms: i64) -> Vec<SlmWork> {
         .filter(|(_, stored)| is_due(&stored.policy.schedule, stored.modified_ms))
         .map(|(id, _)| SlmWork::Snapshot(id.clone()))
         .collect();
-    let set = metadata
-        .cluster_settings
-        .get(RETENTION_SCHEDULE)
-        .and_then(Value::as_str);
+    let set = metadata.cluster_setting(RETENTION_SCHEDULE).and_then(Value::as_str);
     // A schedule that makes no sense switches it off, as an empty one does.
     if let Ok(schedule) = Schedule::parse(set.unwrap_or(RETENTION_SCHEDULE_DEFAULT))
         && is_due(&schedule, since_ms)

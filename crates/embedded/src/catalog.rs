@@ -283,6 +283,8 @@ impl Catalog {
             index_templates: entities(read(INDEX_TEMPLATES)?, "index template", IndexTemplate::from_json)?,
             repositories: entities(read(REPOSITORIES)?, "repository", RepositoryMetadata::from_json)?,
             cluster_settings: read(CLUSTER_SETTINGS)?.into_iter().collect(),
+            transient_settings: Default::default(),
+            configured_settings: Default::default(),
             cluster_uuid: number_or_text("cluster_uuid")?.unwrap_or_default(),
             placement: match number_or_text("placement")? {
                 Some(json) => Some(Arc::new(Placement::parse(&serde_json::from_str(&json)?)?)),
@@ -340,7 +342,12 @@ impl Catalog {
         let Ok(database) = self.connect() else {
             return failure(error, true);
         };
-        match Self::read(&database) {
+        // Settings of the node are in no file.
+        let stored = Self::read(&database).map(|stored| Metadata {
+            configured_settings: new.configured_settings.clone(),
+            ..stored
+        });
+        match stored {
             Ok(stored) if stored == *old => {
                 self.database = Some(database);
                 failure(error, false)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use firn_model::settings::SettingsMap;
 use firn_model::{Error, Result};
 use firn_storage::disk::Disk;
 use firn_storage::object::{ObjectStores, StoresConfig};
@@ -23,6 +24,9 @@ pub type SpaceProbe = Arc<dyn Fn() -> std::io::Result<(u64, u64)> + Send + Sync>
 pub struct EmbeddedConfig {
     /// Holds everything: `catalog.redb`, `node.lock`, `indices/UUID/SHARD/`. Made if missing.
     pub path_data: PathBuf,
+    /// Settings of the cluster that the node's configuration has, flat (`action.auto_create_index`, …); those of
+    /// `_cluster/settings` go before them.
+    pub cluster_settings: SettingsMap,
     /// Jobs of writing and searching that run at one moment, all tenants together.
     pub cores: usize,
     /// Threads that map and write documents, and jobs of one tenant that are begun
@@ -33,10 +37,14 @@ pub struct EmbeddedConfig {
     /// Threads that merge segments in the background. One is enough for what one disk writes,
     /// and leaves the processors to writing and searching.
     pub merge_threads: usize,
+    /// Threads that make, read back and restore snapshots (`thread_pool.snapshot.max`).
+    pub snapshot_threads: usize,
     /// Bulks that wait for a write thread (`thread_pool.write.queue_size`).
     pub write_queue_limit: usize,
     /// Searches that wait for a search thread (`thread_pool.search.queue_size`).
     pub search_queue_limit: usize,
+    /// How long a search waits for a search thread before it is refused (`thread_pool.search.queue_wait_max`).
+    pub search_queue_wait_max: Duration,
     /// Bytes of documents in bulks that have come in and are not answered yet
     /// (`indexing_pressure.memory.limit`). At least as large as the largest request body, or
     /// such a body could never be written.
@@ -110,12 +118,15 @@ impl EmbeddedConfig {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             path_data: path_data.into(),
+            cluster_settings: SettingsMap::new(),
             cores,
             write_threads: cores,
             search_threads: cores,
             merge_threads: 1,
             write_queue_limit: 10_000,
+            snapshot_threads: 2,
             search_queue_limit: 1000,
+            search_queue_wait_max: Duration::from_secs(10),
             // Elasticsearch takes 10 % of its heap; firn has none. Two of the largest bodies
             // (`http.max_content_length`, 100 MB) fit, and the peak stays far below 0.8 GB.
             write_bytes_in_flight_max: 256 * 1024 * 1024,

@@ -5,6 +5,7 @@ mod allocation;
 mod count;
 mod health;
 mod indices;
+mod nodeattrs;
 mod nodes;
 mod recovery;
 mod repositories;
@@ -44,6 +45,7 @@ pub(crate) static TABLES: &[CatTable] = &[
     count::TABLE,
     health::TABLE,
     indices::TABLE,
+    nodeattrs::TABLE,
     nodes::TABLE,
     recovery::TABLE,
     repositories::TABLE,

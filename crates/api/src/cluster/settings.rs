@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use firn_engine::Error;
-use firn_model::metadata::Command;
+use firn_model::metadata::{Command, check_cluster_settings};
 use firn_model::settings::SettingsMap;
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     let metadata = edge.metadata(&call).await?;
     let mut answer = json!({
         "persistent": print(&metadata.cluster_settings, flat),
-        "transient": {},
+        "transient": print(&metadata.transient_settings, flat),
     });
     if call.params.bool("include_defaults", false)? {
         let defaults: SettingsMap = edge
@@ -26,6 +26,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
             .settings
             .iter()
             .filter(|(name, _)| !metadata.cluster_settings.contains_key(*name))
+            .filter(|(name, _)| !metadata.transient_settings.contains_key(*name))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         answer["defaults"] = print(&defaults, flat);
@@ -36,19 +37,17 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
 /// `PUT /_cluster/settings`.
 pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let flat = call.params.bool("flat_settings", false)?;
-    let mut persistent = Map::new();
+    let (mut persistent, mut transient) = (Map::new(), Map::new());
     let Value::Object(body) = call.required_json()? else {
         return Err(Error::parsing("expected a JSON object as the body of [_cluster/settings]").into());
     };
     for (name, value) in body {
         match (name.as_str(), value) {
             ("persistent", Value::Object(settings)) => persistent = settings,
-            ("transient", Value::Object(settings)) if settings.is_empty() => {}
-            // They are deprecated since Elasticsearch 7.16.
-            ("transient", _) => {
-                return Err(Error::not_implemented("[transient] cluster settings (use [persistent])").into());
+            ("transient", Value::Object(settings)) => transient = settings,
+            ("persistent" | "transient", _) => {
+                return Err(Error::parsing(format!("[{name}] must be an object")).into());
             }
-            ("persistent", _) => return Err(Error::parsing("[persistent] must be an object").into()),
             (other, _) => {
                 return Err(
                     Error::parsing(format!("[cluster_update_settings_request] unknown field [{other}]")).into(),
@@ -56,19 +55,28 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
             }
         }
     }
-    if persistent.is_empty() {
+    if persistent.is_empty() && transient.is_empty() {
         return Err(ApiError::validation(&["no settings to update".to_owned()]));
     }
-    let asked = firn_model::settings::flatten(&Value::Object(persistent.clone()), false)?;
-    let command = Command::PutClusterSettings {
-        settings: Value::Object(persistent),
-    };
-    edge.engine.execute(&call.ctx, command).await?;
-    // The answer shows what was set, without what was reset.
-    let set: SettingsMap = asked.into_iter().filter(|(_, value)| !value.is_null()).collect();
-    Ok(Reply::ok(&json!({
+    let (persistent, transient) = (Value::Object(persistent), Value::Object(transient));
+    let answer = json!({
         "acknowledged": true,
-        "persistent": print(&set, flat),
-        "transient": {},
-    })))
+        "persistent": print(&without_resets(&persistent)?, flat),
+        "transient": print(&without_resets(&transient)?, flat),
+    });
+    // Looked at before the persistent ones are put, so that both are or neither is.
+    check_cluster_settings(&transient)?;
+    for command in [
+        Command::PutClusterSettings { settings: persistent },
+        Command::PutTransientSettings { settings: transient },
+    ] {
+        edge.engine.execute(&call.ctx, command).await?;
+    }
+    Ok(Reply::ok(&answer))
+}
+
+/// What the answer shows: what was set, without what was reset.
+fn without_resets(settings: &Value) -> Result<SettingsMap, Error> {
+    let flat = firn_model::settings::flatten(settings, false)?;
+    Ok(flat.into_iter().filter(|(_, value)| !value.is_null()).collect())
 }

@@ -51,7 +51,8 @@ pub(crate) async fn state(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
             node_id: {
                 "name": edge.config.node_name,
                 "transport_address": edge.config.http_address,
-                "roles": crate::nodes::ROLES,
+                "attributes": edge.config.attributes,
+                "roles": edge.config.roles,
                 "version": edge.config.version.number,
             }
         });

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::health;
 use crate::error::ApiError;
+use crate::nodes::{all_roles, host};
 use crate::params::all_indices;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
@@ -42,7 +43,12 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         .into_iter()
         .map(|(name, (count, indices))| json!({"name": name, "count": count, "index_count": indices}))
         .collect();
-    let mut printed = Value::Object(totals.print(&|metric| matches!(metric, "docs" | "store" | "segments")));
+    let mut printed = Value::Object(totals.print(&|metric| {
+        matches!(
+            metric,
+            "docs" | "store" | "segments" | "fielddata" | "query_cache" | "completion"
+        )
+    }));
     printed["count"] = metadata.indices.len().into();
     printed["shards"] = json!({
         "total": totals.shards,
@@ -50,20 +56,47 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         "replication": 0.0,
     });
     printed["mappings"] = json!({"total_field_count": field_count, "field_types": field_types});
+    printed["versions"] = json!([]);
+    let config = &edge.config;
+    let host = edge.host_meter.read(edge.now_ms());
+    let mut counts = json!({"total": 1, "coordinating_only": u8::from(config.roles.is_empty())});
+    for role in all_roles() {
+        counts[role] = u8::from(config.roles.iter().any(|own| own == role)).into();
+    }
     Ok(Reply::ok(&json!({
         "_nodes": {"total": 1, "successful": 1, "failed": 0},
-        "cluster_name": edge.config.cluster_name,
+        "cluster_name": config.cluster_name,
         "cluster_uuid": metadata.cluster_uuid,
         "timestamp": edge.now_ms(),
         "status": health.status.name(),
         "indices": printed,
         "nodes": {
-            "count": {"total": 1, "data": 1, "master": 1, "ingest": 0, "coordinating_only": 0},
-            "versions": [edge.config.version.number],
+            "count": counts,
+            "versions": [config.version.number],
             "os": {
-                "available_processors": crate::nodes::processors(),
-                "names": [{"name": std::env::consts::OS, "count": 1}],
-                "architectures": [{"arch": std::env::consts::ARCH, "count": 1}],
+                "available_processors": host::processors(),
+                "allocated_processors": host::processors(),
+                "names": [{"name": host::os_name(), "count": 1}],
+                "pretty_names": [{"pretty_name": host::os_name(), "count": 1}],
+                "architectures": [{"arch": host::arch(), "count": 1}],
+                "mem": {
+                    "total_in_bytes": host.memory_bytes,
+                    "adjusted_total_in_bytes": host.memory_bytes,
+                    "free_in_bytes": host.memory_available_bytes,
+                    "used_in_bytes": host.memory_used_bytes(),
+                    "free_percent": host.percent_of_memory(host.memory_available_bytes),
+                    "used_percent": host.percent_of_memory(host.memory_used_bytes()),
+                },
+            },
+            "process": {
+                "cpu": {"percent": host.process_cpu_percent},
+                "open_file_descriptors": {"min": host.open_files, "max": host.open_files, "avg": host.open_files},
+            },
+            "jvm": {
+                "max_uptime_in_millis": (edge.now_ms() - config.started_ms).max(0),
+                "versions": [],
+                "mem": {"heap_used_in_bytes": host.heap_bytes, "heap_max_in_bytes": host.memory_bytes},
+                "threads": host.threads,
             },
             "fs": {
                 "total_in_bytes": node.disk_total_bytes,
@@ -71,6 +104,10 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
                 "available_in_bytes": node.disk_available_bytes,
             },
             "plugins": [],
+            "network_types": {"transport_types": {}, "http_types": {"firn": 1}},
+            "discovery_types": {"single-node": 1},
+            "packaging_types": [{"flavor": "default", "type": "tar", "count": 1}],
+            "ingest": {"number_of_pipelines": 0, "processor_stats": {}},
         },
         "snapshots": {"current_counts": {"snapshots": 0}},
     })))

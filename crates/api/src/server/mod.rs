@@ -53,6 +53,7 @@ pub async fn serve(listener: TcpListener, api: Api, shutdown: impl Future<Output
         // Answers are written whole; waiting for more to send would only delay them.
         let _ = stream.set_nodelay(true);
         let connection = Connection::new(api.clone(), peer, &place, stopping.clone());
+        let opened = api.connection_opened();
         tokio::spawn(async move {
             let served = tokio::select! {
                 served = connection.serve(stream) => served,
@@ -61,6 +62,7 @@ pub async fn serve(listener: TcpListener, api: Api, shutdown: impl Future<Output
             if let Err(error) = served {
                 tracing::debug!(%peer, error, "a connection ended early");
             }
+            drop(opened);
             drop(place);
         });
     }

@@ -31,6 +31,7 @@ async fn prints_tables() {
         "count",
         "health",
         "indices",
+        "nodeattrs",
         "nodes",
         "segments",
         "shards",

@@ -185,6 +185,133 @@ async fn the_cluster_is_one_healthy_node() {
     );
 }
 
+/// What benchmarks (esrally, opensearch-benchmark) and exporters for Prometheus read by name.
+#[tokio::test]
+async fn node_stats_have_what_benchmarks_and_exporters_read() {
+    let node = Node::new();
+    node.ok("PUT", "/i/_doc/1", "{}").await;
+    let node_of = |answer: &serde_json::Value| answer["nodes"]["node-id-00000000000000"].clone();
+    let stats = node_of(&node.ok("GET", "/_nodes/stats", "").await);
+    let numbers = [
+        "/jvm/uptime_in_millis",
+        "/jvm/mem/heap_used_in_bytes",
+        "/jvm/mem/heap_used_percent",
+        "/jvm/mem/heap_committed_in_bytes",
+        "/jvm/mem/heap_max_in_bytes",
+        "/jvm/mem/non_heap_used_in_bytes",
+        "/jvm/mem/pools/young/peak_used_in_bytes",
+        "/jvm/mem/pools/old/used_in_bytes",
+        "/jvm/mem/pools/old/peak_used_in_bytes",
+        "/jvm/mem/pools/survivor/max_in_bytes",
+        "/jvm/threads/count",
+        "/jvm/threads/peak_count",
+        "/jvm/gc/collectors/young/collection_count",
+        "/jvm/gc/collectors/young/collection_time_in_millis",
+        "/jvm/gc/collectors/old/collection_count",
+        "/jvm/gc/collectors/old/collection_time_in_millis",
+        "/jvm/buffer_pools/mapped/used_in_bytes",
+        "/jvm/buffer_pools/direct/count",
+        "/jvm/classes/current_loaded_count",
+        "/os/cpu/percent",
+        "/os/mem/total_in_bytes",
+        "/os/mem/used_percent",
+        "/os/swap/used_in_bytes",
+        "/process/open_file_descriptors",
+        "/process/max_file_descriptors",
+        "/process/cpu/percent",
+        "/process/cpu/total_in_millis",
+        "/process/mem/total_virtual_in_bytes",
+        "/thread_pool/write/completed",
+        "/thread_pool/search/largest",
+        "/breakers/parent/overhead",
+        "/breakers/fielddata/tripped",
+        "/transport/rx_size_in_bytes",
+        "/http/current_open",
+        "/http/total_opened",
+        "/indexing_pressure/memory/current/all_in_bytes",
+        "/ingest/total/count",
+        "/script/compilations",
+        "/indices/indexing/throttle_time_in_millis",
+        "/indices/merges/total_throttled_time_in_millis",
+        "/indices/refresh/external_total",
+        "/indices/search/fetch_total",
+        "/indices/query_cache/evictions",
+        "/indices/fielddata/memory_size_in_bytes",
+        "/indices/segments/terms_memory_in_bytes",
+        "/indices/translog/uncommitted_operations",
+        "/indices/recovery/throttle_time_in_millis",
+    ];
+    for path in numbers {
+        let value = stats.pointer(path);
+        assert!(value.is_some_and(serde_json::Value::is_number), "{path}: {value:?}");
+    }
+    for path in [
+        "/jvm/mem/heap_used_in_bytes",
+        "/jvm/mem/heap_max_in_bytes",
+        "/jvm/threads/count",
+    ] {
+        assert!(
+            stats.pointer(path).unwrap().as_u64() > Some(0),
+            "{path}: the test's own process has some"
+        );
+    }
+
+    let one = node_of(&node.ok("GET", "/_nodes/stats/indices/docs,merge", "").await);
+    let sections: Vec<&String> = one["indices"].as_object().unwrap().keys().collect();
+    assert_eq!(sections, ["docs", "merges"]);
+    assert_eq!(one.get("jvm"), None);
+    let shards = node_of(&node.ok("GET", "/_nodes/stats?level=shards", "").await);
+    assert_eq!(shards["indices"]["shards"]["i"][0]["0"]["docs"]["count"], 1);
+    assert_eq!(shards["indices"]["shards"]["i"][0]["0"]["routing"]["primary"], true);
+    assert_eq!(
+        node.fails("GET", "/_nodes/stats?level=cluster", "").await,
+        "400 illegal_argument_exception: level parameter must be one of [node] or [indices] or [shards] but was [cluster]"
+    );
+    assert_eq!(
+        node.fails("GET", "/_nodes/stats/jvn", "").await,
+        "400 illegal_argument_exception: request [/_nodes/stats/jvn] contains unrecognized metric: [jvn] -> did you mean [jvm]?"
+    );
+
+    let info = node_of(&node.ok("GET", "/_nodes", "").await);
+    for path in [
+        "/jvm/version",
+        "/jvm/vm_vendor",
+        "/os/name",
+        "/os/arch",
+        "/transport/publish_address",
+    ] {
+        assert!(info.pointer(path).is_some_and(serde_json::Value::is_string), "{path}");
+    }
+    assert_eq!(
+        (info["plugins"].clone(), info["modules"].clone()),
+        (json!([]), json!([]))
+    );
+    let cluster = node.ok("GET", "/_cluster/stats", "").await;
+    for path in [
+        "/nodes/jvm/mem/heap_max_in_bytes",
+        "/nodes/count/data",
+        "/nodes/os/mem/total_in_bytes",
+    ] {
+        assert!(
+            cluster.pointer(path).is_some_and(serde_json::Value::is_number),
+            "{path}"
+        );
+    }
+    let row = node.ok("GET", "/_cat/nodes?format=json", "").await[0].clone();
+    let columns: Vec<&String> = row.as_object().unwrap().keys().collect();
+    for column in [
+        "heap.percent",
+        "ram.percent",
+        "cpu",
+        "load_1m",
+        "node.role",
+        "master",
+        "name",
+    ] {
+        assert!(columns.iter().any(|name| *name == column), "{column} of {columns:?}");
+    }
+}
+
 #[tokio::test]
 async fn maintenance_counts_shards() {
     let node = Node::new();

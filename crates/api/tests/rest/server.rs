@@ -51,6 +51,56 @@ async fn a_head_has_a_length_and_no_body() {
     assert!(answer.ends_with("\r\n\r\n"), "{answer}");
 }
 
+/// The client sends nothing after its head: the answer does not wait for the body.
+#[tokio::test]
+async fn a_head_that_announces_too_much_is_answered_at_once() {
+    let served = serve(Node::new()).await;
+    for head in [
+        "POST /_bulk HTTP/1.1\r\nhost: x\r\ncontent-length: 10737418240\r\ncontent-type: application/json\r\n\r\n",
+        "POST /_bulk HTTP/1.1\r\nhost: x\r\ncontent-length: 10737418240\r\nexpect: 100-continue\r\ncontent-type: application/json\r\n\r\n",
+    ] {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let read = async {
+            while !String::from_utf8_lossy(&answer).contains("status\":413}") {
+                assert_ne!(
+                    stream.read_buf(&mut answer).await.unwrap(),
+                    0,
+                    "closed without an answer"
+                );
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(5), read).await.unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        assert!(answer.contains("entity content is too long [10737418240]"), "{answer}");
+    }
+}
+
+/// A client that sends all before it listens sees the answer too, not a connection that was reset.
+#[tokio::test]
+async fn a_client_that_sends_first_sees_why_it_was_refused() {
+    let served = serve(Node::new()).await;
+    let length = 101 << 20;
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let head = format!(
+        "POST /_bulk HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\ncontent-type: application/json\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let part = vec![b' '; 1 << 20];
+    for _ in 0..length / part.len() {
+        stream.write_all(&part).await.unwrap();
+    }
+    let mut answer = vec![0; 64 << 10];
+    let count = tokio::time::timeout(Duration::from_secs(20), stream.read(&mut answer))
+        .await
+        .unwrap()
+        .unwrap();
+    let answer = String::from_utf8_lossy(&answer[..count]).into_owned();
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
 #[tokio::test]
 async fn a_body_that_is_too_large_is_refused_before_it_is_sent() {
     let served = serve(Node::new()).await;

@@ -365,8 +365,6 @@ impl Place<'_> {
 
 /// `indices.lifecycle.rollover.only_if_has_documents`: an empty index is as good as a new one.
 fn only_with_documents(metadata: &Metadata) -> bool {
-    let value = metadata
-        .cluster_settings
-        .get("indices.lifecycle.rollover.only_if_has_documents");
+    let value = metadata.cluster_setting("indices.lifecycle.rollover.only_if_has_documents");
     !value.is_some_and(|value| value.as_bool() == Some(false) || value.as_str() == Some("false"))
 }

@@ -213,6 +213,7 @@ fn from_stored(noted: NotedVersion, stored: Stored) -> Result<Metadata> {
             .into_iter()
             .collect(),
         cluster_settings: stored.cluster_settings,
+        configured_settings: SettingsMap::default(),
         placement: stored
             .placement
             .map(|json| Placement::parse(&json).map(Arc::new))

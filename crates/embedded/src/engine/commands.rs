@@ -125,8 +125,9 @@ impl Core {
         self.repositories
             .restores
             .check_kept(&command, &before.metadata, &after, self.now_ms())?;
-        if after.cluster_settings != before.metadata.cluster_settings {
-            ClusterSettings::check(&after.cluster_settings)?;
+        let settings = after.effective_cluster_settings();
+        if settings != before.metadata.effective_cluster_settings() {
+            ClusterSettings::check(&settings)?;
         }
         outcome.metadata = Some(Arc::clone(&after));
         Ok(Step {
@@ -238,8 +239,9 @@ impl Core {
             self.contexts.forget_tenant(tenant);
             self.search_pool.forget_tenant(tenant);
         }
-        if before.metadata.cluster_settings != next.metadata.cluster_settings
-            && let Err(error) = self.use_cluster_settings(&next.metadata.cluster_settings)
+        let settings = next.metadata.effective_cluster_settings();
+        if before.metadata.effective_cluster_settings() != settings
+            && let Err(error) = self.use_cluster_settings(&settings)
         {
             tracing::error!(%error, "cannot use the cluster settings");
         }

@@ -79,8 +79,6 @@ const SYNC_THREADS: usize = 4;
 const GET_THREADS: usize = 2;
 /// Commands, refreshes and flushes.
 const MAINTENANCE_THREADS: usize = 2;
-/// Snapshots and restores at a time.
-const SNAPSHOT_THREADS: usize = 2;
 /// Moves of shards between devices.
 const MOVE_THREADS: usize = 1;
 /// So that ids drawn for repositories are not those drawn for indices.
@@ -116,7 +114,8 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     }
 
     let mut random = fastrand::Rng::with_seed(config.seed ^ (config.now_ms)() as u64);
-    let metadata = load_metadata(&mut catalog, &mut random)?;
+    let mut metadata = load_metadata(&mut catalog, &mut random)?;
+    metadata.configured_settings = config.cluster_settings.clone();
     let catalog_version = Arc::new(CatalogVersion::new(&metadata.cluster_uuid, metadata.version));
     let tiers = Tiers::open(&config, &catalog_version.noted())?;
     let factory = shard_factory(&config, Arc::clone(&catalog_version));
@@ -179,7 +178,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         merge_pool: Pool::new("merge", config.merge_threads, QUEUE_LIMIT),
         move_pool: Pool::new("move", MOVE_THREADS, QUEUE_LIMIT),
         tiers,
-        snapshot_pool: Pool::new("snapshot", SNAPSHOT_THREADS, QUEUE_LIMIT),
+        snapshot_pool: Pool::new("snapshot", config.snapshot_threads, QUEUE_LIMIT),
         repositories: Repositories::new(
             Arc::clone(&config.object_stores),
             config.io.clone(),
@@ -205,7 +204,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         merges_left_behind: AtomicBool::new(false),
         config,
     });
-    let settings = core.state().metadata.cluster_settings.clone();
+    let settings = core.state().metadata.effective_cluster_settings();
     core.use_cluster_settings(&settings)?;
     core.disk_watch.observe();
 

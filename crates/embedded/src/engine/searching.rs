@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use firn_engine::query::Query;
@@ -52,13 +52,36 @@ pub(super) async fn on_search_pool<T: Send + 'static>(
     let (shared, mut its) = (Arc::clone(core), ctx.clone());
     let part = ctx.cancel.part();
     its.cancel = part.pausing(yield_now);
+    let begun = Arc::new(AtomicBool::new(false));
+    let begins = Arc::clone(&begun);
     let searching = run_on(&core.search_pool, ctx, move || {
+        begins.store(true, Ordering::Relaxed);
         // It may have waited long in the queue.
         its.check()?;
         metered(&its, || work(&shared, &its))
     });
-    let outcome = until_dropped(&part, searching).await;
+    let mut searching = pin!(until_dropped(&part, searching));
+    let patience = core.config.search_queue_wait_max;
+    let outcome = match tokio::time::timeout(patience, searching.as_mut()).await {
+        Ok(outcome) => outcome,
+        Err(_) if begun.load(Ordering::Relaxed) => searching.await,
+        // Dropped here, its work ends when its turn comes.
+        Err(_) => {
+            core.search_pool.count_rejected();
+            Err(queued_too_long(patience))
+        }
+    };
     outcome.map_err(|error| told(ctx, error))
+}
+
+/// Clients wait for some tens of seconds at most: a search that would begin after that is refused while its client listens.
+fn queued_too_long(patience: Duration) -> Error {
+    let reason = format!(
+        "rejected execution: the search waited in the search queue for [{}ms], the most that it may \
+         [thread_pool.search.queue_wait_max]",
+        patience.as_millis()
+    );
+    Error::new(ErrorKind::Rejected, reason)
 }
 
 /// What the client is told of a failure; what is kept from a tenant is in the log.

@@ -150,6 +150,11 @@ impl Pool {
         Ok(())
     }
 
+    /// Counts a request as rejected that its caller takes back because it waited too long.
+    pub fn count_rejected(&self) {
+        self.threads.workers.state.lock().lanes[self.lane].rejected += 1;
+    }
+
     /// Queues a job although the queue may be full: for work that belongs to a request already
     /// admitted. Once the pool is closing it runs on the calling thread.
     pub fn spawn_admitted(&self, flow: &Flow, job: impl FnOnce() + Send + 'static) {

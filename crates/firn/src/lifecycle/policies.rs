@@ -94,7 +94,7 @@ pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Du
 /// What `_cluster/settings` says.
 async fn poll_interval_of(engine: &dyn Engine) -> Option<Duration> {
     let metadata = engine.metadata(&RequestContext::new()).await.ok()?;
-    let text = metadata.cluster_settings.get(POLL_INTERVAL)?.as_str()?;
+    let text = metadata.cluster_setting(POLL_INTERVAL)?.as_str()?;
     let ms = firn_model::dates::parse_duration_ms(text).ok()?;
     Some(Duration::from_millis(ms))
 }

@@ -61,7 +61,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "flush", "force_merge", "clear_cache", "list_tasks", "cancel_tasks", "get_placement",
         "put_placement", "delete_placement", "propose_placement", "apply_placement", "delete_tenant",
         "get_tenant_deletion", "list_tenants", "put_tenant", "get_cluster_settings", "put_cluster_settings",
-        "cluster_stats", "cluster_state", "pending_tasks", "nodes_info", "nodes_stats", "cat_nodes", "cat_allocation",
+        "cluster_stats", "cluster_state", "pending_tasks", "nodes_info", "nodes_stats", "cat_nodes", "cat_nodeattrs", "cat_allocation",
         "cat_templates",
         "get_role", "put_role", "delete_role",
         "get_lifecycle", "put_lifecycle", "delete_lifecycle", "explain_lifecycle", "get_ilm_status", "start_ilm",

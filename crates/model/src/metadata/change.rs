@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cluster_commands::Lifetime;
 use super::{Command, IndexMetadata, Metadata, Outcome};
 use crate::names::resolve_date_math;
 use crate::{Error, Result};
@@ -95,7 +96,8 @@ impl Change<'_> {
                 data_streams,
                 global,
             } => self.add_indices(indices, data_streams, global.as_deref()),
-            Command::PutClusterSettings { settings } => self.put_cluster_settings(settings),
+            Command::PutClusterSettings { settings } => self.put_cluster_settings(settings, Lifetime::Persistent),
+            Command::PutTransientSettings { settings } => self.put_cluster_settings(settings, Lifetime::Transient),
         }
     }
 

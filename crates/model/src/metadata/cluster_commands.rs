@@ -1,24 +1,73 @@
-//! Settings of the cluster.
+//! Settings of the cluster: persistent, transient and configured ones.
 
 use serde_json::Value;
 
+use super::Metadata;
 use super::change::Change;
 use crate::names::matches_pattern;
-use crate::settings::definitions::{CLUSTER_DEFINITIONS, find};
+use crate::settings::definitions::{CLUSTER_DEFINITIONS, Definition, find};
 use crate::settings::{SettingsMap, flatten};
 use crate::{Error, Result};
 
+/// How long a setting of the cluster lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lifetime {
+    /// Until it is reset.
+    Persistent,
+    /// Until it is reset or the process ends.
+    Transient,
+}
+
+impl Lifetime {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Persistent => "persistent",
+            Self::Transient => "transient",
+        }
+    }
+
+    /// What firn knows of a setting.
+    fn definition(self, name: &str) -> Result<&'static Definition> {
+        find(CLUSTER_DEFINITIONS, name)
+            .ok_or_else(|| Error::illegal_argument(format!("{} setting [{name}], not recognized", self.name())))
+    }
+}
+
+impl Metadata {
+    /// A setting of the cluster: a transient one goes before a persistent one, and that before the node's configuration.
+    pub fn cluster_setting(&self, name: &str) -> Option<&Value> {
+        [
+            &self.transient_settings,
+            &self.cluster_settings,
+            &self.configured_settings,
+        ]
+        .into_iter()
+        .find_map(|settings| settings.get(name))
+    }
+
+    /// All settings of the cluster that are set, as [`Self::cluster_setting`] has them.
+    pub fn effective_cluster_settings(&self) -> SettingsMap {
+        let mut all = self.configured_settings.clone();
+        all.extend(self.cluster_settings.clone());
+        all.extend(self.transient_settings.clone());
+        all
+    }
+}
+
 impl Change<'_> {
     /// `null` resets, and may stand for a pattern.
-    pub(super) fn put_cluster_settings(&mut self, settings: &Value) -> Result<()> {
-        let mut next = self.next.cluster_settings.clone();
+    pub(super) fn put_cluster_settings(&mut self, settings: &Value, lifetime: Lifetime) -> Result<()> {
+        let present = match lifetime {
+            Lifetime::Persistent => &mut self.next.cluster_settings,
+            Lifetime::Transient => &mut self.next.transient_settings,
+        };
+        let mut next = present.clone();
         for (name, value) in flatten(settings, false)? {
             if value.is_null() && name.contains('*') {
                 next.retain(|existing, _| !matches_pattern(&name, existing));
                 continue;
             }
-            let definition = find(CLUSTER_DEFINITIONS, &name)
-                .ok_or_else(|| Error::illegal_argument(format!("persistent setting [{name}], not recognized")))?;
+            let definition = lifetime.definition(&name)?;
             if value.is_null() {
                 next.remove(&name);
             } else {
@@ -26,12 +75,26 @@ impl Change<'_> {
                 next.insert(name, value);
             }
         }
-        if next != self.next.cluster_settings {
-            self.next.cluster_settings = next;
+        if next != *present {
+            *present = next;
             self.changed();
         }
         Ok(())
     }
+}
+
+/// Whether `transient` settings would be taken, as [`super::Command::PutTransientSettings`] takes them.
+pub fn check_cluster_settings(transient: &Value) -> Result<()> {
+    for (name, value) in flatten(transient, false)? {
+        if value.is_null() && name.contains('*') {
+            continue;
+        }
+        let definition = Lifetime::Transient.definition(&name)?;
+        if !value.is_null() {
+            definition.kind.check(&name, &value)?;
+        }
+    }
+    Ok(())
 }
 
 /// Defaults of the cluster settings that firn knows and that are not in `set`, flat, as

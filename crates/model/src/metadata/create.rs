@@ -224,7 +224,7 @@ impl Change<'_> {
     }
 
     fn limit_of(&self, setting: &str) -> u64 {
-        let limit = match self.next.cluster_settings.get(setting) {
+        let limit = match self.next.cluster_setting(setting) {
             Some(value) => value.to_string(),
             None => cluster_default_of(setting).to_owned(),
         };
@@ -290,7 +290,7 @@ impl Change<'_> {
     /// `action.auto_create_index`: true, false, or patterns with `+` and `-` of which the first
     /// that matches decides.
     fn check_auto_create(&self, name: &str) -> Result<()> {
-        let setting = match self.next.cluster_settings.get("action.auto_create_index") {
+        let setting = match self.next.cluster_setting("action.auto_create_index") {
             None | Some(Value::Bool(true)) => return Ok(()),
             Some(Value::Bool(false)) => "false".to_owned(),
             Some(Value::String(text)) => text.clone(),

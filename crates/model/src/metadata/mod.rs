@@ -38,7 +38,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-pub use cluster_commands::cluster_setting_defaults;
+pub use cluster_commands::{check_cluster_settings, cluster_setting_defaults};
 pub use global_state::IDS_OF;
 pub use ilm_commands::IlmCommand;
 pub use indices::{Indices, OpenShards};
@@ -73,6 +73,10 @@ pub struct Metadata {
     pub index_templates: BTreeMap<String, Arc<IndexTemplate>>,
     /// `persistent` settings of `_cluster/settings`, flat.
     pub cluster_settings: SettingsMap,
+    /// `transient` settings of `_cluster/settings`, flat. They end with the process: the catalog does not hold them.
+    pub transient_settings: SettingsMap,
+    /// Settings of the cluster that the node's own configuration has, flat. The catalog does not hold them.
+    pub configured_settings: SettingsMap,
     /// Made once, when the data folder is new.
     pub cluster_uuid: String,
     /// Where tenants lie in new indices; `None`: where their hash says.
@@ -417,8 +421,13 @@ pub enum Command {
         /// Templates and settings of the cluster that come with them.
         global: Option<Box<GlobalState>>,
     },
-    /// `PUT /_cluster/settings`; `null` resets.
+    /// `persistent` settings of `PUT /_cluster/settings`; `null` resets.
     PutClusterSettings {
+        /// Nested or flat.
+        settings: Value,
+    },
+    /// `transient` settings of `PUT /_cluster/settings`; `null` resets.
+    PutTransientSettings {
         /// Nested or flat.
         settings: Value,
     },

@@ -169,7 +169,7 @@ impl Change<'_> {
     /// `slm.minimum_interval`: whoever types seconds for minutes fills a repository.
     fn check_interval(&self, schedule: &Schedule) -> Result<()> {
         const SETTING: &str = "slm.minimum_interval";
-        let set = self.next.cluster_settings.get(SETTING).and_then(Value::as_str);
+        let set = self.next.cluster_setting(SETTING).and_then(Value::as_str);
         let shortest = set.unwrap_or(MINIMUM_INTERVAL);
         let shortest_ms = parse_duration_setting_ms(SETTING, shortest)?;
         let interval_ms = schedule.next_interval_ms(self.now_ms);

@@ -54,6 +54,14 @@ impl Metadata {
                 true => SettingsMap::new(),
                 false => self.cluster_settings.clone(),
             },
+            transient_settings: match is_tenant {
+                true => SettingsMap::new(),
+                false => self.transient_settings.clone(),
+            },
+            configured_settings: match is_tenant {
+                true => SettingsMap::new(),
+                false => self.configured_settings.clone(),
+            },
             cluster_uuid: self.cluster_uuid.clone(),
             closed_tenants: Arc::new(
                 self.closed_tenants
