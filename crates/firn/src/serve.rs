@@ -335,6 +335,9 @@ fn embedded_config(settings: &ServeSettings, repositories: &Repositories) -> any
         write_threads: settings.write_threads,
         search_threads: settings.search_threads,
         merge_threads: settings.merge_threads,
+        snapshot_threads: settings.snapshot_threads,
+        search_queue_wait_max: settings.search_queue_wait_max,
+        cluster_settings: settings.cluster_settings.clone(),
         write_queue_limit: settings.write_queue,
         search_queue_limit: settings.search_queue,
         write_bytes_in_flight_max: settings.indexing_pressure_bytes,
@@ -377,6 +380,8 @@ async fn api_config(settings: &ServeSettings, address: SocketAddr, engine: &dyn 
         Arc::new(security::fill_random),
     );
     Ok(ApiConfig {
+        roles: settings.node_roles.clone().unwrap_or_else(|| defaults.roles.clone()),
+        attributes: settings.node_attributes.clone(),
         max_content_length: settings.http_max_content_bytes,
         body_memory_max: settings.indexing_pressure_bytes,
         shutdown_grace: settings.shutdown_grace,

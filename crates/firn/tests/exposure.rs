@@ -188,3 +188,38 @@ fn certificates_that_cannot_be_read_stop_the_start() {
         assert!(!folder.path("data").exists(), "nothing was opened");
     }
 }
+
+/// What a configuration of Elasticsearch says of the node is there after the start.
+#[test]
+fn a_node_is_what_its_elasticsearch_yml_says() {
+    let folder = Folder::new();
+    let node = folder.start(
+        &[
+            ("network.host", "127.0.0.1"),
+            ("node.roles", "data_hot,data_frozen"),
+            ("node.attr.rack", "r1"),
+            ("action.auto_create_index", "-secret*,+*"),
+            ("discovery.type", "single-node"),
+            ("thread_pool.snapshot.max", "4"),
+            ("indices.recovery.max_bytes_per_sec", "100mb"),
+        ],
+        None,
+    );
+    let client = node.client();
+    let attributes = client.get("/_cat/nodeattrs?h=attr,value").unwrap();
+    assert_eq!(attributes.text().trim(), "rack r1");
+    assert_eq!(client.get("/_cat/nodes?h=node.role").unwrap().text().trim(), "fh");
+    let info = client.get("/_nodes").unwrap().json();
+    let info = info["nodes"].as_object().unwrap().values().next().unwrap().clone();
+    assert_eq!(info["roles"], serde_json::json!(["data_hot", "data_frozen"]));
+    assert_eq!(info["attributes"]["rack"], "r1");
+    let write = |index: &str| {
+        let path = format!("/{index}/_doc");
+        client.json("POST", &path, &serde_json::json!({"a": 1})).unwrap().status
+    };
+    assert_eq!((write("secret-1"), write("open-1")), (404, 201));
+    // What is set while it runs goes before it.
+    let set = serde_json::json!({"persistent": {"action.auto_create_index": "true"}});
+    assert_eq!(client.json("PUT", "/_cluster/settings", &set).unwrap().status, 200);
+    assert_eq!(write("secret-1"), 201);
+}

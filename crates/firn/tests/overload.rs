@@ -210,6 +210,87 @@ fn a_thousand_heavy_searches_at_once() {
     assert!(peak_mb < 1024, "{peak_mb} MB resident");
 }
 
+/// Every search is answered while its client still listens: it has its turn, or hears that it will not have one.
+#[test]
+fn a_search_that_waits_too_long_is_refused() {
+    let (_folder, node) = start(&[
+        ("thread_pool.search.size", "1"),
+        ("thread_pool.search.queue_wait_max", "500ms"),
+    ]);
+    let heavy = heavy().to_string();
+    let mut streams: Vec<TcpStream> = (0..100)
+        .map(|_| send(&node, UNCACHED, "application/json", &heavy))
+        .collect();
+    let (mut answered, mut refused) = (0, 0);
+    for stream in &mut streams {
+        let (status, body) = receive(stream);
+        match status {
+            200 => answered += 1,
+            429 => {
+                assert_eq!(body["error"]["type"], "es_rejected_execution_exception", "{body}");
+                let reason = body["error"]["reason"].as_str().unwrap();
+                assert!(reason.contains("thread_pool.search.queue_wait_max"), "{reason}");
+                refused += 1;
+            }
+            _ => panic!("{status}: {body}"),
+        }
+    }
+    assert!(answered >= 1 && refused >= 50, "{answered} answered, {refused} refused");
+    let client = node.client();
+    wait_until("nothing runs", || busy(&client) == (0, 0, 0));
+    let stats = client.get("/_nodes/stats/thread_pool").unwrap().json();
+    let pool = &stats["nodes"].as_object().unwrap().values().next().unwrap()["thread_pool"]["search"];
+    assert_eq!(pool["rejected"], refused);
+}
+
+/// Each fuzzy word is an automaton that walks the dictionary: too many are counted before the first is made.
+#[test]
+fn too_many_fuzzy_words_are_refused_at_once() {
+    let (_folder, node) = start(&[]);
+    let client = node.client();
+    let words: Vec<String> = (0..2000).map(|n| format!("user:u{n}abc~2")).collect();
+    let query = |kind: &str| json!({"query": {kind: {"query": words.join(" ")}}});
+    let fuzzy: Vec<Value> = (0..2000)
+        .map(|n| json!({"fuzzy": {"user": format!("u{n}abc")}}))
+        .collect();
+    for body in [
+        query("query_string"),
+        json!({"query": {"simple_query_string": {"query": words.join(" ").replace("user:", ""), "fields": ["user"]}}}),
+        json!({"query": {"bool": {"should": fuzzy}}}),
+        json!({"query": {"match": {"user": {"query": "word ".repeat(2000), "fuzziness": 2}}}}),
+    ] {
+        let started = Instant::now();
+        let answer = client.json("POST", "/heavy/_search", &body).unwrap();
+        let took = started.elapsed();
+        assert_eq!(answer.status, 400, "{}", answer.text());
+        assert!(answer.text().contains("too many fuzzy clauses"), "{}", answer.text());
+        assert!(took < Duration::from_secs(2), "the refusal took {took:?}");
+    }
+}
+
+#[test]
+fn a_thousand_cheap_searches_in_one_request() {
+    let (_folder, node) = start(&[]);
+    let part =
+        |n: usize| format!("{{\"index\":\"heavy\"}}\n{{\"size\":1,\"query\":{{\"term\":{{\"user\":\"u{n}\"}}}}}}\n");
+    let body: String = (0..1000).map(part).collect();
+    let started = Instant::now();
+    let client = node.client();
+    let answer = client
+        .send("POST", "/_msearch", Some("application/x-ndjson"), body.as_bytes())
+        .unwrap();
+    let took = started.elapsed();
+    assert_eq!(answer.status, 200);
+    let answer = answer.json();
+    let responses = answer["responses"].as_array().unwrap();
+    assert_eq!(responses.len(), 1000);
+    for (n, response) in responses.iter().enumerate() {
+        assert_eq!(response["hits"]["hits"][0]["_source"]["n"], n, "{response}");
+    }
+    // Half a second in a debug build on two free cores.
+    assert!(took < Duration::from_secs(20), "a thousand searches took {took:?}");
+}
+
 #[test]
 fn limits_of_one_search() {
     let (_folder, node) = start(&[("indices.breaker.request.limit", "1mb"), ("search.max_buckets", "1000")]);

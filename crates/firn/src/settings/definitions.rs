@@ -1,5 +1,8 @@
 //! The table of settings: one entry each, everything else is printed or derived from it.
 
+pub(crate) use super::kinds::{DefaultValue, Kind};
+use super::kinds::{GIB, MIB};
+
 /// A setting.
 #[derive(Debug)]
 pub(crate) struct Definition {
@@ -32,83 +35,6 @@ impl Definition {
     }
 }
 
-/// The default of a setting.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum DefaultValue {
-    /// As if it had been typed.
-    Fixed(&'static str),
-    /// Found at start-up; the text says how.
-    Derived(&'static str),
-}
-
-/// The values a setting takes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
-    /// Any text that is not empty.
-    Text,
-    /// A host name or address.
-    Host,
-    /// 0 to 65535.
-    Port,
-    /// One path.
-    Path,
-    /// Paths, as a YAML list or separated by commas.
-    Paths,
-    /// A size in bytes with Elasticsearch's units (`512mb`, powers of 1024), inclusive bounds.
-    Bytes(u64, u64),
-    /// A size in bytes or a percentage of the machine's memory, at least so many bytes.
-    MemoryShare(u64),
-    /// A size in bytes, or a percentage of what the help says.
-    BytesOrShare,
-    /// A percentage or ratio of the disk that may be used, or the bytes that must stay free.
-    Watermark,
-    /// A time with Elasticsearch's units (`500ms`), or `-1` for never.
-    DurationOrNever,
-    /// A time with Elasticsearch's units.
-    Duration,
-    /// A whole number, inclusive bounds.
-    Count(u64, u64),
-    /// One of these words.
-    Choice(&'static [&'static str]),
-    /// Text that comes from the keystore and from nowhere else.
-    Secret,
-}
-
-impl Kind {
-    /// The unit or form, for the reference.
-    pub(crate) fn unit(self) -> String {
-        match self {
-            Self::Text => "text".to_owned(),
-            Self::Host => "host name or address".to_owned(),
-            Self::Port => "port, 0 to 65535".to_owned(),
-            Self::Path => "path".to_owned(),
-            Self::Paths => "list of paths".to_owned(),
-            Self::Bytes(min, max) => format!("bytes, {} to {}", print_bytes(min), print_bytes(max)),
-            Self::MemoryShare(min) => format!("bytes or % of memory, at least {}", print_bytes(min)),
-            Self::BytesOrShare => "bytes or %".to_owned(),
-            Self::Watermark => "% or ratio of the disk used, or bytes free".to_owned(),
-            Self::DurationOrNever => "time, or -1 for never".to_owned(),
-            Self::Duration => "time".to_owned(),
-            Self::Count(min, max) => format!("number, {min} to {max}"),
-            Self::Choice(words) => words.join(" or "),
-            Self::Secret => "secret".to_owned(),
-        }
-    }
-}
-
-const MIB: u64 = 1024 * 1024;
-const GIB: u64 = 1024 * MIB;
-
-fn print_bytes(bytes: u64) -> String {
-    match bytes {
-        0 => "0".to_owned(),
-        n if n % GIB == 0 => format!("{}gb", n / GIB),
-        n if n % MIB == 0 => format!("{}mb", n / MIB),
-        n if n % 1024 == 0 => format!("{}kb", n / 1024),
-        n => format!("{n}b"),
-    }
-}
-
 const BOOLEAN: Kind = Kind::Choice(&["true", "false"]);
 
 const NODE: &str = "Node";
@@ -138,6 +64,20 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         kind: Kind::Text,
         default: Derived("the host's name"),
         help: "Name of this node in answers and logs.",
+    },
+    Definition {
+        name: "node.roles",
+        section: NODE,
+        kind: Kind::Text,
+        default: Derived("data, master"),
+        help: "Roles of the node as a list, of Elasticsearch's (`master`, `data_hot`, `data_frozen`, …). `_nodes` and `_cat/nodes` print them; this one node does everything whatever they are.",
+    },
+    Definition {
+        name: "node.attr.*",
+        section: NODE,
+        kind: Kind::Text,
+        default: Derived("none"),
+        help: "An attribute of the node, such as `node.attr.rack`. `_nodes` and `_cat/nodeattrs` print it.",
     },
     Definition {
         name: "path.data",
@@ -178,8 +118,29 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         name: "http.host",
         section: HTTP,
         kind: Kind::Host,
-        default: Fixed("127.0.0.1"),
+        default: Derived("`network.host`, or `127.0.0.1`"),
         help: "Address to listen on. One that other machines can reach is refused without authentication and TLS (see [security](security.md)).",
+    },
+    Definition {
+        name: "network.host",
+        section: HTTP,
+        kind: Kind::Host,
+        default: Derived("`http.host`"),
+        help: "Address to listen on where `http.host` is not set, with the same conditions.",
+    },
+    Definition {
+        name: "http.bind_host",
+        section: HTTP,
+        kind: Kind::Host,
+        default: Derived("`http.host`"),
+        help: "Address to listen on, before `http.host`.",
+    },
+    Definition {
+        name: "network.bind_host",
+        section: HTTP,
+        kind: Kind::Host,
+        default: Derived("`network.host`"),
+        help: "Address to listen on where `http.host` is not set, before `network.host`.",
     },
     Definition {
         name: "http.port",
@@ -309,6 +270,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         kind: Kind::Count(1, 4096),
         default: Fixed("64"),
         help: "Requests to object stores that are on their way at a time, of all repositories together. More wait.",
+    },
+    Definition {
+        name: "indices.recovery.max_bytes_per_sec",
+        section: REPOSITORIES,
+        kind: Kind::Bytes(0, 1024 * GIB),
+        default: Derived("no limit"),
+        help: "Bytes per second that restores and cold mounts read of each repository without a `max_restore_bytes_per_sec` of its own. `0` is no limit.",
     },
     Definition {
         name: "s3.client.*.access_key",
@@ -500,6 +468,20 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         help: "Searches that may wait. More are answered with 429.",
     },
     Definition {
+        name: "thread_pool.search.queue_wait_max",
+        section: MEMORY,
+        kind: Kind::Duration,
+        default: Fixed("10s"),
+        help: "How long a search may wait for a search thread. One that waited longer is answered with 429. firn's own setting.",
+    },
+    Definition {
+        name: "thread_pool.snapshot.max",
+        section: MEMORY,
+        kind: Kind::Count(1, 1024),
+        default: Fixed("2"),
+        help: "Threads that make, read back and restore snapshots.",
+    },
+    Definition {
         name: "thread_pool.force_merge.size",
         section: MEMORY,
         kind: Kind::Count(1, 64),
@@ -561,6 +543,20 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         kind: Kind::Count(1, 10_000_000),
         default: Fixed("65536"),
         help: "Buckets that the aggregations of one search may make together.",
+    },
+    Definition {
+        name: "action.auto_create_index",
+        section: SEARCH,
+        kind: Kind::Text,
+        default: Fixed("true"),
+        help: "Whether a write makes an index that is missing: `true`, `false`, or patterns such as `-secret*,+*`. `_cluster/settings` goes before it.",
+    },
+    Definition {
+        name: "action.destructive_requires_name",
+        section: SEARCH,
+        kind: BOOLEAN,
+        default: Fixed("true"),
+        help: "Whether deleting indices needs their whole names. `_cluster/settings` goes before it.",
     },
     Definition {
         name: "search.max_repository_bytes",

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_norway::Value as Yaml;
 
 use super::SettingsError;
+use super::accepted::{self, Meaning};
 use super::definitions::{self, Definition, Kind};
 
 /// A configuration file is a page of text; more is a mistake, not a configuration.
@@ -133,7 +134,9 @@ impl Typed {
         }
         for (name, value) in flat {
             let source = Source::File(path.to_owned());
-            let definition = known(&name, &source)?;
+            let Some(definition) = self.known(&name, &value, &source)? else {
+                continue;
+            };
             let value = substitute(&value, environment).map_err(|reason| fail(format!("[{name}]: {reason}")))?;
             self.set(definition, &name, value, source)?;
         }
@@ -175,19 +178,38 @@ impl Typed {
         let Some((name, value)) = option.split_once('=') else {
             return Err(SettingsError(format!("-E {option} is not name=value")));
         };
-        let definition = known(name.trim(), &Source::Option)?;
-        self.set(definition, name.trim(), value.to_owned(), Source::Option)
+        match self.known(name.trim(), value, &Source::Option)? {
+            Some(definition) => self.set(definition, name.trim(), value.to_owned(), Source::Option),
+            None => Ok(()),
+        }
     }
-}
 
-fn known(name: &str, source: &Source) -> Result<&'static Definition, SettingsError> {
-    definitions::find(name).ok_or_else(|| {
-        let hint = match definitions::suggestion(name) {
-            Some(near) => format!(", did you mean [{near}]?"),
-            None => "; `firn settings` lists all there are".to_owned(),
-        };
-        SettingsError(format!("unknown setting [{name}] {source}{hint}"))
-    })
+    /// The setting of a name. `None`: Elasticsearch has it and firn takes it without effect, which is warned of.
+    fn known(
+        &mut self,
+        name: &str,
+        value: &str,
+        source: &Source,
+    ) -> Result<Option<&'static Definition>, SettingsError> {
+        if let Some(definition) = definitions::find(name) {
+            return Ok(Some(definition));
+        }
+        match accepted::find(name, value) {
+            Some(Meaning::Nothing(why)) => {
+                self.warnings
+                    .push(format!("setting [{name}] {source} has no effect here: {why}"));
+                Ok(None)
+            }
+            Some(Meaning::Refused(why)) => Err(SettingsError(format!("setting [{name}] {source}: {why}"))),
+            None => {
+                let hint = match definitions::suggestion(name) {
+                    Some(near) => format!(", did you mean [{near}]?"),
+                    None => "; `firn settings` lists all there are".to_owned(),
+                };
+                Err(SettingsError(format!("unknown setting [{name}] {source}{hint}")))
+            }
+        }
+    }
 }
 
 /// Nested maps become dotted names. Lists become comma-separated text.
@@ -295,6 +317,111 @@ mod tests {
         assert_eq!(value("search.max_buckets"), None);
     }
 
+    /// As packages and the guides of the frozen tier have it.
+    const ELASTICSEARCH_YML: &str = r#"
+# ======================== Elasticsearch Configuration =========================
+cluster.name: logs-prod
+node.name: ${HOSTNAME:es-frozen-1}
+node.roles: [ data_hot, data_content, data_frozen, master, ingest ]
+node.attr.rack: r1
+node:
+  attr:
+    zone: eu-central-1a
+path.data: /var/lib/elasticsearch
+path.logs: /var/log/elasticsearch
+path.repo: ["/mnt/backups"]
+bootstrap.memory_lock: true
+network.host: 127.0.0.1
+http.port: 9200-9300
+transport.port: 9300
+discovery.type: single-node
+discovery.seed_hosts: ["es-1", "es-2"]
+cluster.initial_master_nodes: ["es-1"]
+gateway.recover_after_data_nodes: 1
+action.auto_create_index: "-secret*,+*"
+action.destructive_requires_name: true
+indices.recovery.max_bytes_per_sec: 500mb
+thread_pool.snapshot.max: 10
+thread_pool.write.queue_size: 1000
+xpack.searchable.snapshot.shared_cache.size: 90%
+xpack.ml.enabled: false
+xpack.monitoring.collection.enabled: true
+xpack.security.enabled: false
+xpack.security.enrollment.enabled: true
+xpack.security.transport.ssl:
+  enabled: true
+  verification_mode: certificate
+  keystore.path: certs/transport.p12
+http.cors.enabled: true
+http.cors.allow-origin: "*"
+ingest.geoip.downloader.enabled: false
+"#;
+
+    #[test]
+    fn an_elasticsearch_yml_starts_firn() {
+        let typed = load_yaml(ELASTICSEARCH_YML, &[], &[]).expect("settings");
+        let settings = crate::settings::ServeSettings::validate(&typed).expect("valid settings");
+        assert_eq!(settings.node_name, "es-frozen-1");
+        assert_eq!(settings.node_roles.as_ref().map(Vec::len), Some(5));
+        assert_eq!(settings.node_attributes["rack"], "r1");
+        assert_eq!(settings.node_attributes["zone"], "eu-central-1a");
+        assert_eq!(settings.http_address.socket.to_string(), "127.0.0.1:9200");
+        assert_eq!(settings.snapshot_threads, 10);
+        assert_eq!(settings.cluster_settings["action.auto_create_index"], "-secret*,+*");
+        assert_eq!(
+            settings.repositories.clients["indices.recovery.max_bytes_per_sec"],
+            "500mb"
+        );
+        assert_eq!(settings.security_enabled, Some(false));
+        let without_effect = [
+            "bootstrap.memory_lock",
+            "cluster.initial_master_nodes",
+            "discovery.seed_hosts",
+            "discovery.type",
+            "gateway.recover_after_data_nodes",
+            "http.cors.allow-origin",
+            "http.cors.enabled",
+            "ingest.geoip.downloader.enabled",
+            "path.logs",
+            "transport.port",
+            "xpack.ml.enabled",
+            "xpack.monitoring.collection.enabled",
+            "xpack.security.enrollment.enabled",
+            "xpack.security.transport.ssl.enabled",
+            "xpack.security.transport.ssl.keystore.path",
+            "xpack.security.transport.ssl.verification_mode",
+        ];
+        for name in without_effect {
+            let about: Vec<&String> = typed
+                .warnings
+                .iter()
+                .filter(|line| line.contains(&format!("[{name}]")))
+                .collect();
+            assert_eq!(about.len(), 1, "{name}: {about:?}");
+            assert!(about[0].contains("has no effect here: "), "{}", about[0]);
+        }
+        assert_eq!(typed.warnings.len(), without_effect.len(), "{:#?}", typed.warnings);
+    }
+
+    #[test]
+    fn what_elasticsearch_does_not_know_is_refused() {
+        for (yaml, part) in [
+            (
+                "xpack.security.enabld: true\n",
+                "did you mean [xpack.security.enabled]?",
+            ),
+            ("node.rols: [master]\n", "did you mean [node.roles]?"),
+            ("network.hots: 0.0.0.0\n", "did you mean [network.host]?"),
+            (
+                "cluster.initial_master_node: a\n",
+                "unknown setting [cluster.initial_master_node]",
+            ),
+        ] {
+            let error = load_yaml(yaml, &[], &[]).expect_err("an error").0;
+            assert!(error.contains(part), "{yaml}: {error}");
+        }
+    }
+
     #[test]
     fn later_sources_win() {
         let check = |environment: &[(&str, &str)], options: &[&str], expect: &str, from: &str| {
@@ -341,7 +468,12 @@ mod tests {
         check("node.name: ${NOWHERE_AT_ALL}\n", &[], "NOWHERE_AT_ALL is not set");
         check("a: [\n", &[], "firn.yml");
         check("", &["http.port"], "is not name=value");
-        check("", &["discovery.seed_hosts=true"], "`firn settings` lists");
+        check("", &["frobnicate=true"], "`firn settings` lists");
+        check(
+            "xpack.security.http.ssl.client_authentication: required\n",
+            &[],
+            "would not refuse whom Elasticsearch would refuse by it",
+        );
         check("bootstrap.password: x\n", &[], "firn keystore add bootstrap.password");
         check("", &["bootstrap.password=x"], "given with -E: it is a secret");
     }

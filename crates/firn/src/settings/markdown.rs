@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::accepted::WITHOUT_EFFECT;
 use super::definitions::{DEFINITIONS, DefaultValue, Definition, Kind, environment_name};
 
 /// `docs/operate/settings.md`.
@@ -11,7 +12,7 @@ pub(crate) fn markdown() -> String {
          <!-- Printed by `firn settings --markdown` from crates/firn/src/settings/definitions.rs; a test compares. -->\n\n\
          A setting is typed in a YAML file (`firn serve -c firn.yml`, nested or with dotted names, `${NAME:default}` \
          takes a variable), as an environment variable, or on the command line (`-E name=value`). Later ones win: \
-         default, file, environment, `-E`, flag. A name that firn does not know stops the start with a suggestion.\n",
+         default, file, environment, `-E`, flag. A name that neither firn nor Elasticsearch knows stops the start with a suggestion.\n",
     );
     for_each_section(|section, definitions| {
         let _ = write!(
@@ -37,6 +38,16 @@ pub(crate) fn markdown() -> String {
             );
         }
     });
+    page.push_str(
+        "\n## Without effect\n\nSo that an `elasticsearch.yml` that works elsewhere starts firn, these names of Elasticsearch are taken. \
+         Each is warned of in the log. A name with `*` stands for all that begin like it. Settings that restrict access and that \
+         firn does not have (client certificates, IP filters, FIPS mode) stop the start instead.\n\n\
+         | settings | why |\n| --- | --- |\n",
+    );
+    for group in WITHOUT_EFFECT {
+        let names: Vec<String> = group.names.iter().map(|name| format!("`{name}`")).collect();
+        let _ = writeln!(page, "| {} | {} |", names.join(", "), group.why);
+    }
     page
 }
 

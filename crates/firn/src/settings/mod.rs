@@ -5,8 +5,10 @@
 //! [`definitions`] is the only place that knows a setting's name, default, unit, help and check;
 //! `--help`, `docs/operate/settings.md` and the error messages are printed from it.
 
+pub(crate) mod accepted;
 pub(crate) mod address;
 pub(crate) mod definitions;
+mod kinds;
 pub(crate) mod load;
 pub(crate) mod markdown;
 mod serve;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use firn_api::DiscoverLimits;
 use firn_control::SessionLimits;
+use firn_model::settings::SettingsMap;
 use serde_json::{Map, Value as Json};
 
 use super::SettingsError;
@@ -66,6 +67,11 @@ pub(crate) struct KeepRecords {
 pub(crate) struct ServeSettings {
     pub(crate) cluster_name: String,
     pub(crate) node_name: String,
+    /// `None`: those that a node has by itself.
+    pub(crate) node_roles: Option<Vec<String>>,
+    pub(crate) node_attributes: BTreeMap<String, String>,
+    /// Settings of `_cluster/settings` that were typed.
+    pub(crate) cluster_settings: SettingsMap,
     pub(crate) path_data: PathBuf,
     pub(crate) path_warm: Option<PathBuf>,
     pub(crate) path_cold: Option<PathBuf>,
@@ -88,6 +94,8 @@ pub(crate) struct ServeSettings {
     pub(crate) write_queue: usize,
     pub(crate) search_threads: usize,
     pub(crate) search_queue: usize,
+    pub(crate) search_queue_wait_max: Duration,
+    pub(crate) snapshot_threads: usize,
     pub(crate) merge_threads: usize,
     pub(crate) flood_stage: FloodStage,
     pub(crate) flood_stage_headroom_bytes: u64,
@@ -130,7 +138,7 @@ pub(crate) struct RepositorySettings {
     pub(crate) path_repo: Vec<PathBuf>,
     pub(crate) allowed_urls: Vec<String>,
     pub(crate) requests_max: usize,
-    /// Settings of clients, without secrets.
+    /// Settings of clients, without secrets; and `indices.recovery.max_bytes_per_sec`.
     pub(crate) clients: BTreeMap<String, String>,
 }
 
@@ -139,11 +147,14 @@ impl ServeSettings {
     pub(crate) fn validate(typed: &Typed) -> Result<Self, SettingsError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let values = Values(typed);
-        let host = values.text("http.host")?.expect("a fixed default");
+        let host = values.host()?;
         let port = u16::try_from(values.number("http.port")?.expect("a fixed default")).expect("checked bounds");
         let settings = Self {
             cluster_name: values.text("cluster.name")?.expect("a fixed default"),
             node_name: values.text("node.name")?.unwrap_or_else(host_name),
+            node_roles: values.roles()?,
+            node_attributes: values.attributes()?,
+            cluster_settings: values.cluster_settings()?,
             path_data: values.paths("path.data")?.pop().expect("one path"),
             path_warm: values.path("path.data.warm")?,
             path_cold: values.path("path.data.cold")?,
@@ -173,6 +184,10 @@ impl ServeSettings {
             write_queue: values.count("thread_pool.write.queue_size")?.expect("a fixed default"),
             search_threads: values.count("thread_pool.search.size")?.unwrap_or(cores * 3 / 2 + 1),
             search_queue: values.count("thread_pool.search.queue_size")?.expect("a fixed default"),
+            search_queue_wait_max: values
+                .duration("thread_pool.search.queue_wait_max")?
+                .expect("a duration that cannot be never"),
+            snapshot_threads: values.count("thread_pool.snapshot.max")?.expect("a fixed default"),
             merge_threads: values.count("thread_pool.force_merge.size")?.expect("a fixed default"),
             flood_stage: match values.get("cluster.routing.allocation.disk.watermark.flood_stage")? {
                 Some(Value::Share(share)) => FloodStage::UsedShare(share),
@@ -247,6 +262,10 @@ impl ServeSettings {
     }
 }
 
+/// The family of the node's attributes.
+const ATTRIBUTES: &str = "node.attr.*";
+const RECOVERY_RATE: &str = "indices.recovery.max_bytes_per_sec";
+
 /// Reads settings by name with their kind's type.
 struct Values<'a>(&'a Typed);
 
@@ -272,7 +291,16 @@ impl Values<'_> {
 
     fn repositories(&self) -> Result<RepositorySettings, SettingsError> {
         let mut clients = BTreeMap::new();
+        if self.maybe_bytes(RECOVERY_RATE)?.is_some() {
+            clients.extend(
+                self.typed(RECOVERY_RATE)
+                    .map(|text| (RECOVERY_RATE.to_owned(), text.to_owned())),
+            );
+        }
         for (name, definition) in self.0.of_families() {
+            if definition.name == ATTRIBUTES {
+                continue;
+            }
             let Some((text, source)) = self.0.get(name) else {
                 continue;
             };
@@ -286,6 +314,56 @@ impl Values<'_> {
             requests_max: self.count("repositories.max_requests")?.expect("a fixed default"),
             clients,
         })
+    }
+
+    fn typed(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|(text, _)| text)
+    }
+
+    /// The address to listen on, in Elasticsearch's order.
+    fn host(&self) -> Result<String, SettingsError> {
+        for name in ["http.bind_host", "http.host", "network.bind_host", "network.host"] {
+            if let Some(host) = self.text(name)? {
+                return Ok(host);
+            }
+        }
+        Ok("127.0.0.1".to_owned())
+    }
+
+    fn roles(&self) -> Result<Option<Vec<String>>, SettingsError> {
+        const NAME: &str = "node.roles";
+        let Some((text, source)) = self.0.get(NAME) else {
+            return Ok(None);
+        };
+        let roles = text.split(',').map(str::trim).filter(|role| !role.is_empty());
+        let roles: Vec<String> = roles.map(str::to_owned).collect();
+        match roles.iter().find(|role| !firn_api::is_node_role(role)) {
+            None => Ok(Some(roles)),
+            Some(role) => Err(SettingsError(format!(
+                "setting [{NAME}] {source}: unknown role [{role}], it is none of Elasticsearch's"
+            ))),
+        }
+    }
+
+    fn attributes(&self) -> Result<BTreeMap<String, String>, SettingsError> {
+        let attributes = self
+            .0
+            .of_families()
+            .filter(|(_, definition)| definition.name == ATTRIBUTES);
+        let start = ATTRIBUTES.len() - 1;
+        Ok(attributes
+            .filter_map(|(name, _)| Some((name[start..].to_owned(), self.typed(name)?.to_owned())))
+            .collect())
+    }
+
+    fn cluster_settings(&self) -> Result<SettingsMap, SettingsError> {
+        let mut settings = SettingsMap::new();
+        for name in ["action.auto_create_index", "action.destructive_requires_name"] {
+            if let (Some(_), Some(text)) = (self.typed(name), self.text(name)?) {
+                settings.insert(name.to_owned(), text.into());
+            }
+        }
+        Ok(settings)
     }
 
     fn size(&self, name: &str) -> Result<Size, SettingsError> {
@@ -427,6 +505,40 @@ mod tests {
         assert_eq!(settings.max_buckets, 65_536);
         assert_eq!(settings.flat["http.port"], "9200");
         assert!(!settings.node_name.is_empty());
+    }
+
+    #[test]
+    fn hosts_have_elasticsearch_s_order() {
+        let check = |options: &[&str], expect: &str| {
+            let settings = validate(options).expect("settings");
+            assert_eq!(settings.http_address.socket.ip().to_string(), expect, "{options:?}");
+        };
+        let (network, http, bind) = (
+            "network.host=127.0.0.2",
+            "http.host=127.0.0.3",
+            "http.bind_host=127.0.0.4",
+        );
+        check(&[network], "127.0.0.2");
+        check(&[network, http], "127.0.0.3");
+        check(&[network, http, bind], "127.0.0.4");
+        let open = validate(&["network.host=0.0.0.0"]).expect("settings");
+        assert!(open.http_address.is_exposed);
+    }
+
+    #[test]
+    fn a_node_has_roles_and_attributes() {
+        let settings = validate(&["node.roles=data_hot, data_frozen", "node.attr.rack=r1"]).expect("settings");
+        assert_eq!(
+            settings.node_roles,
+            Some(vec!["data_hot".to_owned(), "data_frozen".to_owned()])
+        );
+        assert_eq!(settings.node_attributes["rack"], "r1");
+        assert_eq!(
+            validate(&["node.roles="]).expect("settings").node_roles,
+            Some(Vec::new())
+        );
+        let error = validate(&["node.roles=data_frosen"]).expect_err("an error").0;
+        assert!(error.contains("unknown role [data_frosen]"), "{error}");
     }
 
     #[test]

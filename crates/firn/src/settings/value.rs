@@ -33,7 +33,7 @@ pub(crate) fn check(definition: &Definition, text: &str) -> Result<Value, String
     match definition.kind {
         Kind::Text => nonempty(text).map(Value::Text),
         Kind::Host => host(text).map(Value::Text),
-        Kind::Port => number(text, 0, u64::from(u16::MAX)).map(Value::Number),
+        Kind::Port => number(first_port(text), 0, u64::from(u16::MAX)).map(Value::Number),
         Kind::Path => Ok(Value::Paths(vec![PathBuf::from(nonempty(text)?)])),
         Kind::Paths => Ok(Value::Paths(paths(text))),
         Kind::Bytes(min, max) => {
@@ -85,6 +85,14 @@ fn host(text: &str) -> Result<String, String> {
         ));
     }
     Ok(text)
+}
+
+/// Elasticsearch takes the first free one of a range such as `9200-9300`; firn takes the first.
+fn first_port(text: &str) -> &str {
+    match text.split_once('-') {
+        Some((first, last)) if last.parse::<u16>().is_ok() => first,
+        _ => text,
+    }
 }
 
 fn number(text: &str, min: u64, max: u64) -> Result<u64, String> {
@@ -187,6 +195,7 @@ mod tests {
     fn reads_values() {
         let check = |name: &str, text: &str, expect: Value| assert_eq!(check_setting(name, text), Ok(expect), "{name}");
         check("http.port", " 9201 ", Value::Number(9201));
+        check("http.port", "9200-9300", Value::Number(9200));
         check("http.host", "[::1]", Value::Text("::1".to_owned()));
         check("http.max_content_length", "10mb", Value::Bytes(10 << 20));
         check(

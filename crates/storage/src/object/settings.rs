@@ -23,6 +23,8 @@ pub(super) struct Common {
 
 /// Elasticsearch's default of `max_snapshot_bytes_per_sec`.
 const SNAPSHOT_BYTES_PER_SECOND: u64 = 40 << 20;
+/// The node's bound of restores, beside the settings of clients.
+const RECOVERY_RATE: &str = "indices.recovery.max_bytes_per_sec";
 /// More would keep a request alive for minutes.
 const RETRIES_MAX: u64 = 20;
 
@@ -143,6 +145,15 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// That of the repository, or else the node's.
+    fn restore_rate(&mut self) -> Result<Option<u64>> {
+        let of_node = match self.clients.get(RECOVERY_RATE) {
+            Some(text) => Some(parse_bytes_setting(RECOVERY_RATE, text)?).filter(|rate| *rate > 0),
+            None => None,
+        };
+        self.rate("max_restore_bytes_per_sec", of_node)
+    }
+
     pub(super) fn duration(&mut self, name: &str, default: Duration) -> Result<Duration> {
         let Some(text) = self.either(name)? else {
             return Ok(default);
@@ -167,7 +178,7 @@ impl<'a> Fields<'a> {
         Ok(Common {
             is_readonly: self.boolean("readonly", false)?,
             snapshot_bytes_per_second: self.rate("max_snapshot_bytes_per_sec", Some(SNAPSHOT_BYTES_PER_SECOND))?,
-            restore_bytes_per_second: self.rate("max_restore_bytes_per_sec", None)?,
+            restore_bytes_per_second: self.restore_rate()?,
             retries_max: retries_max.transpose()?,
         })
     }

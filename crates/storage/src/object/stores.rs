@@ -26,7 +26,8 @@ pub struct StoresConfig {
     pub umask: u32,
     /// `repositories.url.allowed_urls`: addresses that repositories of type `url` may begin with; `*` for any rest.
     pub allowed_urls: Vec<String>,
-    /// Settings of clients (`s3.client.NAME.endpoint`), those of the keystore among them.
+    /// Settings of clients (`s3.client.NAME.endpoint`), those of the keystore among them; and
+    /// `indices.recovery.max_bytes_per_sec`, which holds for repositories without a `max_restore_bytes_per_sec`.
     pub clients: BTreeMap<String, String>,
     /// Variables that cloud stores know: their names begin with `AWS_`, `GOOGLE_` or `AZURE_`.
     pub environment: Vec<(String, String)>,
