@@ -214,6 +214,7 @@ fn from_stored(noted: NotedVersion, stored: Stored) -> Result<Metadata> {
             .collect(),
         cluster_settings: stored.cluster_settings,
         configured_settings: SettingsMap::default(),
+        transient_settings: SettingsMap::default(),
         placement: stored
             .placement
             .map(|json| Placement::parse(&json).map(Arc::new))
