@@ -342,9 +342,10 @@ impl Catalog {
         let Ok(database) = self.connect() else {
             return failure(error, true);
         };
-        // Settings of the node are in no file.
+        // Settings of the node, and those until the next start, are in no file.
         let stored = Self::read(&database).map(|stored| Metadata {
             configured_settings: new.configured_settings.clone(),
+            transient_settings: new.transient_settings.clone(),
             ..stored
         });
         match stored {
