@@ -176,7 +176,10 @@ impl Run<'_> {
         let (name, version) = (format!("template-{}", self.random.u64(0..TEMPLATES)), self.fresh());
         let command = Command::PutIndexTemplate {
             name: name.clone(),
-            body: json!({"index_patterns": [format!("{name}-*")], "version": version, "_meta": {"pad": "x".repeat(self.random.usize(0..3000))}}),
+            body: json!({
+                "index_patterns": [format!("{name}-*")], "version": version,
+                "_meta": {"pad": "x".repeat(self.random.usize(0..3000))},
+            }),
             create: false,
         };
         let outcome = self.node().execute(command);
