@@ -205,7 +205,6 @@ fn a_flipped_bit_changes_no_answer() {
     ] {
         assert!(has(ending), "{ending}: {files:?}");
     }
-    println!("seed {SEED:#x}");
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut told: BTreeMap<String, u64> = BTreeMap::new();
     for number in 0..FLIPS {
@@ -223,7 +222,7 @@ fn a_flipped_bit_changes_no_answer() {
         for round in 0..2 {
             for (question, (answer, expected)) in answers(&node, "logs").into_iter().zip(&expected).enumerate() {
                 let flipped = format!(
-                    "{} at {position}.{bit}, question {question}, round {round}",
+                    "seed {SEED:#x}: {} at {position}.{bit}, question {question}, round {round}",
                     file.display()
                 );
                 match answer {
