@@ -237,7 +237,7 @@ fn a_search_that_waits_too_long_is_refused() {
     }
     assert!(answered >= 1 && refused >= 50, "{answered} answered, {refused} refused");
     let client = node.client();
-    wait_until("nothing runs", || busy(&client) == (0, 0, 0));
+    wait_until("nothing runs", || busy(client) == (0, 0, 0));
     let stats = client.get("/_nodes/stats/thread_pool").unwrap().json();
     let pool = &stats["nodes"].as_object().unwrap().values().next().unwrap()["thread_pool"]["search"];
     assert_eq!(pool["rejected"], refused);

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 /// What a file is to firn. Each class has its own way to find damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// The catalog, and each index's copy of what it says of that index.
     Catalog,
+    /// What tells a lost or old catalog, and copies of what it says; the mark of a control file, and room held back.
+    CatalogCopy,
     Control,
     SavedObject,
     SavedList,
@@ -36,8 +37,9 @@ pub enum Class {
 }
 
 impl Class {
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Catalog,
+        Self::CatalogCopy,
         Self::Control,
         Self::SavedObject,
         Self::SavedList,
@@ -68,7 +70,9 @@ impl Class {
     pub fn of(path: &Path) -> Option<Self> {
         let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
         Some(match parts[..] {
-            [_, "catalog.redb"] | [_, "indices", _, "index.json"] => Self::Catalog,
+            [_, "catalog.redb"] => Self::Catalog,
+            [_, "catalog.copy" | "catalog.version" | "control.exists" | "reserve"] => Self::CatalogCopy,
+            [_, "indices", _, "index.json"] => Self::CatalogCopy,
             [_, "control", "control"] => Self::Control,
             [_, "control", "saved", _, "_list"] => Self::SavedList,
             [_, "control", "saved", ..] => Self::SavedObject,
@@ -101,7 +105,8 @@ impl Class {
     pub fn is_copy(self) -> bool {
         matches!(
             self,
-            Self::SavedList
+            Self::CatalogCopy
+                | Self::SavedList
                 | Self::Lock
                 | Self::WalNotes
                 | Self::MountManifest
