@@ -102,7 +102,7 @@ impl Store {
         let state = parse(&bytes).map_err(|reason| {
             Error::internal(format!(
                 "refusing to start: the record of users, API keys and tenants in [{}] is damaged: {reason}; put back a \
-                 copy of it, or move it away to begin with none",
+                 copy of it, or move it away and start once with --start-without-users",
                 self.path.display()
             ))
         })?;
@@ -216,6 +216,6 @@ mod tests {
             reason.contains("[/data/control/control] is damaged: its checksum is ["),
             "{reason}"
         );
-        assert!(reason.ends_with("or move it away to begin with none"), "{reason}");
+        assert!(reason.ends_with("or move it away and start once with --start-without-users"), "{reason}");
     }
 }

@@ -1,4 +1,4 @@
-//! Runs every command of README's tour, of the walk through the tiers, and of the Discover API's page, against a firn of its own.
+//! Runs every command of README's tour, of the walk through the tiers, of the Discover API's page, and of the page on recovery, against a firn of its own.
 //!
 //! Between `<!-- tour -->` and `<!-- /tour -->`, each ```` ```sh ```` block is run by bash in one
 //! folder, one after another; the ```` ```text ```` block that follows holds lines that its output must contain,
@@ -66,6 +66,13 @@ fn walk(page: &str, steps_min: usize, settings: &[(&str, &str)]) {
         settings: settings.iter().map(setting).collect(),
     };
     let node = Node::start(binary, folder.path(), &options).unwrap();
+    run(page, steps, folder.path(), node.port(), &|| node.log());
+    node.stop().unwrap();
+}
+
+/// Runs steps one after another in a folder, against a server at a port.
+fn run(page: &str, steps: Vec<Step>, folder: &Path, port: u16, log: &dyn Fn() -> String) {
+    let binary = Path::new(env!("CARGO_BIN_EXE_firn"));
     // The tour calls `firn`, as after `make run` with target/release in the path.
     let path = format!(
         "{}:{}",
@@ -75,12 +82,13 @@ fn walk(page: &str, steps_min: usize, settings: &[(&str, &str)]) {
     for step in steps {
         let script = step
             .script
-            .replace("127.0.0.1:9200", &format!("127.0.0.1:{}", node.port()));
-        let script = script.replace("localhost:9200", &format!("127.0.0.1:{}", node.port()));
+            .replace("127.0.0.1:9200", &format!("127.0.0.1:{port}"))
+            .replace("localhost:9200", &format!("127.0.0.1:{port}"))
+            .replace("--port 9200", &format!("--port {port}"));
         let output = Command::new("bash")
             .args(["-euo", "pipefail", "-c", &script])
             .env("PATH", &path)
-            .current_dir(folder.path())
+            .current_dir(folder)
             .output()
             .unwrap();
         let text = format!(
@@ -93,7 +101,7 @@ fn walk(page: &str, steps_min: usize, settings: &[(&str, &str)]) {
             "{page}:{}: {}\nfailed:\n{text}\nlog:\n{}",
             step.line,
             step.script,
-            node.log()
+            log()
         );
         for pattern in &step.shows {
             assert!(
@@ -104,7 +112,6 @@ fn walk(page: &str, steps_min: usize, settings: &[(&str, &str)]) {
             );
         }
     }
-    node.stop().unwrap();
 }
 
 #[test]
@@ -127,4 +134,33 @@ fn every_command_of_the_walk_through_the_tiers_works() {
 #[test]
 fn every_command_of_the_discover_api_works() {
     walk("docs/discover-api.md", 2, &[]);
+}
+
+/// Stops the server that a page started when its test fails.
+struct Stopped<'a>(&'a Path);
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        if let Ok(pid) = std::fs::read_to_string(self.0.join("firn.pid")) {
+            let _ = Command::new("kill").arg(pid.trim()).status();
+        }
+    }
+}
+
+/// The page starts and stops its server itself.
+#[test]
+fn every_command_of_the_page_on_recovery_works() {
+    let page = "docs/operate/recovery.md";
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let steps = steps(&std::fs::read_to_string(root.join(page)).unwrap());
+    assert!(steps.len() >= 8, "{page} has only {} steps", steps.len());
+    let folder = tempfile::tempdir().unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let _stopped = Stopped(folder.path());
+    let log = || std::fs::read_to_string(folder.path().join("firn.log")).unwrap_or_default();
+    run(page, steps, folder.path(), port, &log);
 }
