@@ -288,6 +288,7 @@ fn path_of(pattern: &str, index: &str) -> String {
         ("{name}", "*"),
         ("{fields}", "*"),
         ("{metric}", "_all"),
+        ("{index_metric}", "_all"),
         ("{node_id}", "_all"),
         ("{task_id}", "x:1"),
         ("{scroll_id}", "x"),
