@@ -89,11 +89,10 @@ impl SegmentGroups {
     /// What stands for the document's group in this segment; `None`: it has no value. Fails if it
     /// has several.
     pub(super) fn read(&self, doc: DocId) -> Result<Option<u64>> {
-        self.key.single_raw(doc).map_err(|()| {
-            Error::illegal_argument(format!(
-                "failed to collapse {doc}, the collapse field must be single valued"
-            ))
-        })
+        // Elasticsearch names the number of the document, which would tell a tenant how many of others' come before it.
+        self.key
+            .single_raw(doc)
+            .map_err(|()| Error::illegal_argument("failed to collapse, the collapse field must be single valued"))
     }
 
     /// The document's group.

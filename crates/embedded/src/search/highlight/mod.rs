@@ -129,7 +129,7 @@ impl HighlightPlan {
             let mut values = field.values(source);
             match &self.budget {
                 Some(budget) => self.spend(cut(&mut values, budget.field_chars)),
-                None => self.check_length(doc, field, &values)?,
+                None => self.check_length(field, &values)?,
             }
             if values.iter().all(String::is_empty) {
                 continue;
@@ -163,8 +163,9 @@ impl HighlightPlan {
         }
     }
 
-    /// Long texts cost time for every hit; who wants them cut instead says so.
-    fn check_length(&self, doc: DocId, field: &FieldPlan, values: &[String]) -> Result<()> {
+    /// Long texts cost time for every hit; who wants them cut instead says so. Unlike in Elasticsearch the error has no number of
+    /// the document: it would tell a tenant how many of others' come before it.
+    fn check_length(&self, field: &FieldPlan, values: &[String]) -> Result<()> {
         // A separator stands between two values.
         let separators = values.len().saturating_sub(1);
         let length = separators + values.iter().map(|value| value.chars().count()).sum::<usize>();
@@ -174,7 +175,7 @@ impl HighlightPlan {
             return Ok(());
         }
         Err(Error::illegal_argument(format!(
-            "The length [{}] of field [{}] in doc[{doc}]/index[{}] exceeds the [index.highlight.max_analyzed_offset] \
+            "The length [{}] of field [{}] in index[{}] exceeds the [index.highlight.max_analyzed_offset] \
              limit [{max}]. To avoid this error, set the query parameter [max_analyzed_offset] to a value less than \
              index setting [{max}] and this will tolerate long field values by truncating them.",
             length, field.name, self.index

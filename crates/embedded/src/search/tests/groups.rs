@@ -152,7 +152,7 @@ fn collapsing_is_refused_where_elasticsearch_does() {
     );
     refused(
         json!({"collapse": {"field": "status"}}),
-        "failed to collapse 0, the collapse field must be single valued",
+        "failed to collapse, the collapse field must be single valued",
     );
     refused(
         json!({"collapse": {"field": "id"}, "sort": ["size"], "search_after": [1]}),

@@ -350,7 +350,7 @@ fn refusals() {
     let error = limited(json!({"highlight_query": query})).unwrap_err();
     assert_eq!(
         error.reason(),
-        "The length [59] of field [t] in doc[1]/index[test] exceeds the [index.highlight.max_analyzed_offset] limit \
+        "The length [59] of field [t] in index[test] exceeds the [index.highlight.max_analyzed_offset] limit \
          [20]. To avoid this error, set the query parameter [max_analyzed_offset] to a value less than index setting \
          [20] and this will tolerate long field values by truncating them."
     );
