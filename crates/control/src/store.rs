@@ -216,6 +216,9 @@ mod tests {
             reason.contains("[/data/control/control] is damaged: its checksum is ["),
             "{reason}"
         );
-        assert!(reason.ends_with("or move it away and start once with --start-without-users"), "{reason}");
+        assert!(
+            reason.ends_with("or move it away and start once with --start-without-users"),
+            "{reason}"
+        );
     }
 }

@@ -14,6 +14,9 @@ pub(crate) fn start(level: &str, format: LogFormat) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // A line that cannot be written, as on a full disk, is lost: the report of that would go the same way, and end the
+        // process when it fails.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     // A second call (tests in one process) keeps the first subscriber.
     let _ = match format {

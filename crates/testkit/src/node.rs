@@ -33,7 +33,8 @@ impl Node {
         let node = Self::start_recovering(binary, folder, options)?;
         // Where security is on, this is refused, and the caller does its own waiting.
         node.client
-            .get("/_cluster/health?wait_for_no_initializing_shards=true&timeout=60s")?;
+            .get("/_cluster/health?wait_for_no_initializing_shards=true&timeout=60s")
+            .with_context(|| format!("it said that it was ready; its log:\n{}", node.log()))?;
         Ok(node)
     }
 

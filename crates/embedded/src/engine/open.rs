@@ -589,7 +589,8 @@ impl Core {
             return Err(Error::new(
                 ErrorKind::ShardDamaged,
                 format!(
-                    "shard [{}][{number}] is damaged: its files are missing from [{}]",
+                    "shard [{}][{number}] is damaged: its files are missing from [{}], which has no commit point \
+                     [commit-N.json]",
                     index.name,
                     config.dir.display()
                 ),

@@ -168,7 +168,10 @@ impl Answering<'_> {
         let mut all = aggs.empty();
         for mut partials in shards {
             // Also the only shard: one that has a single segment was cut already, and nobody should see how many there are.
-            aggs.cut_shard(&mut partials, &self.ctx.cancel)?;
+            match self.ready.len() {
+                1 => aggs.cut_lone_shard(&mut partials, &self.ctx.cancel)?,
+                _ => aggs.cut_shard(&mut partials, &self.ctx.cancel)?,
+            }
             all.merge_watched(partials, &self.ctx.cancel)?;
         }
         let mut options = FinishOptions::new(self.limits.buckets_max);

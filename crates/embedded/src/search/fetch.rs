@@ -389,7 +389,7 @@ impl<'a> HitReader<'a> {
             let source: Value = serde_json::from_slice(&stored.source)?;
             self.shown.fields.read(&source, &mut hit.fields);
             if let Some(highlight) = &self.shown.highlight {
-                let fragments = highlight.read(doc, &source, self.stop);
+                let fragments = highlight.read(&source, self.stop);
                 hit.highlight = in_time(fragments, self.timed_out)?.unwrap_or_default();
             }
         }

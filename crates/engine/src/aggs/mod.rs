@@ -389,6 +389,16 @@ impl Aggregations {
     /// To be called once per shard, after its segments are merged and before shards are. Without
     /// it the answer is exact and needs more memory.
     pub fn cut_shard(&self, partials: &mut Partials, cancel: &Cancel) -> crate::Result<()> {
+        self.cut(partials, false, cancel)
+    }
+
+    /// The same for a shard that is the only one, by `shard_size` alone: what it reports is the answer, and `shard_min_doc_count`
+    /// is for what other shards may add to.
+    pub fn cut_lone_shard(&self, partials: &mut Partials, cancel: &Cancel) -> crate::Result<()> {
+        self.cut(partials, true, cancel)
+    }
+
+    fn cut(&self, partials: &mut Partials, is_lone: bool, cancel: &Cancel) -> crate::Result<()> {
         for (name, aggregation) in &self.0 {
             let sub = &aggregation.sub;
             let Some(found) = partials.0.get_mut(name) else {
@@ -396,17 +406,19 @@ impl Aggregations {
             };
             match (&aggregation.kind, &mut *found) {
                 (AggregationKind::Terms(terms), Partial::Terms(partial)) => {
-                    partial.cut(&terms.selection(), sub, cancel)?
+                    partial.cut(&terms.selection().of_shard(is_lone), sub, cancel)?
                 }
                 (AggregationKind::MultiTerms(terms), Partial::Terms(partial)) => {
-                    partial.cut(&terms.selection(), sub, cancel)?
+                    partial.cut(&terms.selection().of_shard(is_lone), sub, cancel)?
                 }
-                (AggregationKind::SignificantTerms(terms), Partial::SignificantTerms(partial)) => partial.cut(terms),
+                (AggregationKind::SignificantTerms(terms), Partial::SignificantTerms(partial)) if !is_lone => {
+                    partial.cut(terms);
+                }
                 _ => {}
             }
             if !sub.0.is_empty() {
                 for bucket in found.buckets_mut() {
-                    sub.cut_shard(&mut bucket.sub, cancel)?;
+                    sub.cut(&mut bucket.sub, is_lone, cancel)?;
                 }
             }
         }

@@ -179,6 +179,12 @@ fn names(text: &str, case: &Case, prepared: &Prepared) -> bool {
     if text.lines().any(is_in_line) {
         return true;
     }
+    // The number of a commit point that is missing is known to nothing.
+    let is_missing =
+        |line: &str| folder.is_some_and(|folder| line.contains(folder)) && line.contains("[commit-N.json]");
+    if case.class == Class::CommitPoint && text.lines().any(is_missing) {
+        return true;
+    }
     // Objects of a repository are named without their folder, and files of a segment with it.
     let stem = name.split('.').next().unwrap_or_default();
     stem.len() >= 32 && text.contains(stem)

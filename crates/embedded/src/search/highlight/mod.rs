@@ -19,7 +19,6 @@ use firn_model::mapping::{Analyzer, FieldType, Mapping};
 use firn_model::names::matches_pattern;
 use firn_model::{Error, Result};
 use serde_json::{Map, Value};
-use tantivy::DocId;
 
 use self::finder::Finder;
 use self::text::FieldText;
@@ -117,7 +116,7 @@ impl HighlightPlan {
 
     /// The fragments of a document; fields without any are left out. Fails with
     /// [`ErrorKind::Timeout`](firn_model::ErrorKind::Timeout) when the time of the search is over.
-    pub(super) fn read(&self, doc: DocId, source: &Value, stop: &Stop) -> Result<Map<String, Value>> {
+    pub(super) fn read(&self, source: &Value, stop: &Stop) -> Result<Map<String, Value>> {
         let mut out = Map::new();
         let pace = stop.pace();
         pace.pause()?;

@@ -68,6 +68,16 @@ pub(in crate::aggs) struct Selection<'a> {
     pub(in crate::aggs) show_errors: bool,
 }
 
+impl Selection<'_> {
+    /// The same for one shard. `is_lone`: no other one can add to what it reports, so that no least count holds.
+    pub(in crate::aggs) fn of_shard(mut self, is_lone: bool) -> Self {
+        if is_lone {
+            self.shard_min_doc_count = 0;
+        }
+        self
+    }
+}
+
 /// `include` / `exclude`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TermsFilter {
