@@ -124,6 +124,9 @@ impl Shard {
             });
         }
         let wal_generation = point.wal_generation;
+        // The process may have been killed between the renaming of the commit point and the sync of its folder. What it
+        // replaces goes now, so its name must outlive a power loss.
+        config.disk.sync_dir(&config.dir)?;
         let shard = Self::assemble(config, state, point);
         shard.remove_left_overs()?;
         Ok((shard, wal_generation))

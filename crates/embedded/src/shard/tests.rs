@@ -1,6 +1,7 @@
 //! A shard against a model: random operations, restarts, crashes at every step, damage, failures.
 
 mod clustering;
+mod killed;
 mod moving;
 mod purge;
 mod races;
