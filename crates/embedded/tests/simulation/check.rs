@@ -1,12 +1,12 @@
 //! Holds what the engine answers against the model.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use firn_engine::snapshot::Snapshots as _;
 use firn_engine::{Error, ErrorKind};
 
-use crate::faults::is_verified;
 use crate::model::{Kind, Presence};
 use crate::node::{DATA, ctx};
 use crate::operations::version_of;
@@ -160,7 +160,7 @@ impl Run<'_> {
     }
 
     /// After a bit turned: every answer is right, or an error names a file. Whoever looks at health sees the latter.
-    pub(crate) fn check_damaged(&mut self) -> Result<(), String> {
+    pub(crate) fn check_damaged(&self, place: &Path) -> Result<(), String> {
         let metadata = self.node().metadata().map_err(|error| error.to_string())?;
         for name in self.model.names(|_| true) {
             if !metadata.indices.contains_key(&name) {
@@ -168,7 +168,7 @@ impl Run<'_> {
             }
             let failures = self.node().failures(&name);
             if let Some(failure) = failures.first() {
-                names_file(failure).map_err(|why| format!("[{name}]: {why}"))?;
+                names_file(failure, place).map_err(|why| format!("[{name}]: {why}"))?;
                 continue;
             }
             match self.node().documents(&name) {
@@ -176,18 +176,17 @@ impl Run<'_> {
                     let wrong = found.and_then(|found| self.model.indices[&name].docs.check(&found));
                     wrong.map_err(|wrong| format!("[{name}] is green, and {wrong}"))?;
                 }
-                Err(error) => names_file(&error.to_string()).map_err(|why| format!("[{name}]: {why}"))?,
+                Err(error) => names_file(&error.to_string(), place).map_err(|why| format!("[{name}]: {why}"))?,
             }
         }
         Ok(())
     }
 }
 
-/// Whether an error says which file it is about.
-pub(crate) fn names_file(error: &str) -> Result<(), String> {
-    let mut words = error.split(|letter: char| letter.is_whitespace() || "[]:,;'\"".contains(letter));
-    let is_named = words.any(|word| word.starts_with(DATA) || is_verified(std::path::Path::new(word)));
-    match is_named {
+/// Whether an error says which file it is about: the one where the bit turned by its name, or another by its path.
+pub(crate) fn names_file(error: &str, place: &Path) -> Result<(), String> {
+    let name = place.file_name().and_then(|name| name.to_str()).unwrap_or(DATA);
+    match error.contains(name) || error.contains(DATA) {
         true => Ok(()),
         false => Err(format!("an error names no file: {error}")),
     }

@@ -1,5 +1,6 @@
 //! One run: an engine is opened, worked with, cut off, and opened again.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -115,8 +116,8 @@ pub(crate) fn run(seed: u64, journal: &Journal, tally: &Tally) -> Result<(), Str
     let objects = Arc::new(MemoryObjects::new());
     let mut disk = SimDisk::new();
     disk.set_capacity(CAPACITY);
-    disk.create_dir_all(std::path::Path::new(DATA))
-        .and_then(|()| disk.sync_dir(std::path::Path::new("/")))
+    disk.create_dir_all(Path::new(DATA))
+        .and_then(|()| disk.sync_dir(Path::new("/")))
         .map_err(|error| error.to_string())?;
     run.begin(&disk, &objects).map_err(|error| error.to_string())?;
     let began = register(run.node())
@@ -284,20 +285,20 @@ impl Run<'_> {
         Ok(disk)
     }
 
-    /// The end of a run in which a bit turned: now, and after a restart.
-    fn end_damaged(&mut self, place: &str, objects: &Arc<MemoryObjects>, tally: &Tally) -> Result<(), String> {
-        self.journal.tell(format!("a bit turned in {place}"));
-        self.check_damaged()
-            .map_err(|wrong| format!("after a bit turned in {place}: {wrong}"))?;
+    /// The end of a run in which a bit of a file turned: now, and after a restart.
+    fn end_damaged(&mut self, place: &Path, objects: &Arc<MemoryObjects>, tally: &Tally) -> Result<(), String> {
+        let told = format!("after a bit turned in {}", place.display());
+        self.journal.tell(told.clone());
+        self.check_damaged(place).map_err(|wrong| format!("{told}: {wrong}"))?;
         let node = self.node.take().ok_or("no engine")?;
         let disk = end(&self.armed, &node.disk, &node.store, None);
         drop(node);
         self.armed = Armed::default();
         if let Err(error) = self.begin(&disk, objects) {
             Tally::note(&tally.refused_starts);
-            return names_file(&error.to_string());
+            return names_file(&error.to_string(), place);
         }
-        let outcome = self.check_damaged();
-        outcome.map_err(|wrong| format!("after a bit turned in {place} and a restart: {wrong}"))
+        let outcome = self.check_damaged(place);
+        outcome.map_err(|wrong| format!("{told} and a restart: {wrong}"))
     }
 }

@@ -174,9 +174,9 @@ impl SimDisk {
         })
     }
 
-    /// Every file, by its whole path, and how many bytes it has, in the order of the paths.
-    pub fn files(&self) -> Vec<(PathBuf, u64)> {
-        self.0.state.lock().files()
+    /// The paths of all files that hold a byte and of which everything is durable, or (`unsynced`) not, in order.
+    pub fn files(&self, unsynced: bool) -> Vec<PathBuf> {
+        self.0.state.lock().files(unsynced)
     }
 
     fn file(&self, inode: InodeId) -> Box<dyn AppendFile> {

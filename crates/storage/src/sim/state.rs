@@ -516,8 +516,8 @@ impl State {
         Ok(entries.collect())
     }
 
-    /// Every file by its path.
-    pub(super) fn files(&self) -> Vec<(PathBuf, u64)> {
+    /// Files that hold a byte and are durable, or not, by their paths.
+    pub(super) fn files(&self, unsynced: bool) -> Vec<PathBuf> {
         let mut files = Vec::new();
         let mut todo = vec![(PathBuf::from("/"), ROOT)];
         while let Some((path, inode)) = todo.pop() {
@@ -525,8 +525,12 @@ impl State {
                 Some(Inode::Dir(dir)) => {
                     todo.extend(dir.written.iter().map(|(name, inode)| (path.join(name), *inode)));
                 }
-                Some(Inode::File(file)) => files.push((path, file.written.len() as u64)),
-                None => {}
+                Some(Inode::File(file)) if !file.written.is_empty() => {
+                    if (file.written == file.durable) != unsynced {
+                        files.push(path);
+                    }
+                }
+                _ => {}
             }
         }
         files.sort();
