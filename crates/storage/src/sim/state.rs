@@ -525,10 +525,8 @@ impl State {
                 Some(Inode::Dir(dir)) => {
                     todo.extend(dir.written.iter().map(|(name, inode)| (path.join(name), *inode)));
                 }
-                Some(Inode::File(file)) if !file.written.is_empty() => {
-                    if (file.written == file.durable) != unsynced {
-                        files.push(path);
-                    }
+                Some(Inode::File(file)) if !file.written.is_empty() && (file.written == file.durable) != unsynced => {
+                    files.push(path);
                 }
                 _ => {}
             }
