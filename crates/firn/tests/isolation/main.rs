@@ -1,6 +1,7 @@
 //! Two tenants on one real process: whatever tenant `alpha` asks at whatever endpoint, it gets no byte of
 //! `bravo`, and nothing of `bravo`'s changes.
 
+mod differential;
 mod expansions;
 mod own_indices;
 mod questions;
@@ -324,7 +325,7 @@ fn ask(client: &Client, route: &str, method: &str, path: &str, index: &str) -> A
 }
 
 /// All of an answer that a client sees.
-fn shown(answer: &Answer) -> String {
+pub(crate) fn shown(answer: &Answer) -> String {
     format!("{} {:?} {}", answer.status, answer.headers, answer.text())
 }
 
