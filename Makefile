@@ -1,6 +1,6 @@
 # Everything starts here; the work is in cargo and in scripts/. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build run test test-peers check unit e2e crash clients console console-dist browser soak reference fuzz bench bench-layout bench-discover bench-console docs clean
+.PHONY: help setup setup-test build run test test-peers tidy check unit e2e crash clients console console-dist browser soak reference fuzz bench bench-layout bench-discover bench-console docs clean
 
 EVENTS ?=
 DATA ?= ./data
@@ -28,7 +28,10 @@ test: setup-test console-dist check unit e2e clients browser ## everything: form
 test-peers: ## the REST scenarios against the real OpenSearch at OPENSEARCH_URL, else one that OPENSEARCH_ENGINE_SH starts
 	@scripts/test-peers.sh
 
-check: ## format, lints, licences
+tidy: ## the house rules: levels of crates, import circles, words, links (seconds)
+	@$(CARGO) run --quiet --package firn-tidy
+
+check: tidy ## house rules, format, lints, licences
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	$(CARGO) deny --log-level error check bans licenses sources
