@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_should_match_stays_as_free_as_it_was() {
+    fn should_clauses_stay_optional() {
         let (condition, other) = (json!({"term": {"t": 1}}), json!({"exists": {"field": "o"}}));
         let all = Query::MatchAll(MatchAll::default()).print();
         check(

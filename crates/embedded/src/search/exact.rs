@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_values_are_told_as_they_are_looked_up() {
+    fn exact_values_equal_the_looked_up_terms() {
         let ip = |text: &str| term("ip", &encode_ip(text.parse::<IpAddr>().unwrap()));
         check(json!({"term": {"user": "a"}}), &[&[term("user", "a")]]);
         check(json!({"term": {"user": 5}}), &[&[term("user", "5")]]);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_met_otherwise_is_not_told() {
+    fn conditions_that_match_otherwise_are_left_out() {
         for query in [
             json!({"term": {"user": {"value": "a", "case_insensitive": true}}}),
             json!({"match": {"user": {"query": "a", "fuzziness": 1}}}),
