@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn some_aggregations_look_further() {
+    fn some_aggregations_read_past_the_query() {
         let check = |json: Value| looks_past_query(&Aggregations::parse(&json).unwrap());
         assert!(!check(json!({"a": {"terms": {"field": "x"}}})));
         assert!(check(json!({"a": {"terms": {"field": "x", "min_doc_count": 0}}})));

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_that_have_a_value_are_found_however_many_they_are() {
+    fn documents_with_a_value_are_found_in_any_density() {
         let present = present();
         let index = ColumnIndex::Optional(OptionalIndex::for_test(MAX_DOC, &present));
         let (mut positions, mut rows, mut found) = (vec![9], vec![9], vec![9]);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn so_are_those_that_have_several() {
+    fn documents_with_several_values_are_found() {
         // Every third document has three values.
         let starts: Vec<u32> = (0..=3_000).map(|doc: u32| doc.div_ceil(3) * 3).collect();
         let index = ColumnIndex::Multivalued(tantivy::columnar::column_index::MultiValueIndex::for_test(&starts));

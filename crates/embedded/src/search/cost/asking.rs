@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_terms_are_looked_up_as_a_query_has_words() {
+    fn a_query_looks_up_one_term_per_word() {
         assert_eq!(asked(json!({"match_all": {}})), (0, false, false));
         assert_eq!(asked(json!({"term": {"k": {"value": "u-1"}}})), (1, false, false));
         assert_eq!(asked(json!({"term": {"t": {"value": "u-1"}}})), (2, false, false));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_through_dictionaries_reads_all_of_them() {
+    fn dictionary_scans_read_whole_dictionaries() {
         let looks = |query: &Value| asked(query.clone()).1;
         for query in [
             json!({"prefix": {"k": "a"}}),

@@ -2,7 +2,7 @@
 //!
 //! The matching documents are known only after the whole search. Before it, the estimate knows the rows that the
 //! search reads, the largest block of each split and its cached part. If hits are sorted by time and are selected
-//! only by rows and time, it also knows the time zones of the first hits.
+//! only by rows and time, it also knows the zones of the first hits.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -222,9 +222,9 @@ fn shows_beside_hits(request: &SearchRequest) -> bool {
     top_hits || request.size > 0 && collapse.is_some_and(|collapse| !collapse.inner_hits.is_empty())
 }
 
-/// Returns requests and bytes for the hits of a request, in whatever splits they are. `looked_into` splits are
-/// known, `unknown` others are not: those may hold all hits, and count as the mean if the number of hits is not
-/// limited.
+/// Returns requests and bytes for the hits of a request, for any distribution of the hits over splits.
+/// `looked_into` splits are known, `unknown` others are not: those may hold all hits, and count as the mean if the
+/// number of hits is not limited.
 pub(super) fn at_most(
     splits: &[SplitDocuments],
     looked_into: u64,
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn other_documents_are_shown_than_hits() {
+    fn some_requests_show_documents_other_than_hits() {
         let splits = [split(2, 1000, 10)];
         let top_hits = json!({"size": 0, "aggs": {"a": {"terms": {"field": "a"}, "aggs": {"b": {"top_hits": {}}}}}});
         assert_eq!(at_most(&splits, 1, 0, &request(top_hits.clone())), (2, 1000));

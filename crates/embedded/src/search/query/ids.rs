@@ -43,8 +43,8 @@ pub(in super::super) fn by_ids(compiler: &Compiler, ids: &[String]) -> Result<Co
         parts.push(by_keys(compiler, given));
     }
     if !made.is_empty() {
-        // A generated id identifies the write that created the document. It equals the sequence number of that
-        // write only if the document did not come with an id from its user.
+        // A generated id contains the sequence number of the write that created the document. That is the document's
+        // `_seq_no` only while it has no stored id; a stored id is a term.
         let seq_nos: Vec<u64> = made.into_iter().collect();
         parts.push(Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
             let Some(column) = NumColumn::open_named(reader, "_seq_no").map_err(column::into_tantivy)? else {

@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_what_they_say() {
+    fn intervals_match_their_numbers() {
         for (first, last) in [(0, 0), (1, 9), (7, 123), (99, 1000), (250, 260), (18, 18)] {
             let text = format!("^(?:0*(?:{}))$", by_length(first, last).join("|"));
             let regex = regex::Regex::new(&text).unwrap();
