@@ -206,7 +206,7 @@ impl Answering<'_> {
                 done[page] = true;
                 for row in &wanted[page].rows {
                     let fetched = fetched.next();
-                    let hit = fetched.ok_or_else(|| Error::internal("fewer hits were fetched than asked for"))?;
+                    let hit = fetched.ok_or_else(|| Error::internal("fewer hits were fetched than requested"))?;
                     let Some(mut hit) = hit else { continue };
                     hit.score = row.score;
                     hit.sort.clone_from(&row.sort);

@@ -374,7 +374,7 @@ fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &Asking<'_>) -> R
     }
     let sorted_by_field = matches!(request.sort.first().map(|key| &key.by), Some(SortBy::Field(_)));
     if shards.len() > PRE_FILTER_SHARDS || sorted_by_field {
-        // At least one shard counts as not skipped, because the answer needs its shape.
+        // At least one shard counts as not skipped, so that the shape of the answer is known.
         response.shards.skipped = skipped.min((shards.len() as u32).saturating_sub(1));
     }
     Ok(Attempt::Done(Box::new(response), last))
@@ -545,7 +545,7 @@ fn run_task(shared: &Shared, shard: &Ready, task: &Task, step: Step) -> Result<(
                 return Err(damage.clone());
             }
             return Err(Error::internal(format!(
-                "searching segment _{} failed, the log says why",
+                "search of segment _{} panicked; see the log",
                 task.segment.generation
             )));
         }

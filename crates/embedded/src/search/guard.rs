@@ -95,7 +95,7 @@ impl Stop {
     pub(super) fn check(&self) -> Result<()> {
         self.0.ctx.check()?;
         match self.0.deadline.is_over(&self.0.ctx) {
-            true => Err(Error::new(ErrorKind::Timeout, "the time of the search is over")),
+            true => Err(Error::new(ErrorKind::Timeout, "the search timed out")),
             false => Ok(()),
         }
     }

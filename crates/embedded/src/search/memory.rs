@@ -244,13 +244,13 @@ mod tests {
         assert_eq!(
             (node.used(), node.tripped()),
             (150, (1, 1)),
-            "what was refused is not counted"
+            "rejected bytes are not counted"
         );
         first.give(50);
         second.take(20).unwrap();
         drop(first);
         drop(second);
-        assert_eq!(node.used(), 0, "all of it is given back");
+        assert_eq!(node.used(), 0, "all memory is released");
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn has_value(reader: &SegmentReader, restriction: &TenantRestriction, field: &Fi
                 None => false,
             }
         }
-        // The operator sets its value: no event in a tenant index has one.
+        // The operator sets its value: no event of an index with tenants sets it.
         Class::None => field.field_type == FieldType::ConstantKeyword,
     })
 }

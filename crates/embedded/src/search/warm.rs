@@ -158,7 +158,7 @@ pub(super) fn segment(shard: &ShardSearch, plan: &ShardPlan, segment: &Segment, 
         let docs = plan.selection.open_reach(segment, reach, plan.scoring)?;
         Ok(docs.is_asked().then(|| docs.few(FEW_DOCS)))
     });
-    // With missing data, a match list counts as empty, so it is no result.
+    // Missing data counts as empty; the list of matches is then incomplete.
     let is_guess = reading.is_estimate && noted() > before;
     let rows = match opened {
         Ok(Some(Some(few))) if !is_guess => Rows::Of(few.into()),

@@ -99,7 +99,7 @@ impl ComponentPlan {
     pub(super) fn read_after(&self, name: &str, value: &Value) -> Result<KeyBytes> {
         let wrong = || {
             Error::illegal_argument(format!(
-                "Invalid value for [after.{name}]: [{}] is no key of the source",
+                "Invalid value for [after.{name}]: [{}] is not a key of the source",
                 scalar_text(value).unwrap_or_default()
             ))
         };

@@ -1,6 +1,7 @@
 //! `date_histogram` aggregation: a bucket per interval.
 //!
-//! If the segment's zone map of times shows that a block of documents is within one interval, its timestamps are not read.
+//! If the segment's zone map of times shows that a block of documents is within one interval, its timestamps are not
+//! read.
 
 use std::sync::Arc;
 

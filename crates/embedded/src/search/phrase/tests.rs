@@ -321,7 +321,7 @@ fn many_equal_words_take_one_list_and_little_time() {
         assert_eq!(read(phrase.scorer(texts.reader(), 1.0).unwrap()).len(), 1);
         assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     }
-    assert!(stop.take(16 << 20).is_ok(), "all of it is given back");
+    assert!(stop.take(16 << 20).is_ok(), "all memory is released");
 }
 
 #[test]
@@ -378,6 +378,6 @@ fn a_wide_slop_takes_little() {
         assert_eq!(scorer.doc(), 0, "{slop}");
         assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
         drop(scorer);
-        assert!(stop.take(1 << 20).is_ok(), "all of it is given back");
+        assert!(stop.take(1 << 20).is_ok(), "all memory is released");
     }
 }

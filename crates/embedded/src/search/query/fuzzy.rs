@@ -71,7 +71,7 @@ pub(in super::super) fn on_field(
     let length = word.chars().count();
     if length > WORD_CHARS_MAX {
         return Err(Error::illegal_argument(format!(
-            "a fuzzy word may have [{WORD_CHARS_MAX}] characters, got [{length}]"
+            "a fuzzy word may have at most [{WORD_CHARS_MAX}] characters, got [{length}]"
         )));
     }
     let same = word

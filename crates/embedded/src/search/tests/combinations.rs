@@ -293,7 +293,7 @@ fn a_wrong_after_key_is_refused() {
     };
     assert_eq!(
         reason(json!({"terms": {"field": "status"}}), json!("many")),
-        "Invalid value for [after.a]: [many] is no key of the source"
+        "Invalid value for [after.a]: [many] is not a key of the source"
     );
     assert_eq!(
         reason(json!({"terms": {"field": "host.ip"}}), json!("many")),

@@ -426,7 +426,7 @@ fn a_timeout_ends_highlighting() {
     let response = run(vec![wordy().ready()], &body).unwrap();
     assert!(response.timed_out);
     assert_eq!(response.hits.len(), 1, "the hit was found in time");
-    assert!(response.hits[0].highlight.is_empty(), "part of it would look like all");
+    assert!(response.hits[0].highlight.is_empty(), "part would look like all");
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 

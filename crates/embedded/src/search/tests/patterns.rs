@@ -54,7 +54,7 @@ fn many_compiled_patterns_count_as_memory() {
     ] {
         let error = run(&body, &node).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::CircuitBreaking, "{error}");
-        assert_eq!(node.used(), 0, "all of it is given back");
+        assert_eq!(node.used(), 0, "all memory is released");
     }
     // The same expression is compiled once.
     run(&json!({"query": {"bool": {"should": same}}}), &node).unwrap();

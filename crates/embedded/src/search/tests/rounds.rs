@@ -368,7 +368,7 @@ fn term_filters_show_which_splits_hold_a_value() {
     assert!(others < 40, "{others}");
     // Fields with few values share a filter, which has no values of fields with many.
     let FilterOf::Shared(shared) = split.filter_of("lower") else {
-        panic!("it has a filter of its own");
+        panic!("the field has a separate filter");
     };
     assert_eq!(split.filter_of("absent"), FilterOf::Shared(shared));
     assert!(matches!(split.filter_of("host.name"), FilterOf::Own(_)));

@@ -91,7 +91,7 @@ fn fuzzy() {
     );
     refused(
         json!({"fuzzy": {"message": "x".repeat(256)}}),
-        "a fuzzy word may have [255] characters, got [256]",
+        "a fuzzy word may have at most [255] characters, got [256]",
     );
     refused(json!({"fuzzy": {"hidden": "xxx"}}), "since it is not indexed");
 }
