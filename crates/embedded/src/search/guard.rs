@@ -33,7 +33,7 @@ const PACE_STEPS: usize = 1 << 14;
 pub(super) struct Deadline {
     at: Option<Instant>,
     after_waiting: Option<Instant>,
-    /// This is the second attempt, without the shards that failed because their data is not local.
+    /// This is a repeated attempt, without the shards that failed.
     is_again: bool,
 }
 

@@ -96,8 +96,8 @@ impl Collector for MultiTermsCollector {
                 return Err(Error::new(
                     ErrorKind::TooManyBuckets,
                     format!(
-                        "Trying to create too many buckets. The values of a document may have at most [{COMBINATIONS_MAX}] \
-                         combinations in [multi_terms]; one document has more."
+                        "Trying to create too many buckets. The values of a document may have at most \
+                         [{COMBINATIONS_MAX}] combinations in [multi_terms]; one document has more."
                     ),
                 ));
             }
