@@ -270,7 +270,7 @@ fn they_last_as_long_as_their_tenant() {
         assert_eq!(titles(&sign_in(node.client(), name), ""), expect, "{name}");
     }
     assert!(
-        node.log().contains("a saved object is damaged and left out"),
+        node.log().contains("a saved object is damaged and is skipped"),
         "{}",
         node.log()
     );

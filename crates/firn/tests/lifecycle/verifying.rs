@@ -101,7 +101,7 @@ fn what_the_store_damaged_is_found_before_the_index_goes() {
     assert_eq!(info["objects_verified"], 0, "{info}");
     let message = info["message"].as_str().unwrap_or_default().to_owned();
     assert!(
-        message.contains("which stays where it is meanwhile: [0] of ["),
+        message.contains("which stays in place in the meantime: [0] of ["),
         "{message}"
     );
     assert!(tasks(node.client())[0].ends_with("index [logs]"));
@@ -132,7 +132,7 @@ fn what_the_store_damaged_is_found_before_the_index_goes() {
     let name = splits[0].file_name().unwrap().to_string_lossy().into_owned();
     for part in [
         format!("/{name}]: the checksum of the page at offset"),
-        "index [logs], which stays where it is".to_owned(),
+        "index [logs], which stays in place".to_owned(),
     ] {
         assert!(reason.contains(&part), "{reason}");
     }
