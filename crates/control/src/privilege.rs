@@ -4,8 +4,8 @@ use firn_model::{Error, ErrorKind, Result};
 
 /// Privilege that an endpoint requires of its caller. Every route of the edge has one.
 ///
-/// The first nine concern indices: a role grants them for names, and the caller sees only indices with these names. The
-/// others concern the whole node. Which of firn's built-in roles have which:
+/// The nine from `Read` to `Manage` concern indices: a role grants them for names, and the caller sees only indices
+/// with these names. The others concern the whole node. Which of firn's built-in roles have which:
 ///
 /// | privilege | reader | writer | tenant admin | for |
 /// |---|---|---|---|---|
