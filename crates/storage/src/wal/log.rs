@@ -358,7 +358,7 @@ impl Log {
             );
             if let Err(error) = noted {
                 // The log continues: a note is a second proof. If it is missing, the marks decide.
-                tracing::debug!(dir = %self.dir.display(), %error, "cannot write the durable-length note of the write-ahead log");
+                tracing::debug!(dir = %self.dir.display(), %error, "cannot note the durable length of the write-ahead log");
             }
         }
         let frame = mark_frame(state.salt, state.end(), state.durable);
