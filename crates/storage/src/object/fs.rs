@@ -95,7 +95,7 @@ impl FsObjects {
     ) -> Result<T, ObjectError> {
         let (inner, owned) = (Arc::clone(&self.inner), key.to_owned());
         let done = tokio::task::spawn_blocking(move || work(&inner, &owned)).await;
-        done.unwrap_or_else(|_| Err(ObjectError::new(ObjectErrorKind::Refused, key, "the process is shutting down")))
+        done.unwrap_or_else(|_| Err(ObjectError::new(ObjectErrorKind::Refused, key, "the process is ending")))
     }
 }
 

@@ -298,7 +298,7 @@ fn silent() -> ObjectError {
 }
 
 fn cancelled(key: &str) -> ObjectError {
-    ObjectError::new(ObjectErrorKind::Refused, key, "the process is shutting down")
+    ObjectError::new(ObjectErrorKind::Refused, key, "the process is ending")
 }
 
 fn local(key: &str, what: &str, error: &std::io::Error) -> ObjectError {

@@ -72,7 +72,7 @@ async fn s3_conforms() {
 #[tokio::test]
 async fn wrong_keys_and_buckets_are_reported() {
     let place = Place::start();
-    let objects = place.repository(json!({"bucket": "nobody"}));
+    let objects = place.repository(json!({"bucket": "missing"}));
     assert_eq!(kind(objects.list("").await), ObjectErrorKind::NotFound);
     let config = StoresConfig {
         clients: [

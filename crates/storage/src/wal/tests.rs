@@ -253,7 +253,7 @@ fn a_failed_sync_is_never_trusted_again() {
         lasting: false,
     });
     assert_eq!(wal.sync_blocking(lost).unwrap_err().kind(), ErrorKind::Internal);
-    assert!(wal.sync_blocking(lost).is_err(), "a second sync must not make it durable");
+    assert!(wal.sync_blocking(lost).is_err(), "a second sync must not save it");
     wal.try_heal().unwrap();
     assert!(wal.sync_blocking(lost).is_err());
     wal.append(&[&payload(3, 100)]).unwrap();
