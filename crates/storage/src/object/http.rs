@@ -1,6 +1,6 @@
 //! HTTP layer of the cloud store clients, and the meaning of their error responses.
 //!
-//! `object_store` would retry on its own and then return only a text. Here each request is sent once. A response that
+//! `object_store` would retry internally and then return only a text. Here each request is sent once. A response that
 //! does not answer the request (503, 429, a broken body, damage in transit) becomes a [`Refusal`]; [`super::remote`]
 //! finds it in the error, with its status and the store's error code.
 

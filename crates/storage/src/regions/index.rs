@@ -28,7 +28,7 @@ pub(super) use room::Reservation;
 pub(super) struct Limits {
     /// Maximum pages of all slots together.
     pub(super) pages: u64,
-    /// Maximum number of slots, whatever their size.
+    /// Maximum number of slots, however small they are.
     pub(super) slots: u32,
     /// Maximum pages of pinned slots.
     pub(super) pinned_pages: u64,

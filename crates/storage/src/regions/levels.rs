@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_slots_are_evicted_in_insertion_order() {
+    fn unused_ones_go_in_the_order_they_came() {
         let mut levels = Levels::default();
         for slot in [3, 0, 2] {
             levels.insert(slot, None);

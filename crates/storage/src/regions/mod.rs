@@ -40,7 +40,7 @@ pub use stats::{KindStats, OwnerStats, RegionCacheStats};
 
 use crate::split::pages::PAGE_BYTES;
 
-/// Pages in a region, at most the bits of a `u16` mask.
+/// Pages in a region: one per bit of a `u16` mask.
 const REGION_PAGES: u64 = 16;
 
 /// Length of a region in bytes.

@@ -1,8 +1,8 @@
 //! Cleanup after interrupted writers.
 //!
 //! A snapshot writer puts a mark in `pending` while it works. Uploads that no commit names are garbage, unless they are
-//! younger than the oldest mark of a live writer. A mark is dead if it is older than a day, or if its writer knows that
-//! it is (the instance that wrote it has ended or no longer uses it). Safety does not depend on marks, but on sweeps: a
+//! younger than the oldest mark of a live writer. A mark of another writer is dead after a day. A mark of the same writer
+//! is dead if the instance that wrote it has ended or no longer uses it. Safety does not depend on marks, but on sweeps: a
 //! mark only saves a writer from writing objects twice.
 
 use bytes::Bytes;

@@ -173,7 +173,7 @@ impl SimDisk {
         })
     }
 
-    /// Returns the sorted paths of all non-empty files that are completely durable, or of the others if `unsynced`.
+    /// Returns the sorted paths of all non-empty files that are completely durable, or are not if `unsynced`.
     pub fn files(&self, unsynced: bool) -> Vec<PathBuf> {
         self.0.state.lock().files(unsynced)
     }

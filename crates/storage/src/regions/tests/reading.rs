@@ -70,7 +70,7 @@ fn what_is_fetched_ahead_is_what_was_foretold() {
 }
 
 #[test]
-fn hits_are_pages_cached_before_the_request() {
+fn hits_are_what_was_there_before_the_question() {
     let bed = Bed::new(1000);
     let split = object(1, 400);
     // First request: prefetched, then read. The gap was not requested.

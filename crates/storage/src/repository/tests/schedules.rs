@@ -434,7 +434,7 @@ async fn check_all(world: &mut World) {
 }
 
 #[test]
-fn nothing_that_is_in_use_is_removed_in_whatever_order_things_happen() {
+fn no_object_in_use_is_removed_in_any_schedule() {
     let first = firn_testkit::seed("schedules of writers and sweeps");
     let seen = Arc::new(Seen::default());
     for seed in (0..SCHEDULES).map(|number| first.wrapping_add(number)) {
