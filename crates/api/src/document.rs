@@ -154,7 +154,7 @@ async fn write_expecting(
     let item = response
         .items
         .pop()
-        .ok_or_else(|| Error::internal("the engine did not answer a write"))?;
+        .ok_or_else(|| Error::internal("the engine returned no result for a write"))?;
     if let Err(error) = item.result {
         return Err(error.into());
     }
@@ -231,7 +231,7 @@ async fn read(edge: &Edge, call: &Call) -> Result<GetResult, ApiError> {
         version: params.number("version")?,
     };
     let result = edge.engine.get(&call.ctx, vec![request]).await?.pop();
-    Ok(result.ok_or_else(|| Error::internal("the engine did not answer a read"))??)
+    Ok(result.ok_or_else(|| Error::internal("the engine returned no result for a read"))??)
 }
 
 /// `stored_fields`: firn has no stored fields, so only `_none_` and metadata fields are supported.

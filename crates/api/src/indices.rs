@@ -243,7 +243,7 @@ pub(crate) async fn rollover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     let outcome = edge.engine.execute(&call.ctx, command).await?;
     let rollover = outcome
         .rollover
-        .ok_or_else(|| Error::internal("a bug: the engine returned no result for a rollover"))?;
+        .ok_or_else(|| Error::internal("the engine returned no result for a rollover"))?;
     let conditions: Map<String, Value> = rollover
         .conditions
         .into_iter()

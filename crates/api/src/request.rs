@@ -108,7 +108,7 @@ impl Edge {
             let limit = self.unread.limit();
             let reason = format!(
                 "[unread_answers] Data too large, data for [<http_answer>] would be [{}b], which is larger than the limit \
-                 of [{limit}b]: answers before it are not read yet",
+                 of [{limit}b]: clients have not read earlier answers yet",
                 before + counted
             );
             Error::new(ErrorKind::CircuitBreaking, reason).into()
