@@ -53,8 +53,11 @@ impl Metrics {
                 .expect("the definition is valid"),
             connections_total: IntCounter::new("firn_http_connections_total", "Connections accepted.")
                 .expect("the definition is valid"),
-            request_bytes: IntCounter::new("firn_http_request_bytes_total", "Bytes of request bodies, after decompression.")
-                .expect("the definition is valid"),
+            request_bytes: IntCounter::new(
+                "firn_http_request_bytes_total",
+                "Bytes of request bodies, after decompression.",
+            )
+            .expect("the definition is valid"),
             response_bytes: IntCounter::new("firn_http_response_bytes_total", "Bytes of response bodies as sent.")
                 .expect("the definition is valid"),
             bulk_items: IntCounterVec::new(

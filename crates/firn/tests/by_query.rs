@@ -145,7 +145,9 @@ fn no_more_run_in_the_background_than_there_is_room_for() {
     let refused = client.json("POST", path, &body).unwrap();
     assert_eq!(refused.status, 429, "{}", refused.text());
     assert!(
-        refused.text().contains("[64] deletes by query already run in the background"),
+        refused
+            .text()
+            .contains("[64] deletes by query already run in the background"),
         "{}",
         refused.text()
     );

@@ -76,8 +76,8 @@ impl Answers<Search> {
             Error::new(
                 ErrorKind::Rejected,
                 format!(
-                    "rejected execution of an async search: [{held}] are running already. This limit can be set by \
-                     changing the [search.max_async_searches] setting."
+                    "rejected execution of an async search: [{held}] async searches are already running. This limit \
+                     can be set by changing the [search.max_async_searches] setting."
                 ),
             )
         })
@@ -141,8 +141,8 @@ impl Answers<Search> {
                 Err(held) => Some(Error::new(
                     ErrorKind::CircuitBreaking,
                     format!(
-                        "[async_search] Data too large, [{held}] bytes of answers are kept already, with the limit of \
-                         [{}]. This limit can be set by changing the [search.max_async_search_memory] setting.",
+                        "[async_search] Data too large, [{held}] bytes of answers are stored already, with the limit \
+                         of [{}]. This limit can be set by changing the [search.max_async_search_memory] setting.",
                         self.bounds.bytes_max
                     ),
                 )),
@@ -359,7 +359,10 @@ mod tests {
         assert!(done.progress().latest().is_none());
         let failed = || Err(Error::internal("it broke").into());
         let broken = ended(failed());
-        assert!(broken.progress().latest().is_some(), "partial results are returned with the error");
+        assert!(
+            broken.progress().latest().is_some(),
+            "partial results are returned with the error"
+        );
         let _another = ended(failed());
         let refused = ended(failed());
         assert!(refused.progress().latest().is_none(), "there is no room for it");

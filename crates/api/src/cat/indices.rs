@@ -83,7 +83,7 @@ const COLUMNS: &[Column] = &[
     number("merges.total_time", &["mtt", "mergesTotalTime"], "time spent in merges").hidden(),
     number("segments.count", &["sc", "segmentsCount"], "number of segments").hidden(),
     // Column of firn only, as in `_cat/shards`.
-    text("tier", &["t"], "tiers that its shards lie on").hidden(),
+    text("tier", &["t"], "tiers of its shards").hidden(),
 ];
 
 async fn indices(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {

@@ -85,7 +85,7 @@ pub(super) async fn events_since(
     Ok(events)
 }
 
-/// Reduces the volumes of tenants to their recent events. A tenant without recent events keeps only the weight of its
+/// Reduces the volumes of tenants to their recent events. A tenant without recent events keeps only its
 /// searches.
 pub(super) fn narrow(volumes: &mut [TenantVolume], events: &BTreeMap<String, u64>) {
     for volume in volumes {

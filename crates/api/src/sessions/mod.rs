@@ -99,9 +99,7 @@ pub(crate) async fn view(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
 
 fn session_of<'a>(edge: &'a Edge, call: &'a Call) -> Result<(&'a Arc<Control>, &'a OfSession), Error> {
     let Security::On(control) = &edge.config.security else {
-        return Err(Error::illegal_argument(
-            "security is off, so there are no sessions",
-        ));
+        return Err(Error::illegal_argument("security is off, so there are no sessions"));
     };
     let session = call.session.as_ref();
     let session = session

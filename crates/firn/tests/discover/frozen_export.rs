@@ -138,7 +138,7 @@ fn a_limit_of_bytes_holds_for_files_too() {
     limit(most);
     eventually("the other quota", || {
         let (status, text) = export(&world.alpha, &body);
-        status == 400 && text.contains("the export was not begun")
+        status == 400 && text.contains("the export was not started")
     });
     let answer = refused(&world.alpha, &body, 400);
     assert_eq!(answer["error"]["limit"], "search_repository_bytes", "{answer}");
