@@ -2,8 +2,8 @@
 //!
 //! Parsing some megabytes of JSON would block the few network threads that serve all connections. Every handler parses
 //! its body before its first await. So a blocking thread polls the handler once, up to its first await, and the async
-//! runtime polls the rest. Nothing is copied, whatever the handler parses, and no blocking thread is held while the
-//! handler waits.
+//! runtime polls the rest. Nothing is copied, and no blocking thread is held while the handler waits. This works for
+//! every type of parsed body.
 
 use std::future::{Future, poll_fn};
 use std::panic::resume_unwind;

@@ -111,7 +111,7 @@ impl ResponseBody {
         }
     }
 
-    /// Calls `tell` when the stream ends, in whatever way; never for a complete body.
+    /// Calls `tell` when the stream ends, completely or not; never for a complete body.
     pub(crate) fn on_end(&mut self, tell: impl FnOnce(Ended) + Send + 'static) {
         if let Kind::Stream(flow) = &mut self.0 {
             flow.on_end = Some(Box::new(tell));

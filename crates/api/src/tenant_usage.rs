@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_series_whatever_the_number_of_tenants() {
+    fn the_number_of_series_is_bounded() {
         let lines: Vec<Line> = (0..250)
             .map(|number| Line {
                 tenant: format!("t{number}"),

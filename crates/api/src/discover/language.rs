@@ -11,7 +11,7 @@ use super::time::TimeRange;
 use crate::error::ApiError;
 use crate::fields::Fields;
 
-/// Maximum length of a text; nobody types more.
+/// Maximum length of a text, more than users type.
 pub(super) const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// Operator after a field: as typed, as shown, its meaning, and whether it compares sizes.

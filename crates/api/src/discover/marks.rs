@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::request::Question;
 
-/// Markers around a match: the console converts them to elements, whatever the text contains.
+/// Markers around a match: the console converts them to elements. Text that looks like other markup is not affected.
 const MARKS: (&str, &str) = ("@firn-mark@", "@/firn-mark@");
 /// Highlighting must not delay the page. Per field it covers as much text as a page shows at first, and it covers all
 /// ordinary events of a page. On a page of long texts the last ones have no marks: 2 million are some 50 ms of one

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_one_line_whatever_is_in_it() {
+    fn an_event_is_one_line_even_with_line_breaks() {
         let write = |wire: Wire, json| {
             let mut output = Vec::new();
             wire.write(&mut output, 3, &news("done", json));
