@@ -123,7 +123,7 @@ async fn a_running_search_tells_what_it_has_and_can_be_cancelled() {
     let running = |tasks: &Value| tasks["tasks"].to_string().matches("async_search/submit").count();
     let path = "/_tasks?group_by=none&actions=*async_search*";
     assert_eq!(running(&node.ok("GET", path, "").await), 1);
-    assert!(!ctx.cancel.is_cancelled(), "the search outlives the request that submitted it");
+    assert!(!ctx.cancel.is_cancelled(), "the search outlives its request");
     node.ok("DELETE", &format!("/_async_search/{id}"), "").await;
     assert!(ctx.cancel.is_cancelled());
 }
