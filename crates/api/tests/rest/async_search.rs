@@ -94,7 +94,7 @@ async fn a_running_search_tells_what_it_has_and_can_be_cancelled() {
         (&json!(0), &json!({"value": 0, "relation": "gte"}))
     );
     let ctx = node.fake.contexts.lock().unwrap().last().unwrap().clone();
-    let progress = Arc::clone(ctx.progress.as_ref().expect("somebody asks"));
+    let progress = Arc::clone(ctx.progress.as_ref().expect("the context has a progress"));
     progress.publish(SearchResponse {
         shards: SearchShards {
             total: 4,

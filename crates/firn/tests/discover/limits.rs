@@ -134,7 +134,7 @@ fn searches_at_once_are_a_quota_of_the_tenant() {
             .0
             == 200
     });
-    // A run counts as one search, whatever its stages; consecutive runs are allowed.
+    // A run with any number of stages counts as one search; consecutive runs are allowed.
     for _ in 0..3 {
         world.alpha.discover(&json!({"index": "events"}));
     }
