@@ -159,7 +159,7 @@ fn huge_and_deep_bodies_are_bounded() {
 }
 
 #[test]
-fn values_that_do_not_fit_are_kept_and_named() {
+fn values_that_do_not_fit_are_stored_and_named() {
     let (_folder, node) = start();
     let client = node.client();
     let mappings = json!({"mappings": {"properties": {

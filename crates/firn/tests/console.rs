@@ -61,7 +61,7 @@ fn the_page_needs_no_sign_in_and_everything_else_does() {
 }
 
 #[test]
-fn files_are_kept_by_browsers_and_compressed() {
+fn files_are_cached_by_browsers_and_compressed() {
     if !is_built_in() {
         return;
     }

@@ -354,7 +354,7 @@ fn a_deletion_takes_one_snapshot_and_nothing_of_another() {
 
 /// Behaviour of a repository while the store does not answer, and after it answers again.
 #[test]
-fn a_store_that_is_gone_is_told_and_found_again() {
+fn a_missing_store_is_reported_and_found_again() {
     let bed = Bed::start("a store that is gone");
     let body = json!({"indices": "events", "include_global_state": false});
     bed.ok("PUT", "/_snapshot/r/s?wait_for_completion=true", &body);

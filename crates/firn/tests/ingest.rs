@@ -167,7 +167,7 @@ fn giving_up_is_a_loss() {
 }
 
 #[test]
-fn rejected_lines_are_kept_with_number_and_reason() {
+fn rejected_lines_are_saved_with_number_and_reason() {
     let (address, stored) = server(|_, _| None, |_, source| if source.contains("bad") { 400 } else { 201 });
     let lines: Vec<String> = [
         "{\"time\":\"x\",\"n\":1}",

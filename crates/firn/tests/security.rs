@@ -102,7 +102,7 @@ fn the_operator_s_password_comes_from_a_file_too() {
 }
 
 #[test]
-fn an_operator_who_was_disabled_comes_back_with_the_same_password() {
+fn a_disabled_operator_comes_back_with_the_same_password() {
     let folder = tempfile::tempdir().unwrap();
     let node = start_with_password(folder.path());
     let elastic = node.client().authorized(basic("elastic", "correct horse"));

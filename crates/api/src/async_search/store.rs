@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_has_to_fit_in() {
+    fn stored_results_must_fit_the_limits() {
         let searches = searches(10, 5000, 3000);
         let kept = |words| {
             let search = open(&searches, tenant("a")).unwrap();

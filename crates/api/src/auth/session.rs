@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_told_from_other_bodies() {
+    fn forms_are_distinguished_from_other_bodies() {
         let check = |kind: &str| is_form(&parts(&[("content-type", kind)]).headers);
         assert!(check("Application/X-WWW-Form-Urlencoded; charset=UTF-8"));
         assert!(!check("application/json") && !check("") && !is_form(&parts(&[]).headers));

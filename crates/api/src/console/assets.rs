@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_has_a_tag_of_its_own() {
+    fn each_form_has_a_different_tag() {
         let of = |encoding| ASSET.etag(Form { bytes: b"", encoding });
         assert_eq!((of(None), of(Some("br"))), ("\"1\"".to_owned(), "\"1-br\"".to_owned()));
     }

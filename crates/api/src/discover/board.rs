@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn stored_events_are_bounded() {
         let shares = Shares::new(10);
         let board = Board::new(shares.open(None), |_| false);
         board.post(Topic::Result(0), news("12345678")).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_makes_room_for_what_grows() {
+    fn retained_answers_make_room_for_growing_ones() {
         let shares = Shares::new(10);
         let kept = Mutex::new(vec![shares.take(None, 4).unwrap(), shares.take(None, 4).unwrap()]);
         let board = Board::new(shares.open(None), move |bytes| {

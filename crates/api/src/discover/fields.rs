@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_indices_do_not_agree_on_is_told() {
+    fn disagreements_of_indices_are_reported() {
         let mut types = ByType::new();
         types.insert("long", vec![("a", capability("long"))]);
         assert!(print("f", &types, true).get("conflict").is_none());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_fields_those_in_use_are_told() {
+    fn of_too_many_fields_those_in_use_are_listed() {
         let fields: BTreeMap<String, ByType<'_>> = (0..FIELDS_MAX + 10)
             .map(|number| (format!("f{number:05}"), ByType::new()))
             .collect();

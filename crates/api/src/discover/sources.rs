@@ -53,7 +53,7 @@ pub(crate) async fn sources(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     ))
 }
 
-/// Returns all sources by name. An index with an alias is not listed in addition to the alias.
+/// Returns all sources by name. An index is not listed next to an alias of it alone that is visible and has no filter.
 fn all(metadata: &Metadata) -> Vec<Source<'_>> {
     let open = |name: &str| {
         metadata

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn silence_is_broken_where_that_can_be_told() {
+    async fn keep_alives_break_the_silence_of_event_streams() {
         let every = Duration::from_millis(1);
         let mut silent = Box::pin(kept_alive_every(stream::pending(), Wire::Events, every));
         assert!(silent.next().await.unwrap().unwrap().starts_with(b":"));

@@ -39,7 +39,7 @@ async fn what_completes_at_once_is_not_kept() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_read_until_it_is_deleted() {
+async fn a_retained_search_is_readable_until_it_is_deleted() {
     let node = node(Duration::ZERO).await;
     let submitted = node
         .ok("POST", "/logs/_async_search?keep_on_completion=true&keep_alive=1m", "")

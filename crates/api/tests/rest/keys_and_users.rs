@@ -56,7 +56,7 @@ async fn tenant(node: &Node, operator: &str, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_key_is_made_used_told_about_and_ended() {
+async fn a_key_is_created_used_listed_and_invalidated() {
     let (node, operator) = node();
     let admin = tenant(&node, &operator, "acme").await;
     let body = json!({"name": "shipper", "expiration": "1d", "metadata": {"app": "x"},

@@ -86,7 +86,7 @@ async fn http1_is_spoken_under_both_versions() {
 }
 
 #[tokio::test]
-async fn http2_is_spoken_with_who_knows_it() {
+async fn http2_is_spoken_with_clients_that_support_it() {
     let pair = Pair::new();
     let (served, _) = serve_with(&pair).await;
     let stream = connect(served.address, &pair, ANY, &["http/1.1", "h2"]).await.unwrap();

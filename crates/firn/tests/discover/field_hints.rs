@@ -22,7 +22,7 @@ fn misspelled(field: &str, suggestion: &str, corrected: &str) -> Value {
 }
 
 #[test]
-fn a_misspelled_field_is_told_with_the_nearest_name() {
+fn a_misspelled_field_is_reported_with_the_nearest_name() {
     let world = World::new(&[]);
     for (language, text, corrected) in [
         ("kql", "stauts: 200", "status: 200"),

@@ -61,7 +61,7 @@ fn sources(told: &Told) -> Vec<Value> {
 }
 
 #[test]
-fn what_it_costs_is_told_instead_of_run_until_that_is_asked_for() {
+fn a_stage_returns_its_estimate_until_it_is_confirmed() {
     let world = world("0b");
     let mut body = question("shelf-frozen", "ask");
     let stages = body["stages"].as_array().unwrap().clone();

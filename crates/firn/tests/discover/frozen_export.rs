@@ -33,7 +33,7 @@ fn refused(party: &Party, body: &Value, expect: u16) -> Value {
 }
 
 #[test]
-fn it_tells_what_it_costs_until_it_is_told_to_begin() {
+fn an_export_returns_its_estimate_until_it_is_confirmed() {
     let world = world("0b");
     for format in ["csv", "ndjson"] {
         forget(&world);

@@ -38,7 +38,7 @@ fn a_tenant_may_have_so_many_open() {
 }
 
 #[test]
-fn what_has_ended_and_is_kept_takes_no_place() {
+fn retained_runs_take_no_slot() {
     let world = World::new(&[("discover.max_per_tenant", "2")]);
     let asked = json!({"index": "events", "frozen": "background", "stages": [{"stage": "sample", "size": 1}]});
     let run = || {
@@ -56,7 +56,7 @@ fn what_has_ended_and_is_kept_takes_no_place() {
 }
 
 #[test]
-fn an_admin_of_the_tenant_may_delete_what_is_kept() {
+fn an_admin_of_the_tenant_may_delete_retained_runs() {
     let world = World::new(&[]);
     let reader = |name: &str| {
         let entry = json!({"names": ["*"], "privileges": ["read"]});

@@ -142,7 +142,7 @@ fn an_event_may_have_three_hundred_fields() {
 }
 
 #[test]
-fn megabytes_are_told_up_to_a_bound_and_the_rest_counted() {
+fn megabytes_are_returned_up_to_a_bound_and_the_rest_counted() {
     let world = World::empty(&[]);
     let text = "a<b>&".repeat(200_000);
     for number in 0..18 {

@@ -250,7 +250,7 @@ fn rest(mut stream: TcpStream, mut read: Vec<u8>) -> (Vec<u8>, bool) {
 }
 
 #[test]
-fn a_large_export_is_whole_and_is_told_as_fast_as_it_is_taken() {
+fn a_large_export_is_complete_and_as_fast_as_its_client() {
     let folder = tempfile::tempdir().unwrap();
     let node = heavy(folder.path());
     let (stream, begun) = begin(&node, "csv");

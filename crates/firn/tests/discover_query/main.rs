@@ -130,7 +130,7 @@ fn each_language_is_read_as_itself() {
 }
 
 #[test]
-fn sources_are_data_streams_aliases_and_visible_indices() {
+fn sources_are_data_streams_aliases_and_open_indices() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     let client = node.client();
@@ -469,7 +469,7 @@ fn one_event_is_found_by_its_name() {
 }
 
 #[test]
-fn neighbours_are_told_once_and_none_is_missing() {
+fn neighbours_are_returned_once_and_none_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     let client = node.client();
